@@ -1,0 +1,71 @@
+#include "app.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "terminal.hpp"
+
+namespace imka::app {
+
+CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
+                   const std::vector<std::string>& examples) {
+    auto* verb = parent.add_subcommand(name, summary);
+    std::string footer;
+    if (!examples.empty()) footer = "Examples:";
+    for (const auto& example : examples) footer += "\n  " + example;
+    verb->footer(footer);
+    return verb;
+}
+
+void add_common_options(CLI::App& verb, Context& context) {
+    verb.add_flag("--json", context.json, "Print one JSON object on standard output and nothing else there");
+    verb.add_option("--threads", context.exec.threads,
+                    "Worker threads; 0 = all cores. Never changes a result")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+    verb.add_option("--data-dir", context.data_dir,
+                    "Folder with the data sets (or the environment variable IMKA_DATA)")
+        ->envname("IMKA_DATA");
+    verb.add_flag_callback(
+        "--quiet", [&context] { context.exec.progress = nullptr; }, "No progress on standard error");
+}
+
+void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names) {
+    for (const auto& name : names) {
+        const auto it =
+            std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
+        assert(it != fields.end());
+        std::string flag = "--" + name;
+        std::replace(flag.begin(), flag.end(), '_', '-');
+        std::string help(it->info.help);
+        if (!it->info.unit.empty()) help += fmt::format(" [{}]", it->info.unit);
+        std::string shown = it->json();
+        std::erase(shown, '"');
+        verb.add_option_function<std::string>(
+                flag, [set = it->set](const std::string& text) { set(text); }, help)
+            ->type_name(it->type)
+            ->default_str(shown == "null" ? "auto" : shown);
+    }
+}
+
+std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+    }
+    std::string text;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            line += row[c];
+            if (c + 1 < row.size()) line.append(widths[c] - display_width(row[c]) + 2, ' ');
+        }
+        text += line + "\n";
+    }
+    return text;
+}
+
+}  // namespace imka::app

@@ -1,0 +1,46 @@
+// What the verbs share: common options, progress on the terminal, examples in the help.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "imka/base/config.hpp"
+#include "imka/base/exec.hpp"
+
+namespace imka::app {
+
+struct Context {
+    Exec exec;
+    std::filesystem::path data_dir;  // --data-dir, else IMKA_DATA
+    bool json = false;               // one JSON object on standard output, nothing else there
+    int exit_code = 0;               // 1: a check failed
+};
+
+// A verb under parent, with its worked examples at the end of --help.
+CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
+                   const std::vector<std::string>& examples);
+
+// --json, --threads, --data-dir, --quiet.
+void add_common_options(CLI::App& verb, Context& context);
+
+// One option a field: n_components becomes --n-components. The fields' object must outlive the parse. `names`
+// picks fields; an unknown name is our bug.
+void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names);
+
+// Text aligned in columns; the first row is the head.
+std::string format_table(const std::vector<std::vector<std::string>>& rows);
+
+// Verbs: one file each, cmd_<verb>.cpp.
+void add_data(CLI::App& root, Context& context);
+void add_features(CLI::App& root, Context& context);
+void add_gram(CLI::App& root, Context& context);
+void add_ridge(CLI::App& root, Context& context);
+void add_doctor(CLI::App& root, Context& context);
+void add_validate(CLI::App& root, Context& context);
+void add_completion(CLI::App& root, Context& context);
+
+}  // namespace imka::app

@@ -1,0 +1,90 @@
+// The imka program: verbs that follow the flow of data. Exit codes: 0 success, 1 a check failed, 2 bad usage,
+// 3 bad input data or a file that cannot be read or written, 4 a missing optional part, 130 interrupted.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "app.hpp"
+#include "imka/base/error.hpp"
+#include "imka/base/version.hpp"
+#include "terminal.hpp"
+
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+extern "C" void on_signal(int signal) {
+    interrupted = true;
+    // A second signal ends the program at once.
+    std::signal(signal, SIG_DFL);
+}
+
+int exit_code(imka::ErrorCode code) {
+    switch (code) {
+        case imka::ErrorCode::bad_usage:
+        case imka::ErrorCode::bad_config:
+            return 2;
+        case imka::ErrorCode::bad_data:
+        case imka::ErrorCode::io:
+        case imka::ErrorCode::numeric:
+            return 3;
+        case imka::ErrorCode::missing_part:
+            return 4;
+        case imka::ErrorCode::interrupted:
+            return 130;
+    }
+    return 3;
+}
+
+int run(int argc, char** argv) {
+    CLI::App root("imka: kernel approximation with random features, on paper and on an emulated analog chip",
+                  "imka");
+    root.set_version_flag("--version", fmt::format("imka {}", imka::build_info().version));
+    root.require_subcommand(1);
+    root.footer("Run 'imka VERB --help' for the options of a verb and worked examples.");
+
+    imka::app::TerminalProgress progress;
+    imka::app::TerminalLog log;
+    imka::app::Context context;
+    context.exec = {.threads = 0, .progress = &progress, .log = &log, .cancel = &interrupted};
+    imka::app::add_data(root, context);
+    imka::app::add_features(root, context);
+    imka::app::add_gram(root, context);
+    imka::app::add_ridge(root, context);
+    imka::app::add_validate(root, context);
+    imka::app::add_doctor(root, context);
+    imka::app::add_completion(root, context);
+    try {
+        root.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        return root.exit(e) == 0 ? 0 : 2;
+    }
+    if (std::fflush(stdout) != 0) imka::fail(imka::ErrorCode::io, "standard output cannot be written");
+    return context.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::signal(SIGINT, on_signal);
+    std::signal(SIGTERM, on_signal);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is an error of the write, not a death
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        return run(argc, argv);
+    } catch (const imka::Error& e) {
+        fmt::print(stderr, "imka: {}\n", e.what());
+        return exit_code(e.code());
+    } catch (const std::bad_alloc&) {
+        fmt::print(stderr, "imka: out of memory: use fewer components or rows\n");
+        return 3;
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "imka: {}\n", e.what());
+        return 3;
+    }
+}

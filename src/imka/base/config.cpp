@@ -1,0 +1,174 @@
+#include "imka/base/config.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+
+namespace imka {
+namespace detail {
+namespace {
+
+template <class T>
+T parse_with_charconv(std::string_view text, std::string_view name, std::string_view kind) {
+    T value{};
+    const auto* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stop != end) {
+        fail(ErrorCode::bad_config, fmt::format("{}: '{}' is not {}", name, text, kind));
+    }
+    return value;
+}
+
+}  // namespace
+
+double parse_number(std::string_view text, std::string_view name) {
+    const auto value = parse_with_charconv<double>(text, name, "a number");
+    if (!std::isfinite(value)) fail(ErrorCode::bad_config, fmt::format("{}: '{}' is not finite", name, text));
+    return value;
+}
+
+std::int64_t parse_integer(std::string_view text, std::string_view name) {
+    return parse_with_charconv<std::int64_t>(text, name, "a whole number");
+}
+
+std::uint64_t parse_unsigned(std::string_view text, std::string_view name) {
+    return parse_with_charconv<std::uint64_t>(text, name, "a whole number from 0 to 2^64 - 1");
+}
+
+bool parse_bool(std::string_view text, std::string_view name) {
+    if (text == "true") return true;
+    if (text == "false") return false;
+    fail(ErrorCode::bad_config, fmt::format("{}: '{}' is neither true nor false", name, text));
+}
+
+void check_range(double value, const FieldInfo& info, std::string_view name) {
+    const bool low = info.above_min ? !(value > info.min) : !(value >= info.min);
+    if (!low && value <= info.max) return;
+    std::string range = fmt::format("{} {}", info.above_min ? ">" : ">=", info.min);
+    if (std::isfinite(info.max)) range += fmt::format(" and <= {}", info.max);
+    fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be {}", name, value, range));
+}
+
+std::string number_json(double value) {
+    return nlohmann::json(value).dump();
+}
+
+std::string string_json(std::string_view text) {
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace detail
+
+std::vector<std::uint64_t> Codec<std::vector<std::uint64_t>>::parse(std::string_view text,
+                                                                    std::string_view name) {
+    constexpr std::uint64_t kMost = 1'000'000;
+    std::vector<std::uint64_t> values;
+    while (true) {
+        const auto comma = text.find(',');
+        const auto part = text.substr(0, comma);
+        const auto dots = part.find("..");
+        const auto first = detail::parse_unsigned(part.substr(0, dots), name);
+        const auto last =
+            dots == std::string_view::npos ? first : detail::parse_unsigned(part.substr(dots + 2), name);
+        if (last < first) fail(ErrorCode::bad_config, fmt::format("{}: '{}' counts backwards", name, part));
+        if (last - first >= kMost - values.size()) {
+            fail(ErrorCode::bad_config, fmt::format("{}: more than {} values", name, kMost));
+        }
+        for (auto v = first; v != last + 1; ++v) values.push_back(v);
+        if (comma == std::string_view::npos) return values;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+std::string Codec<std::vector<std::uint64_t>>::json(const std::vector<std::uint64_t>& v) {
+    return nlohmann::json(v).dump();
+}
+
+void Codec<std::vector<std::uint64_t>>::check(const std::vector<std::uint64_t>& v, const FieldInfo&,
+                                              std::string_view name) {
+    const std::set<std::uint64_t> distinct(v.begin(), v.end());
+    if (v.empty()) fail(ErrorCode::bad_config, fmt::format("{}: the list is empty", name));
+    if (distinct.size() != v.size())
+        fail(ErrorCode::bad_config, fmt::format("{}: a value stands twice", name));
+}
+
+void set_field(const Fields& fields, std::string_view name, std::string_view text) {
+    const auto it =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
+    if (it == fields.end()) {
+        std::vector<std::string_view> names;
+        for (const auto& f : fields) names.emplace_back(f.name);
+        fail(ErrorCode::bad_config, fmt::format("'{}' is not a known setting; known: {}", name, join(names)));
+    }
+    it->set(text);
+}
+
+namespace {
+
+// A list of plain values as the text a codec reads: [0, 3, 5..8] becomes "0,3,5..8".
+std::string scalar_text(const YAML::Node& node, std::string_view place) {
+    if (node.IsScalar()) return node.Scalar();
+    if (!node.IsSequence())
+        fail(ErrorCode::bad_config, fmt::format("{}: a plain value or a list belongs here", place));
+    std::string text;
+    for (const auto& item : node) {
+        if (!item.IsScalar())
+            fail(ErrorCode::bad_config, fmt::format("{}: a list of plain values belongs here", place));
+        if (!text.empty()) text += ',';
+        text += item.Scalar();
+    }
+    return text;
+}
+
+}  // namespace
+
+void load_yaml_text(const Fields& fields, std::string_view text, std::string_view where) {
+    YAML::Node root;
+    try {
+        root = YAML::Load(std::string(text));
+    } catch (const YAML::Exception& e) {
+        fail(ErrorCode::bad_config, fmt::format("{}: not valid YAML: {}", where, e.what()));
+    }
+    if (!root.IsMap()) fail(ErrorCode::bad_config, fmt::format("{}: 'key: value' lines belong here", where));
+    std::set<std::string> seen;
+    for (const auto& item : root) {
+        const auto place = fmt::format("{}: line {}", where, item.first.Mark().line + 1);
+        if (!item.first.IsScalar())
+            fail(ErrorCode::bad_config, fmt::format("{}: a key must be plain text", place));
+        const auto& key = item.first.Scalar();
+        if (!seen.insert(key).second)
+            fail(ErrorCode::bad_config, fmt::format("{}: '{}' stands twice", place, key));
+        try {
+            set_field(fields, key, scalar_text(item.second, key));
+        } catch (const Error& e) {
+            fail(e.code(), fmt::format("{}: {}", place, e.what()));
+        }
+    }
+}
+
+void load_yaml(const Fields& fields, const std::filesystem::path& path) {
+    load_yaml_text(fields, read_file(path, std::size_t{1} << 20U), path.string());
+}
+
+std::string to_json(const Fields& fields) {
+    std::string text = "{";
+    for (const auto& f : fields) {
+        if (text.size() > 1) text += ", ";
+        text += detail::string_json(f.name) + ": " + f.json();
+    }
+    return text + "}";
+}
+
+void check_ranges(const Fields& fields) {
+    for (const auto& f : fields) f.check();
+}
+
+}  // namespace imka

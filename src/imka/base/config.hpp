@@ -1,0 +1,159 @@
+// Settings. A configuration is an aggregate with defaults; its one field list feeds YAML, command line, JSON
+// and the record, so a setting has one name, one range and one help text everywhere.
+//
+//   struct RidgeConfig {
+//       double alpha = 0.5;  // ridge penalty; >= 0
+//   };
+//   Fields fields(RidgeConfig& c) {
+//       return {field("alpha", c.alpha, {.help = "ridge penalty", .min = 0.0})};
+//   }
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+struct FieldInfo {
+    std::string_view help;
+    std::string_view unit = "";  // shown behind the help text
+    double min = -std::numeric_limits<double>::infinity();
+    double max = std::numeric_limits<double>::infinity();
+    bool above_min = false;  // the minimum itself is excluded
+};
+
+// One setting of one object: refers to the object, so it must not outlive it.
+struct Field {
+    std::string name;
+    FieldInfo info;
+    std::string type;                                // "number", "integer", "rff|orf|sorf", ...
+    std::function<void(std::string_view text)> set;  // Error{bad_config} naming the field and its range
+    std::function<std::string()> json;               // the value as JSON text
+    std::function<void()> check;                     // Error{bad_config} when the value is out of range
+};
+using Fields = std::vector<Field>;
+
+// A codec turns one type of setting into text and back.
+template <class T>
+struct Codec;
+
+namespace detail {
+double parse_number(std::string_view text, std::string_view name);
+std::int64_t parse_integer(std::string_view text, std::string_view name);
+std::uint64_t parse_unsigned(std::string_view text, std::string_view name);
+bool parse_bool(std::string_view text, std::string_view name);
+void check_range(double value, const FieldInfo& info, std::string_view name);
+std::string number_json(double value);
+std::string string_json(std::string_view text);
+}  // namespace detail
+
+template <>
+struct Codec<double> {
+    static std::string type() { return "number"; }
+    static double parse(std::string_view text, std::string_view name) {
+        return detail::parse_number(text, name);
+    }
+    static std::string json(double v) { return detail::number_json(v); }
+    static void check(double v, const FieldInfo& info, std::string_view name) {
+        detail::check_range(v, info, name);
+    }
+};
+template <>
+struct Codec<std::int64_t> {
+    static std::string type() { return "integer"; }
+    static std::int64_t parse(std::string_view t, std::string_view name) {
+        return detail::parse_integer(t, name);
+    }
+    static std::string json(std::int64_t v) { return std::to_string(v); }
+    static void check(std::int64_t v, const FieldInfo& info, std::string_view name) {
+        detail::check_range(static_cast<double>(v), info, name);
+    }
+};
+template <>
+struct Codec<std::uint64_t> {
+    static std::string type() { return "integer"; }
+    static std::uint64_t parse(std::string_view t, std::string_view name) {
+        return detail::parse_unsigned(t, name);
+    }
+    static std::string json(std::uint64_t v) { return std::to_string(v); }
+    static void check(std::uint64_t v, const FieldInfo& info, std::string_view name) {
+        detail::check_range(static_cast<double>(v), info, name);
+    }
+};
+template <>
+struct Codec<bool> {
+    static std::string type() { return "true|false"; }
+    static bool parse(std::string_view text, std::string_view name) { return detail::parse_bool(text, name); }
+    static std::string json(bool v) { return v ? "true" : "false"; }
+    static void check(bool, const FieldInfo&, std::string_view) {}
+};
+template <>
+struct Codec<std::string> {
+    static std::string type() { return "text"; }
+    static std::string parse(std::string_view text, std::string_view) { return std::string(text); }
+    static std::string json(const std::string& v) { return detail::string_json(v); }
+    static void check(const std::string&, const FieldInfo&, std::string_view) {}
+};
+template <NamedEnum E>
+struct Codec<E> {
+    static std::string type() { return join(EnumNames<E>::values, "|"); }
+    static E parse(std::string_view text, std::string_view) { return parse_enum<E>(text); }
+    static std::string json(E v) { return detail::string_json(to_string(v)); }
+    static void check(E, const FieldInfo&, std::string_view) {}
+};
+// An optional setting: absent is JSON null and the text "auto".
+template <class T>
+struct Codec<std::optional<T>> {
+    static std::string type() { return Codec<T>::type(); }
+    static std::optional<T> parse(std::string_view text, std::string_view name) {
+        if (text == "auto") return std::nullopt;
+        return Codec<T>::parse(text, name);
+    }
+    static std::string json(const std::optional<T>& v) { return v ? Codec<T>::json(*v) : "null"; }
+    static void check(const std::optional<T>& v, const FieldInfo& info, std::string_view name) {
+        if (v) Codec<T>::check(*v, info, name);
+    }
+};
+// Seeds: "7", "0..9" (both ends included), "0,3,5..8".
+template <>
+struct Codec<std::vector<std::uint64_t>> {
+    static std::string type() { return "list such as 0..9 or 1,4,7"; }
+    static std::vector<std::uint64_t> parse(std::string_view text, std::string_view name);
+    static std::string json(const std::vector<std::uint64_t>& v);
+    static void check(const std::vector<std::uint64_t>& v, const FieldInfo& info, std::string_view name);
+};
+
+template <class T>
+Field field(std::string name, T& value, FieldInfo info) {
+    return {.name = name,
+            .info = info,
+            .type = Codec<T>::type(),
+            .set =
+                [name, &value, info](std::string_view text) {
+                    T parsed = Codec<T>::parse(text, name);
+                    Codec<T>::check(parsed, info, name);
+                    value = std::move(parsed);
+                },
+            .json = [&value] { return Codec<T>::json(value); },
+            .check = [name, &value, info] { Codec<T>::check(value, info, name); }};
+}
+
+// Sets the named field; Error{bad_config} with the known names when there is none.
+void set_field(const Fields& fields, std::string_view name, std::string_view text);
+// Reads `key: value` pairs of a YAML mapping. Unknown or repeated keys, nested values where a plain one
+// belongs, aliases, and files over 1 MiB are errors that name the place.
+void load_yaml(const Fields& fields, const std::filesystem::path& path);
+void load_yaml_text(const Fields& fields, std::string_view text, std::string_view where);
+// {"alpha": 0.5, ...} in the order of the list; equal settings give equal text.
+std::string to_json(const Fields& fields);
+void check_ranges(const Fields& fields);
+
+}  // namespace imka

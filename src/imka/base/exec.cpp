@@ -1,0 +1,37 @@
+#include "imka/base/exec.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "imka/base/error.hpp"
+
+namespace imka {
+
+int thread_count(const Exec& exec) {
+    if (exec.threads > 0) return exec.threads;
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void check_cancelled(const Exec& exec) {
+    if (exec.cancel != nullptr && exec.cancel->load(std::memory_order_relaxed)) {
+        fail(ErrorCode::interrupted, "interrupted");
+    }
+}
+
+void note(const Exec& exec, std::string_view text) {
+    if (exec.log != nullptr) exec.log->note(text);
+}
+
+Progress::Progress(const Exec& exec, std::string_view label, std::uint64_t total) : sink_(exec.progress) {
+    if (sink_ != nullptr) sink_->start(label, total);
+}
+
+Progress::~Progress() {
+    if (sink_ != nullptr) sink_->finish();
+}
+
+void Progress::update(std::uint64_t done) {
+    if (sink_ != nullptr) sink_->update(done);
+}
+
+}  // namespace imka

@@ -1,0 +1,51 @@
+// How work is run: threads, where progress and notes go, how to stop. Passed down by the caller; the library
+// itself never prints and never reads the environment.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace imka {
+
+// Receives progress of long work. Called from one thread at a time.
+class ProgressSink {
+public:
+    virtual ~ProgressSink() = default;
+    virtual void start(std::string_view label, std::uint64_t total) = 0;  // total 0: unknown
+    virtual void update(std::uint64_t done) = 0;
+    virtual void finish() = 0;
+};
+
+// Receives remarks that a person may want to see but that are not results.
+class LogSink {
+public:
+    virtual ~LogSink() = default;
+    virtual void note(std::string_view text) = 0;
+};
+
+struct Exec {
+    int threads = 0;                            // worker threads; 0 = all cores. Never changes a result
+    ProgressSink* progress = nullptr;           // none
+    LogSink* log = nullptr;                     // none
+    const std::atomic<bool>* cancel = nullptr;  // set to true to stop: the work throws Error{interrupted}
+};
+
+int thread_count(const Exec& exec);
+void check_cancelled(const Exec& exec);
+void note(const Exec& exec, std::string_view text);
+
+// Progress of one piece of work; finishes itself.
+class Progress {
+public:
+    Progress(const Exec& exec, std::string_view label, std::uint64_t total);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    void update(std::uint64_t done);
+
+private:
+    ProgressSink* sink_;
+};
+
+}  // namespace imka

@@ -1,0 +1,56 @@
+// Random numbers as functions of (seed, stream, index). Nothing here has state, so any block of a random
+// matrix can be made alone, in any order, by any number of threads, with the same bits on every machine: only
+// integer arithmetic and IEEE additions, multiplications, divisions and square roots are used.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace imka {
+
+// Philox4x32-10 (Salmon et al., SC'11): ten rounds of a keyed bijection on 128 bits.
+using PhiloxBlock = std::array<std::uint32_t, 4>;
+PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<std::uint32_t, 2> key);
+
+// What a number is for. Streams with different names never share a number. Values are part of the file
+// formats: append, never renumber.
+enum class Stream : std::uint32_t {
+    test = 0,
+    omega_normal = 1,    // Gaussian entries of Ω, and the Gaussian blocks behind orthogonal ones
+    omega_norm = 2,      // chi norms of orthogonal rows
+    omega_mixing = 3,    // chi-square factors of Student laws, denominators of Cauchy laws
+    omega_sign = 4,      // Rademacher diagonals
+    feature_offset = 5,  // offsets of the offset-cosine form
+    split = 6,           // permutation behind a random split
+    synthetic_class = 7,
+    synthetic_value = 8,
+    synthetic_mix = 9,
+    subsample = 10,  // rows chosen for a metric
+};
+
+// The index-th 32-bit word of a stream.
+std::uint32_t random_bits(std::uint64_t seed, Stream stream, std::uint64_t index);
+
+// Uniform on (0, 1): (word + 1/2) / 2^32, exact in double.
+double uniform(std::uint64_t seed, Stream stream, std::uint64_t index);
+
+// Uniform integer in [0, n), n >= 1. Two words a draw; the bias is below n / 2^64.
+std::uint64_t uniform_int(std::uint64_t seed, Stream stream, std::uint64_t index, std::uint64_t n);
+
+// Standard normal by the Box-Muller transform of the words 2k and 2k+1 for the indices 2k (cosine) and 2k+1
+// (sine). Evaluated in float: within 4e-7 (1 + |x|) of the exact transform of the same words; |x| <= 6.77.
+float normal(std::uint64_t seed, Stream stream, std::uint64_t index);
+
+// out[i] = normal(seed, stream, first + i).
+void fill_normal(std::uint64_t seed, Stream stream, std::uint64_t first, std::span<float> out);
+
+// Standard normal conditioned on |x| <= bound, by rejection: exactly the truncated law, not a clipped one.
+// bound > 0. Attempts of an index are numbered in the counter, so the draw is still a function of its index.
+float truncated_normal(std::uint64_t seed, Stream stream, std::uint64_t index, float bound);
+
+// The permutation of 0..n-1 that (seed, stream) defines (Fisher-Yates).
+std::vector<std::uint32_t> permutation(std::uint64_t seed, Stream stream, std::uint32_t n);
+
+}  // namespace imka

@@ -1,0 +1,31 @@
+// NPY files (format versions 1 to 3; little-endian f4, f8 and integer types; C order).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "imka/base/file.hpp"
+#include "imka/base/matrix.hpp"
+
+namespace imka {
+
+// Whole file as float32 rows; a vector is one column. Shape and size are checked against the file before any
+// memory is taken.
+Matrix<float> read_npy(const std::filesystem::path& path);
+
+void write_npy(const std::filesystem::path& path, MatrixView<const float> values);
+
+// Rows written as they come; the header gets the row count at commit().
+class NpyWriter {
+public:
+    NpyWriter(const std::filesystem::path& path, std::uint64_t cols);
+    void append(MatrixView<const float> rows);
+    void commit();
+
+private:
+    AtomicFile file_;
+    std::uint64_t rows_ = 0;
+    std::uint64_t cols_;
+};
+
+}  // namespace imka

@@ -1,0 +1,62 @@
+// Tables read row by row, whatever the format and compression, in memory that does not grow with the file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+enum class Format { libsvm, arff, csv, npy };
+template <>
+struct EnumNames<Format> {
+    static constexpr std::string_view what = "format";
+    static constexpr std::string_view values[] = {"libsvm", "arff", "csv", "npy"};
+};
+
+// One row. Spans and views are valid until the next call of next().
+struct Row {
+    std::span<const float> values;           // dense: one a column; sparse: one an index
+    std::span<const std::uint32_t> indices;  // sparse: 0-based columns, ascending; dense: empty
+    bool sparse = false;
+    std::string_view label;  // as written; empty where the row has none
+    std::uint64_t line = 0;  // 1-based line (row for NPY), for messages
+};
+
+struct ReadOptions {
+    std::optional<Format> format;  // by the file's name when absent
+    // Column that holds the label: a name, a 0-based number, "first", "last" or "none". LIBSVM rows begin
+    // with it always; CSV and ARFF default to "last", NPY to "none".
+    std::string label_column;
+    std::vector<std::string> drop_columns;  // CSV, ARFF: columns to leave out, by name or 0-based number
+    char delimiter = '\0';       // CSV: '\0' = found from the first line (comma, tab, semicolon, blanks)
+    std::optional<bool> header;  // CSV: first line holds names; found from the first line when absent
+    std::optional<std::uint32_t> features;  // LIBSVM: number of columns; an index beyond it is an error
+    std::uint64_t max_bytes = 1ULL << 40U;  // most bytes after decompression (a compression bomb is an error)
+};
+
+// Errors are Error{bad_data} (Error{io} where the file cannot be read) that begin with "<file>: line <n>: ".
+// NaN and infinite values are errors.
+class RowReader {
+public:
+    virtual ~RowReader() = default;
+    virtual bool next(Row& row) = 0;  // false at the end
+    // Columns of features, where the format says so before the end; LIBSVM without ReadOptions::features:
+    // none.
+    virtual std::optional<std::uint32_t> features() const = 0;
+    virtual std::vector<std::string> feature_names() const { return {}; }
+};
+
+std::unique_ptr<RowReader> open_rows(const std::filesystem::path& path, const ReadOptions& options);
+
+// The format that a name such as "a/b.libsvm.xz" stands for; none when its ending says nothing.
+std::optional<Format> format_of(const std::filesystem::path& path);
+
+}  // namespace imka

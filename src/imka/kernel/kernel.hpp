@@ -1,0 +1,72 @@
+// Kernels: exact value, and the law whose random features approximate it. One file and one registry row each.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+enum class Kernel { rbf, laplace, matern32, matern52, arccos0, arccos1, arccos2, softmax };
+template <>
+struct EnumNames<Kernel> {
+    static constexpr std::string_view what = "kernel";
+    static constexpr std::string_view values[] = {"rbf",     "laplace", "matern32", "matern52",
+                                                  "arccos0", "arccos1", "arccos2",  "softmax"};
+};
+
+// Distribution of one direction ω before the kernel's scale.
+enum class Law {
+    gaussian,  // N(0, I): radial
+    student3,  // multivariate t, 3 degrees of freedom (Matérn 3/2): radial
+    student5,  // multivariate t, 5 degrees of freedom (Matérn 5/2): radial
+    cauchy,    // independent Cauchy entries (L1 Laplace): not radial
+};
+template <>
+struct EnumNames<Law> {
+    static constexpr std::string_view what = "law";
+    static constexpr std::string_view values[] = {"gaussian", "student3", "student5", "cauchy"};
+};
+
+// Element-wise functions of the projection u = ωᵀx that make the features.
+enum class Functions {
+    cos_sin,  // cos u, sin u
+    step,     // Θ(u), Θ(0) = 0
+    relu,     // Θ(u) u
+    relu2,    // Θ(u) u²
+    exp_pm,   // exp(u), exp(-u)
+};
+
+// z(x) = h(x) m^(-1/2) [f1(Ωx'), ..., fl(Ωx')], x' = input_scale x. Then z(x)ᵀz(y) estimates k(x, y).
+struct FeatureLaw {
+    Law law = Law::gaussian;
+    double omega_scale = 1.0;  // ω = omega_scale × a draw of the law
+    double input_scale = 1.0;  // x' = input_scale x (softmax: d^(-1/4))
+    Functions functions = Functions::cos_sin;
+    double prefactor = 1.0;      // constant part of h
+    double norm_exponent = 0.0;  // h(x) = prefactor × exp(norm_exponent |x'|²); softmax: -1/2
+};
+
+struct KernelRow {
+    Kernel kernel;
+    std::string_view formula;   // of k(x, y), for people
+    std::string_view law_text;  // of ω, for people
+    bool shift_invariant;       // has an offset-cosine form
+    bool uses_gamma;
+    // Exact value, computed in double. gamma is ignored by kernels that do not use it.
+    double (*value)(std::span<const float> x, std::span<const float> y, double gamma);
+    // d: dimension of x (the softmax kernel scales by it).
+    FeatureLaw (*feature_law)(double gamma, std::size_t d);
+};
+
+const KernelRow& kernel_row(Kernel kernel);
+std::span<const KernelRow> kernel_registry();
+
+// out(i, j) = k(x_i, y_j). Bits do not depend on the thread count.
+void exact_gram(Kernel kernel, double gamma, MatrixView<const float> x, MatrixView<const float> y,
+                const Exec& exec, MatrixView<double> out);
+
+}  // namespace imka

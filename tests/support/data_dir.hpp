@@ -1,0 +1,18 @@
+// Where tests find the real data sets: IMKA_DATA, or ../shared/data beside the repository. Tests skip, saying
+// so, where there are none.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+inline std::filesystem::path real_data_dir() {
+    if (const char* dir = std::getenv("IMKA_DATA")) return dir;
+    const std::filesystem::path beside = std::filesystem::path(IMKA_SOURCE_DIR) / "../shared/data";
+    return std::filesystem::exists(beside) ? beside : std::filesystem::path();
+}
+
+#define IMKA_NEED_REAL_DATA(dir)      \
+    const auto dir = real_data_dir(); \
+    if (dir.empty()) GTEST_SKIP() << "no real data sets: set IMKA_DATA"

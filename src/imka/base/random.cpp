@@ -1,6 +1,5 @@
 #include "imka/base/random.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -17,12 +16,16 @@ PhiloxBlock block_at(std::uint64_t seed, Stream stream, std::uint64_t block, std
                          {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)});
 }
 
-// ln(u) for u in (0, 1]: u = 2^e (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)), then t - t^2/2 + t^3 p(t).
-// p is a minimax polynomial fitted for this file; relative error of the result below 2e-7.
-float log_unit(float u) {
+// ln(u), u = (word + 1/2) / 2^32: u = 2^e (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)), then
+// t - t^2/2 + t^3 p(t). p is a minimax polynomial fitted for this file; relative error of the result below
+// 3e-7.
+float log_word(std::uint32_t word) {
+    const float u = (static_cast<float>(word) + 0.5F) * 0x1p-32F;
     const auto bits = std::bit_cast<std::int32_t>(u);
     const std::int32_t e = (bits - 0x3f3504f3) >> 23;
-    const float t = std::bit_cast<float>(bits - (e << 23)) - 1.0F;
+    // Near 1, u has lost the low bits of the word that t = u - 1 needs; the complement of the word has them.
+    const float t = e == 0 ? (static_cast<float>(~word) + 0.5F) * -0x1p-32F
+                           : std::bit_cast<float>(bits - (e << 23)) - 1.0F;
     float p = 0.06746601313352585F;
     for (const float c :
          {-0.11675640940666199F, 0.11888174712657928F, -0.12405591458082199F, 0.14219550788402557F,
@@ -66,8 +69,7 @@ Pair cos_sin_turn(std::uint32_t angle) {
 }
 
 Pair box_muller(std::uint32_t radius_bits, std::uint32_t angle_bits) {
-    const float u = (static_cast<float>(radius_bits) + 0.5F) * 0x1p-32F;
-    const float r = std::sqrt(std::max(0.0F, -2.0F * log_unit(u)));
+    const float r = std::sqrt(-2.0F * log_word(radius_bits));
     const auto [c, s] = cos_sin_turn(angle_bits);
     return {r * c, r * s};
 }
@@ -139,8 +141,7 @@ float truncated_normal(std::uint64_t seed, Stream stream, std::uint64_t index, f
     for (std::uint32_t attempt = 0;; ++attempt) {
         const auto b = block_at(seed, stream, index, attempt);
         const float x = bound * (static_cast<float>(static_cast<std::int32_t>(b[0])) * 0x1p-31F);
-        const float u = (static_cast<float>(b[1]) + 0.5F) * 0x1p-32F;
-        if (-2.0F * log_unit(u) >= x * x) return x;
+        if (-2.0F * log_word(b[1]) >= x * x) return x;
     }
 }
 

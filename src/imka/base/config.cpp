@@ -1,6 +1,7 @@
 #include "imka/base/config.hpp"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
@@ -52,8 +54,10 @@ bool parse_bool(std::string_view text, std::string_view name) {
 void check_range(double value, const FieldInfo& info, std::string_view name) {
     const bool low = info.above_min ? !(value > info.min) : !(value >= info.min);
     if (!low && value <= info.max) return;
-    std::string range = fmt::format("{} {}", info.above_min ? ">" : ">=", info.min);
-    if (std::isfinite(info.max)) range += fmt::format(" and <= {}", info.max);
+    std::string range;
+    if (std::isfinite(info.min)) range = fmt::format("{} {}", info.above_min ? ">" : ">=", info.min);
+    if (std::isfinite(info.max)) range += fmt::format("{}<= {}", range.empty() ? "" : " and ", info.max);
+    if (range.empty()) range = "a number";
     fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be {}", name, value, range));
 }
 
@@ -113,44 +117,104 @@ void set_field(const Fields& fields, std::string_view name, std::string_view tex
 
 namespace {
 
-// A list of plain values as the text a codec reads: [0, 3, 5..8] becomes "0,3,5..8".
-std::string scalar_text(const YAML::Node& node, std::string_view place) {
-    if (node.IsScalar()) return node.Scalar();
-    if (!node.IsSequence())
-        fail(ErrorCode::bad_config, fmt::format("{}: a plain value or a list belongs here", place));
-    std::string text;
-    for (const auto& item : node) {
-        if (!item.IsScalar())
-            fail(ErrorCode::bad_config, fmt::format("{}: a list of plain values belongs here", place));
-        if (!text.empty()) text += ',';
-        text += item.Scalar();
+// Takes one flat YAML mapping event by event. A list of plain values becomes the text a codec reads:
+// [0, 3, 5..8] is "0,3,5..8". Everything that settings do not need is refused where it stands, so a hostile
+// file costs no more than its length.
+class FlatMapHandler : public YAML::EventHandler {
+public:
+    FlatMapHandler(const Fields& fields, std::string_view where) : fields_(fields), where_(where) {}
+
+    void OnDocumentStart(const YAML::Mark& mark) override {
+        if (documents_++ > 0) refuse(mark, "a second document; one belongs here");
     }
-    return text;
-}
+    void OnDocumentEnd() override {}
+    void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
+        refuse(mark, fmt::format("the anchor '&{}'; write values out", name));
+    }
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+        refuse(mark, "an alias; write values out");
+    }
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+        if (!key_) refuse(mark, "no setting; 'key: value' lines belong here");
+        refuse(key_mark_, fmt::format("nothing behind '{}'; a plain value or a list belongs here", *key_));
+    }
+    void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  const std::string& value) override {
+        if (!in_map_) refuse(mark, "bare text; 'key: value' lines belong here");
+        if (in_list_) {
+            if (!list_.empty()) list_ += ',';
+            list_ += value;
+        } else if (key_) {
+            set(mark, value);
+        } else {
+            take_key(mark, value);
+        }
+    }
+    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                         YAML::EmitterStyle::value) override {
+        if (!key_) refuse(mark, "a list; 'key: value' lines belong here");
+        if (in_list_) refuse(mark, fmt::format("a list inside the list of '{}'", *key_));
+        in_list_ = true;
+        list_.clear();
+        list_mark_ = mark;
+    }
+    void OnSequenceEnd() override {
+        in_list_ = false;
+        set(list_mark_, list_);
+    }
+    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                    YAML::EmitterStyle::value) override {
+        if (key_)
+            refuse(mark, fmt::format("a mapping behind '{}'; a plain value or a list belongs here", *key_));
+        if (in_map_) refuse(mark, "a mapping as a key; a key must be plain text");
+        in_map_ = true;
+    }
+    void OnMapEnd() override {}
+
+private:
+    std::string place(const YAML::Mark& mark) const {
+        return fmt::format("{}: line {}", where_, mark.line + 1);
+    }
+    [[noreturn]] void refuse(const YAML::Mark& mark, std::string_view what) const {
+        fail(ErrorCode::bad_config, fmt::format("{}: {}", place(mark), what));
+    }
+    void take_key(const YAML::Mark& mark, const std::string& key) {
+        if (!seen_.insert(key).second) refuse(mark, fmt::format("'{}' stands twice", key));
+        key_ = key;
+        key_mark_ = mark;
+    }
+    void set(const YAML::Mark& mark, std::string_view value) {
+        try {
+            set_field(fields_, *key_, value);
+        } catch (const Error& e) {
+            fail(e.code(), fmt::format("{}: {}", place(mark), e.what()));
+        }
+        key_.reset();
+    }
+
+    const Fields& fields_;
+    std::string where_;
+    int documents_ = 0;
+    bool in_map_ = false;
+    bool in_list_ = false;
+    std::optional<std::string> key_;  // whose value comes next
+    YAML::Mark key_mark_;
+    std::string list_;
+    YAML::Mark list_mark_;
+    std::set<std::string> seen_;
+};
 
 }  // namespace
 
 void load_yaml_text(const Fields& fields, std::string_view text, std::string_view where) {
-    YAML::Node root;
+    FlatMapHandler handler(fields, where);
     try {
-        root = YAML::Load(std::string(text));
+        std::istringstream in{std::string(text)};
+        YAML::Parser parser(in);
+        while (parser.HandleNextDocument(handler)) {
+        }
     } catch (const YAML::Exception& e) {
         fail(ErrorCode::bad_config, fmt::format("{}: not valid YAML: {}", where, e.what()));
-    }
-    if (!root.IsMap()) fail(ErrorCode::bad_config, fmt::format("{}: 'key: value' lines belong here", where));
-    std::set<std::string> seen;
-    for (const auto& item : root) {
-        const auto place = fmt::format("{}: line {}", where, item.first.Mark().line + 1);
-        if (!item.first.IsScalar())
-            fail(ErrorCode::bad_config, fmt::format("{}: a key must be plain text", place));
-        const auto& key = item.first.Scalar();
-        if (!seen.insert(key).second)
-            fail(ErrorCode::bad_config, fmt::format("{}: '{}' stands twice", place, key));
-        try {
-            set_field(fields, key, scalar_text(item.second, key));
-        } catch (const Error& e) {
-            fail(e.code(), fmt::format("{}: {}", place, e.what()));
-        }
     }
 }
 

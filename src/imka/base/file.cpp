@@ -32,9 +32,7 @@ std::string next_suffix() {
 
 std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) {
     std::ifstream in(path, std::ios::binary);
-    if (!in || std::filesystem::is_directory(path)) {
-        fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", path.string(), errno_text()));
-    }
+    if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", path.string(), errno_text()));
     std::string text;
     std::string block(65536, '\0');
     while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
@@ -44,13 +42,24 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
                  fmt::format("{}: larger than the {} bytes allowed here", path.string(), max_bytes));
         }
     }
+    if (in.bad()) fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", path.string(), errno_text()));
     return text;
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    // A rename over a link would cut it; the file it leads to is meant.
+    if (fs::is_symlink(path_, error)) {
+        auto target = fs::weakly_canonical(path_, error);
+        if (error) {
+            fail(ErrorCode::io, fmt::format("{}: cannot be written: {}", path_.string(), error.message()));
+        }
+        path_ = std::move(target);
+    }
     // A rename over a device or a pipe would replace it.
-    if (path_.filename().empty() ||
-        (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_))) {
+    const auto status = fs::status(path_, error);
+    if (path_.filename().empty() || (fs::exists(status) && !fs::is_regular_file(status))) {
         fail(ErrorCode::io,
              fmt::format("{}: is not a regular file, so it cannot be written", path_.string()));
     }
@@ -88,9 +97,12 @@ void AtomicFile::flush() {
 
 void AtomicFile::rewrite(std::size_t offset, std::string_view text) {
     flush();
-    if (pwrite(descriptor_, text.data(), text.size(), static_cast<off_t>(offset)) !=
-        static_cast<ssize_t>(text.size())) {
-        fail_errno("write failed");
+    while (!text.empty()) {
+        const ssize_t n = pwrite(descriptor_, text.data(), text.size(), static_cast<off_t>(offset));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) fail_errno("write failed");
+        text.remove_prefix(static_cast<std::size_t>(n));
+        offset += static_cast<std::size_t>(n);
     }
 }
 

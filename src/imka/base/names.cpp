@@ -10,9 +10,9 @@ namespace imka {
 
 std::string join(std::span<const std::string_view> names, std::string_view separator) {
     std::string text;
-    for (const auto name : names) {
-        if (!text.empty()) text += separator;
-        text += name;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i > 0) text += separator;
+        text += names[i];
     }
     return text;
 }

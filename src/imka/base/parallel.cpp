@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,11 @@ void parallel_for(const Exec& exec, std::size_t count, const std::function<void(
     const auto threads = std::min(count, static_cast<std::size_t>(thread_count(exec)));
     {
         std::vector<std::jthread> helpers;
-        for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+        try {
+            for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+        } catch (const std::system_error&) {
+            // The system grants no more threads: those that run do the work.
+        }
         work();
     }
     if (error) std::rethrow_exception(error);

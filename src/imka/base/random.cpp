@@ -18,7 +18,7 @@ PhiloxBlock block_at(std::uint64_t seed, Stream stream, std::uint64_t block, std
 
 // ln(u), u = (word + 1/2) / 2^32: u = 2^e (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)), then
 // t - t^2/2 + t^3 p(t). p is a minimax polynomial fitted for this file; relative error of the result below
-// 3e-7.
+// 2e-7.
 float log_word(std::uint32_t word) {
     const float u = (static_cast<float>(word) + 0.5F) * 0x1p-32F;
     const auto bits = std::bit_cast<std::int32_t>(u);

@@ -1,0 +1,302 @@
+// Settings: every type, its range and its messages; YAML that is wrong or hostile; JSON.
+#include "imka/base/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "support/temp_dir.hpp"
+
+namespace imka {
+
+enum class Colour { violet, blue };
+template <>
+struct EnumNames<Colour> {
+    static constexpr std::string_view what = "colour";
+    static constexpr std::string_view values[] = {"violet", "blue"};
+};
+
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Settings {
+    double alpha = 0.5;
+    double gamma = 1.0;
+    double share = 0.25;
+    std::int64_t offset = -3;
+    std::uint64_t seed = 0;
+    bool centre = false;
+    std::string name = "none";
+    Colour colour = Colour::violet;
+    std::optional<std::int64_t> components;
+    std::vector<std::uint64_t> seeds = {0};
+};
+
+Fields fields(Settings& s) {
+    return {field("alpha", s.alpha, {.help = "penalty", .min = 0.0}),
+            field("gamma", s.gamma, {.help = "width", .min = 0.0, .above_min = true}),
+            field("share", s.share, {.help = "share", .min = 0.0, .max = 1.0}),
+            field("offset", s.offset, {.help = "offset", .max = 9.0}),
+            field("seed", s.seed, {.help = "seed"}),
+            field("centre", s.centre, {.help = "centre"}),
+            field("name", s.name, {.help = "name"}),
+            field("colour", s.colour, {.help = "colour"}),
+            field("components", s.components, {.help = "components", .min = 1.0}),
+            field("seeds", s.seeds, {.help = "seeds"})};
+}
+
+std::string message_of(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::bad_config) << e.what();
+        return e.what();
+    }
+    return "no error";
+}
+
+std::string set_message(std::string_view name, std::string_view text) {
+    Settings s;
+    return message_of([&] { set_field(fields(s), name, text); });
+}
+
+std::string yaml_message(std::string_view text) {
+    Settings s;
+    return message_of([&] { load_yaml_text(fields(s), text, "a.yaml"); });
+}
+
+std::vector<std::uint64_t> seeds(std::string_view text) {
+    return Codec<std::vector<std::uint64_t>>::parse(text, "seeds");
+}
+
+TEST(SetField, SetsEveryType) {
+    Settings s;
+    const auto list = fields(s);
+    set_field(list, "alpha", "1e-3");
+    set_field(list, "offset", "-9223372036854775808");
+    set_field(list, "seed", "18446744073709551615");
+    set_field(list, "centre", "true");
+    set_field(list, "name", "a \"b\"");
+    set_field(list, "colour", "blue");
+    set_field(list, "components", "64");
+    set_field(list, "seeds", "1,4..6");
+    EXPECT_EQ(s.alpha, 1e-3);
+    EXPECT_EQ(s.offset, std::numeric_limits<std::int64_t>::min());
+    EXPECT_EQ(s.seed, std::numeric_limits<std::uint64_t>::max());
+    EXPECT_TRUE(s.centre);
+    EXPECT_EQ(s.name, "a \"b\"");
+    EXPECT_EQ(s.colour, Colour::blue);
+    EXPECT_EQ(s.components, 64);
+    EXPECT_THAT(s.seeds, ElementsAre(1, 4, 5, 6));
+    set_field(list, "components", "auto");
+    EXPECT_FALSE(s.components.has_value());
+}
+
+TEST(SetField, RefusesWhatIsNotOfItsType) {
+    for (const auto* text : {"", "x", "1x", " 1", "1 ", "+1", "nan", "inf", "-inf", "1e999", "0x10", "1,5"}) {
+        EXPECT_THAT(set_message("alpha", text), StartsWith("alpha: '")) << text;
+    }
+    for (const auto* text : {"", "1.5", "1e3", "9223372036854775808", "- 1"}) {
+        EXPECT_THAT(set_message("offset", text), HasSubstr("is not a whole number")) << text;
+    }
+    for (const auto* text : {"", "-1", "18446744073709551616", "1.0"}) {
+        EXPECT_THAT(set_message("seed", text), HasSubstr("is not a whole number from 0 to 2^64 - 1")) << text;
+    }
+    for (const auto* text : {"", "yes", "1", "True"}) {
+        EXPECT_THAT(set_message("centre", text), HasSubstr("is neither true nor false")) << text;
+    }
+    EXPECT_EQ(set_message("colour", "Blue"), "'Blue' is not a known colour; known: violet, blue");
+}
+
+TEST(SetField, NamesTheRange) {
+    EXPECT_EQ(set_message("alpha", "-1"), "alpha: -1 is out of range; it must be >= 0");
+    EXPECT_EQ(set_message("gamma", "0"), "gamma: 0 is out of range; it must be > 0");
+    EXPECT_EQ(set_message("share", "1.5"), "share: 1.5 is out of range; it must be >= 0 and <= 1");
+    EXPECT_EQ(set_message("offset", "10"), "offset: 10 is out of range; it must be <= 9");
+    EXPECT_EQ(set_message("components", "0"), "components: 0 is out of range; it must be >= 1");
+    EXPECT_EQ(set_message("alpha", "0"), "no error");
+    EXPECT_EQ(set_message("share", "1"), "no error");
+}
+
+TEST(SetField, KeepsTheOldValueWhenTheNewOneIsWrong) {
+    Settings s;
+    EXPECT_THROW(set_field(fields(s), "alpha", "-1"), Error);
+    EXPECT_THROW(set_field(fields(s), "seeds", "1,1"), Error);
+    EXPECT_EQ(s.alpha, 0.5);
+    EXPECT_THAT(s.seeds, ElementsAre(0));
+}
+
+TEST(SetField, ListsTheKnownNamesForAnUnknownOne) {
+    EXPECT_THAT(set_message("alhpa", "1"), AllOf(HasSubstr("'alhpa' is not a known setting"),
+                                                 HasSubstr("known: alpha, gamma, share, offset")));
+}
+
+TEST(CheckRanges, FindsAValueThatCodeSetWrongly) {
+    Settings s;
+    check_ranges(fields(s));
+    s.share = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_THAT(message_of([&] { check_ranges(fields(s)); }), StartsWith("share: nan is out of range"));
+    s = {};
+    s.seeds.clear();
+    EXPECT_EQ(message_of([&] { check_ranges(fields(s)); }), "seeds: the list is empty");
+}
+
+TEST(Seeds, FollowTheGrammar) {
+    EXPECT_THAT(seeds("7"), ElementsAre(7));
+    EXPECT_THAT(seeds("0..3"), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(seeds("5..5"), ElementsAre(5));
+    EXPECT_THAT(seeds("0,3,5..8"), ElementsAre(0, 3, 5, 6, 7, 8));
+    EXPECT_THAT(seeds("18446744073709551614..18446744073709551615"),
+                ElementsAre(18446744073709551614U, 18446744073709551615U));
+}
+
+TEST(Seeds, RefuseWhatTheGrammarDoesNotHave) {
+    for (const auto* text : {"", ",", "1,", ",1", "1,,2", "..", "1..", "..3", "1...3", "1..2..3", "a", "-1",
+                             "1 2", "1, 2", "0x3", "1.5"}) {
+        EXPECT_THAT(message_of([&] { seeds(text); }), StartsWith("seeds: '")) << text;
+    }
+    EXPECT_EQ(message_of([] { seeds("3..1"); }), "seeds: '3..1' counts backwards");
+    EXPECT_EQ(set_message("seeds", "1,2,1..3"), "seeds: a value stands twice");
+}
+
+TEST(Seeds, HaveALimitThatCostsNoMemory) {
+    EXPECT_EQ(seeds("0..999999").size(), 1'000'000U);
+    EXPECT_THAT(message_of([] { seeds("0..1000000"); }), HasSubstr("more than 1000000 values"));
+    EXPECT_THAT(message_of([] { seeds("0..18446744073709551615"); }), HasSubstr("more than 1000000 values"));
+    EXPECT_THAT(message_of([] { seeds("0..999998,5,7"); }), HasSubstr("more than 1000000 values"));
+}
+
+TEST(LoadYaml, SetsWhatItNamesAndKeepsTheRest) {
+    Settings s;
+    load_yaml_text(fields(s),
+                   "# a comment\nalpha: 2\nseeds: [0, 3, 5..6]\ncolour: \"blue\"\ncomponents: auto\n",
+                   "a.yaml");
+    EXPECT_EQ(s.alpha, 2.0);
+    EXPECT_EQ(s.gamma, 1.0);
+    EXPECT_THAT(s.seeds, ElementsAre(0, 3, 5, 6));
+    EXPECT_EQ(s.colour, Colour::blue);
+}
+
+TEST(LoadYaml, TakesAnEmptyFileAsNoSettings) {
+    Settings s;
+    load_yaml_text(fields(s), "", "a.yaml");
+    load_yaml_text(fields(s), "# nothing\n", "a.yaml");
+    load_yaml_text(fields(s), "{}", "a.yaml");
+    EXPECT_EQ(s.alpha, 0.5);
+}
+
+TEST(LoadYaml, NamesThePlaceOfAWrongLine) {
+    EXPECT_THAT(yaml_message("alpha: 1\nbeta: 2\n"),
+                StartsWith("a.yaml: line 2: 'beta' is not a known setting"));
+    EXPECT_EQ(yaml_message("alpha: 1\n\nalpha: 1\n"), "a.yaml: line 3: 'alpha' stands twice");
+    EXPECT_EQ(yaml_message("alpha: -1\n"), "a.yaml: line 1: alpha: -1 is out of range; it must be >= 0");
+    EXPECT_THAT(yaml_message("seeds: []\n"), StartsWith("a.yaml: line 1: seeds: '' is not"));
+}
+
+TEST(LoadYaml, RefusesWhatIsNotFlat) {
+    EXPECT_THAT(yaml_message("alpha:\n  value: 1\n"), StartsWith("a.yaml: line 2: a mapping behind 'alpha'"));
+    EXPECT_THAT(yaml_message("seeds: [1, [2]]\n"),
+                StartsWith("a.yaml: line 1: a list inside the list of 'seeds'"));
+    EXPECT_THAT(yaml_message("seeds: [1, {a: 2}]\n"), StartsWith("a.yaml: line 1: a mapping behind 'seeds'"));
+    EXPECT_THAT(yaml_message("alpha:\n"), StartsWith("a.yaml: line 1: nothing behind 'alpha'"));
+    EXPECT_THAT(yaml_message("alpha: ~\n"), StartsWith("a.yaml: line 1: nothing behind 'alpha'"));
+    EXPECT_THAT(yaml_message("- 1\n"), StartsWith("a.yaml: line 1: a list; 'key: value' lines belong here"));
+    EXPECT_THAT(yaml_message("alpha\n"), StartsWith("a.yaml: line 1: bare text"));
+    EXPECT_THAT(yaml_message("? {a: 1}\n: 2\n"), StartsWith("a.yaml: line 1: a mapping as a key"));
+    EXPECT_THAT(yaml_message("? [a]\n: 2\n"), StartsWith("a.yaml: line 1: a list"));
+    EXPECT_THAT(yaml_message("alpha: 1\n---\nalpha: 2\n"), HasSubstr("a second document"));
+}
+
+TEST(LoadYaml, RefusesAnchorsAndAliases) {
+    EXPECT_THAT(yaml_message("alpha: &a 1\ngamma: *a\n"), StartsWith("a.yaml: line 1: the anchor '&a'"));
+    EXPECT_THAT(yaml_message("alpha: *a\n"), StartsWith("a.yaml: "));
+    EXPECT_THAT(yaml_message("<<: {alpha: 1}\n"), StartsWith("a.yaml: line 1: a mapping behind '<<'"));
+}
+
+TEST(LoadYaml, RefusesTextThatIsNotYaml) {
+    for (const auto* text : {"alpha: [1", "alpha: \"1", "\talpha: 1", "alpha: 1\n gamma: 2",
+                             "%YAML 9.9 x\n---\na: 1", "alpha: !<tag 1", "{alpha: 1"}) {
+        EXPECT_THAT(yaml_message(text), StartsWith("a.yaml: ")) << text;
+    }
+}
+
+// Nested openings, an alias bomb and a long list: each must be refused in time that grows with its length.
+TEST(LoadYaml, RefusesBombsQuickly) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::size_t most = std::size_t{1} << 20U;
+    std::string deep_map;
+    for (int i = 0; i < 400; ++i) deep_map += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
+    std::string bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n";
+    for (char c = 'b'; c < 'z'; ++c) {
+        const char before = static_cast<char>(c - 1);
+        bomb += std::string(1, c) + ": &" + c + " [";
+        for (int i = 0; i < 9; ++i) bomb += std::string(i > 0 ? "," : "") + "*" + before;
+        bomb += "]\n";
+    }
+    for (const auto& text :
+         {"seeds: " + std::string(100'000, '['), "seeds: " + std::string(100'000, '{'), deep_map, bomb,
+          "name: " + std::string(most, 'x') + "\nbeta: 1", std::string(100'000, '-')}) {
+        EXPECT_THAT(yaml_message(text), StartsWith("a.yaml: "));
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(seconds.count(), 20.0);
+}
+
+TEST(LoadYaml, ReadsFilesAndSaysWhyItCannot) {
+    const TempDir dir;
+    Settings s;
+    write_file_atomic(dir / "a.yaml", "alpha: 3\n");
+    load_yaml(fields(s), dir / "a.yaml");
+    EXPECT_EQ(s.alpha, 3.0);
+    try {
+        load_yaml(fields(s), dir / "none.yaml");
+        ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::io);
+        EXPECT_THAT(e.what(), AllOf(HasSubstr("none.yaml"), HasSubstr("No such file")));
+    }
+    write_file_atomic(dir / "big.yaml", std::string((1U << 20U) + 1, '#'));
+    EXPECT_THROW(load_yaml(fields(s), dir / "big.yaml"), Error);
+}
+
+TEST(ToJson, KeepsTheOrderOfTheListAndIsValidJson) {
+    Settings s;
+    s.name = "quote \" and \xff byte";
+    const auto text = to_json(fields(s));
+    EXPECT_THAT(text, StartsWith(R"({"alpha": 0.5, "gamma": 1.0, "share": 0.25, "offset": -3, "seed": 0, )"
+                                 R"("centre": false, "name": "quote \" and )"));
+    EXPECT_THAT(text, testing::EndsWith(R"("colour": "violet", "components": null, "seeds": [0]})"));
+    const auto parsed = nlohmann::json::parse(text);
+    EXPECT_EQ(parsed.size(), 10U);
+}
+
+TEST(ToJson, RoundTripsNumbersExactly) {
+    Settings s;
+    s.alpha = 0.1 + 0.2;
+    s.seed = std::numeric_limits<std::uint64_t>::max();
+    const auto parsed = nlohmann::json::parse(to_json(fields(s)));
+    EXPECT_EQ(parsed["alpha"].get<double>(), s.alpha);
+    EXPECT_EQ(parsed["seed"].get<std::uint64_t>(), s.seed);
+}
+
+TEST(Field, TellsItsTypeAndHelp) {
+    Settings s;
+    const auto list = fields(s);
+    EXPECT_EQ(list[0].type, "number");
+    EXPECT_EQ(list[0].info.help, "penalty");
+    EXPECT_EQ(list[3].type, "integer");
+    EXPECT_EQ(list[5].type, "true|false");
+    EXPECT_EQ(list[7].type, "violet|blue");
+    EXPECT_EQ(list[8].type, "integer");
+}
+
+}  // namespace
+}  // namespace imka

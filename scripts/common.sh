@@ -1,0 +1,50 @@
+# Shared by the scripts: where the repository is, and how a stage is announced. Sourced, not run.
+# shellcheck shell=bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit
+
+say() { printf '\n== %s\n' "$*"; }
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit "${code:-1}"
+}
+
+# Builds the preset $1 (all of it, or the targets that follow).
+build() {
+    local preset=$1
+    shift
+    cmake --preset "$preset" >"build/$preset.configure.log" 2>&1 || {
+        cat "build/$preset.configure.log" >&2
+        die "the preset $preset could not be configured"
+    }
+    cmake --build "build/$preset" ${1:+--target "$@"}
+}
+
+# C++ files of the repository (tracked or new), without those git ignores.
+cpp_files() { git ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' | while read -r f; do [[ -e $f ]] && echo "$f"; done; }
+
+check_format() {
+    cpp_files | xargs -r clang-format --dry-run -Werror
+    echo "$(cpp_files | wc -l) files are formatted"
+}
+
+# clang-tidy over the .cpp files given; needs the compile commands of the preset tidy.
+run_tidy() {
+    (($# > 0)) || {
+        echo "no files to check"
+        return 0
+    }
+    cmake --preset tidy >build/tidy.configure.log 2>&1 || {
+        cat build/tidy.configure.log >&2
+        die "the preset tidy could not be configured"
+    }
+    # Sources made by the build (data compiled in) are not checked, so nothing has to be built first.
+    printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/tidy --quiet 2> >(grep -v 'warnings generated' >&2)
+    echo "$# files are clean"
+}
+
+# Folders whose tests are short enough to run under the address sanitizer at every change.
+# shellcheck disable=SC2034 # used by scripts/test
+core_tests='base|data|ops|linalg|kernel|omega|features|learn|metrics'
+
+mkdir -p build

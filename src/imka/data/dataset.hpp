@@ -10,6 +10,8 @@
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
+#include "imka/data/row_reader.hpp"
+#include "imka/data/standardize.hpp"
 
 namespace imka {
 
@@ -31,9 +33,13 @@ struct Dataset {
     std::string name;
     Part train;
     Part test;
-    std::vector<std::string> classes;   // sorted; numbers by value
+    // Sorted, numbers by value. Protocol measured: the class that the published runs call 0, then the other.
+    std::vector<std::string> classes;
     std::string source_sha256;          // hash over the parsed tables (or the generator's name and version)
     std::optional<double> bayes_error;  // where theory gives it (generators)
+    // What was applied to both parts, for new rows. None without standardize and in the protocol measured,
+    // which standardises parts by statistics of their own.
+    std::optional<Standardization> standardization;
 };
 
 struct LoadOptions {
@@ -43,11 +49,14 @@ struct LoadOptions {
     bool standardize = true;
     std::uint64_t train_rows = 0;  // generators: 0 = their default sizes
     std::uint64_t test_rows = 0;
+    ReadOptions read;  // files: how they are written
 };
 
-// A registered set, a generator, or a file (split at random in halves). Error{missing_part} when a registered
-// set's files are not there, with the command that gets them; Error{bad_data} when their parsed table is not
-// the known one.
+// A registered set, a generator, a file (split at random in halves) or two files "TRAIN:TEST". Labels of an
+// NPY file x.npy come from a column that options.read names or from x.labels.npy beside it.
+// Error{missing_part} when a registered set's files are not there, with the command that gets them;
+// Error{bad_data} when their parsed table is not the known one, when there is one class only, or when the
+// test part has a class that the training part does not have.
 Dataset load_dataset(const std::string& name, const LoadOptions& options, const Exec& exec);
 
 }  // namespace imka

@@ -1,0 +1,255 @@
+#include "imka/data/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/sha256.hpp"
+#include "imka/data/npy.hpp"
+#include "imka/data/number_text.hpp"
+#include "imka/data/registry.hpp"
+#include "imka/data/synthetic.hpp"
+#include "imka/data/table.hpp"
+
+namespace imka {
+namespace {
+
+// More classes than this are a sign of a wrong label column or of a regression target.
+constexpr std::size_t kMostClasses = 1000;
+
+// Numbers by value; as text when one is none.
+std::vector<std::string> sorted_classes(const std::set<std::string>& labels) {
+    std::vector<std::string> classes(labels.begin(), labels.end());
+    const auto value = [](const std::string& text) { return parse_double(text); };
+    if (std::all_of(classes.begin(), classes.end(), [&](const auto& c) { return value(c).has_value(); })) {
+        std::stable_sort(classes.begin(), classes.end(),
+                         [&](const auto& a, const auto& b) { return *value(a) < *value(b); });
+    }
+    return classes;
+}
+
+std::vector<std::string> classes_of(const Table& table, const std::string& name) {
+    if (table.labels.size() != table.x.rows() || table.x.rows() == 0)
+        fail(ErrorCode::bad_data, fmt::format("{}: rows with labels are needed, and there are none", name));
+    std::set<std::string> labels;
+    for (const auto& label : table.labels) {
+        labels.insert(label);
+        if (labels.size() > kMostClasses) {
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: more than {} different labels; is the label column the right one?", name,
+                             kMostClasses));
+        }
+    }
+    if (labels.size() < 2) {
+        fail(ErrorCode::bad_data, fmt::format("{}: all rows are of the class {}; at least two are needed",
+                                              name, imka::quoted(*labels.begin())));
+    }
+    return sorted_classes(labels);
+}
+
+Part take_part(const Table& table, std::span<const std::uint32_t> rows,
+               const std::map<std::string, std::int32_t>& numbers) {
+    Part part{.x = Matrix<float>(rows.size(), table.x.cols()), .y = std::vector<std::int32_t>(rows.size())};
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        std::ranges::copy(table.x.row(rows[r]), part.x.row(r).begin());
+        part.y[r] = numbers.at(table.labels[rows[r]]);
+    }
+    return part;
+}
+
+void check_test_classes(const Dataset& data) {
+    std::vector<bool> seen(data.classes.size());
+    for (const auto y : data.train.y) seen[static_cast<std::size_t>(y)] = true;
+    for (const auto y : data.test.y) {
+        const auto c = static_cast<std::size_t>(y);
+        if (!seen[c]) {
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: the test part has the class {}, which the training part does not have",
+                             data.name, imka::quoted(data.classes[c])));
+        }
+    }
+}
+
+// measured: each stretch of rows by its own statistics, before the parts are taken.
+void standardize_stretches(Arrangement& a, const Exec& exec) {
+    std::size_t first = 0;
+    for (const std::size_t end : a.stretch_ends) {
+        const auto rows = a.table.x.view().slice_rows(first, end - first);
+        apply_standardization(compute_standardization(rows, exec), rows, exec);
+        first = end;
+    }
+}
+
+Dataset finish(Arrangement a, const std::string& name, const LoadOptions& options, const Exec& exec) {
+    Dataset data;
+    data.name = name;
+    data.classes = classes_of(a.table, name);
+    if (!a.classes.empty()) data.classes = a.classes;
+    const bool measured = options.protocol == Protocol::measured;
+    if (options.standardize && measured) standardize_stretches(a, exec);
+    std::map<std::string, std::int32_t> numbers;
+    for (const auto& c : data.classes) numbers.emplace(c, static_cast<std::int32_t>(numbers.size()));
+    data.train = take_part(a.table, a.split.train, numbers);
+    data.test = take_part(a.table, a.split.test, numbers);
+    check_test_classes(data);
+    if (options.standardize && !measured) {
+        data.standardization = compute_standardization(data.train.x.view(), exec);
+        apply_standardization(*data.standardization, data.train.x.view(), exec);
+        apply_standardization(*data.standardization, data.test.x.view(), exec);
+    }
+    return data;
+}
+
+std::string hash_of(std::span<const std::string> hashes) {
+    if (hashes.size() == 1) return hashes[0];
+    std::string text;
+    for (const auto& h : hashes) text += h + "\n";
+    return sha256_hex(text);
+}
+
+Dataset load_registered(const RegisteredSet& set, const LoadOptions& options, const Exec& exec) {
+    auto tables = read_tables(set, options.data_dir, exec);
+    std::vector<std::string> hashes;
+    for (const auto& file : set.files) hashes.push_back(file.table_sha256);
+    auto data = finish(
+        arrange(set, std::move(tables), {.protocol = options.protocol, .split_seed = options.split_seed}),
+        set.name, options, exec);
+    data.source_sha256 = hash_of(hashes);
+    return data;
+}
+
+// Rows of the training part come first, those of the test part follow them.
+Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec) {
+    const auto& info = generator_info(g);
+    const std::uint64_t train = options.train_rows > 0 ? options.train_rows : info.train_rows;
+    const std::uint64_t test = options.test_rows > 0 ? options.test_rows : info.test_rows;
+    check_fits_memory(static_cast<double>(train) + static_cast<double>(test), info.features, sizeof(float),
+                      to_string(g));
+    const auto make = [&](std::uint64_t first, std::uint64_t rows) {
+        Part part{.x = Matrix<float>(rows, info.features), .y = std::vector<std::int32_t>(rows)};
+        generate_rows(g, options.split_seed, first, part.x.view(), part.y);
+        return part;
+    };
+    Dataset data;
+    data.name = to_string(g);
+    data.train = make(0, train);
+    data.test = make(train, test);
+    for (int c = 1; c <= info.classes; ++c) data.classes.push_back(std::to_string(c));
+    data.source_sha256 = generator_sha256(g);
+    data.bayes_error = info.bayes_error;
+    check_test_classes(data);
+    if (!options.standardize) return data;
+    const auto s = compute_standardization(data.train.x.view(), exec);
+    apply_standardization(s, data.train.x.view(), exec);
+    if (options.protocol == Protocol::measured) {
+        apply_standardization(compute_standardization(data.test.x.view(), exec), data.test.x.view(), exec);
+    } else {
+        apply_standardization(s, data.test.x.view(), exec);
+        data.standardization = s;
+    }
+    return data;
+}
+
+// x.npy has its labels in x.labels.npy, as `imka data export` writes them.
+void add_labels_beside(const std::filesystem::path& path, Table& table) {
+    auto beside = path;
+    beside.replace_extension(".labels.npy");
+    if (!std::filesystem::is_regular_file(beside)) {
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: has no labels; name the column that holds them, or put them in {}",
+                         path.string(), beside.string()));
+    }
+    const auto labels = read_npy(beside);
+    if (labels.rows() != table.x.rows() || labels.cols() != 1) {
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: {} x {} values; expected one label for each of the {} rows", beside.string(),
+                         labels.rows(), labels.cols(), table.x.rows()));
+    }
+    for (const float v : labels.values()) {
+        std::string text;
+        append_number(text, v);
+        table.labels.push_back(canonical_label(text));
+    }
+}
+
+Table read_labelled(const std::filesystem::path& path, const ReadOptions& read) {
+    auto table = read_table(path, read);
+    const auto format = read.format ? read.format : format_of(path);
+    if (table.labels.empty() && table.x.rows() > 0 && format == Format::npy) add_labels_beside(path, table);
+    return table;
+}
+
+Dataset load_file(const std::filesystem::path& path, const LoadOptions& options, const Exec& exec) {
+    auto table = read_labelled(path, options.read);
+    const auto hash = table_sha256(table);
+    if (table.x.rows() < 2)
+        fail(ErrorCode::bad_data, fmt::format("{}: at least two rows are needed", path.string()));
+    auto a =
+        arrange_halves(std::move(table), {.protocol = options.protocol, .split_seed = options.split_seed});
+    auto data = finish(std::move(a), path.string(), options, exec);
+    data.source_sha256 = hash;
+    return data;
+}
+
+struct FilePair {
+    std::filesystem::path train;
+    std::filesystem::path test;
+};
+
+bool is_file(const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
+}
+
+std::optional<FilePair> find_pair(const std::string& name) {
+    for (auto colon = name.find(':'); colon != std::string::npos; colon = name.find(':', colon + 1)) {
+        FilePair pair{.train = name.substr(0, colon), .test = name.substr(colon + 1)};
+        if (is_file(pair.train) && is_file(pair.test)) return pair;
+    }
+    return std::nullopt;
+}
+
+Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& exec) {
+    auto train = read_labelled(pair.train, options.read);
+    auto read = options.read;
+    read.features = static_cast<std::uint32_t>(train.x.cols());
+    auto test = read_labelled(pair.test, read);
+    if (train.x.cols() != test.x.cols()) {
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: {} features, but the training file {} has {}", pair.test.string(),
+                         test.x.cols(), pair.train.string(), train.x.cols()));
+    }
+    if (train.x.rows() == 0 || test.x.rows() == 0)
+        fail(ErrorCode::bad_data, fmt::format("{}: a part has no rows", pair.train.string()));
+    if (train.labels.empty() || test.labels.empty()) {
+        fail(ErrorCode::bad_data, fmt::format("{}: rows with labels are needed, and there are none",
+                                              (train.labels.empty() ? pair.train : pair.test).string()));
+    }
+    const std::array hashes = {table_sha256(train), table_sha256(test)};
+    auto data = finish(arrange_pair(std::move(train), std::move(test)),
+                       pair.train.string() + ":" + pair.test.string(), options, exec);
+    data.source_sha256 = hash_of(hashes);
+    return data;
+}
+
+}  // namespace
+
+Dataset load_dataset(const std::string& name, const LoadOptions& options, const Exec& exec) {
+    if (const auto* set = find_set(name)) return load_registered(*set, options, exec);
+    if (const auto g = find_generator(name)) return load_generated(*g, options, exec);
+    if (is_file(name)) return load_file(name, options, exec);
+    if (const auto pair = find_pair(name)) return load_pair(*pair, options, exec);
+    std::vector<std::string_view> sets;
+    for (const auto& set : registered_sets()) sets.emplace_back(set.name);
+    fail(
+        ErrorCode::bad_usage,
+        fmt::format("{} is neither a data set ({}), a generator ({}), a file, nor a pair TRAIN:TEST of files",
+                    imka::quoted(name), join(sets), join(EnumNames<Generator>::values)));
+}
+
+}  // namespace imka

@@ -1,0 +1,211 @@
+#include "imka/data/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/data/registry_io.hpp"
+
+namespace imka {
+namespace embedded {
+extern const std::string_view dataset_manifest;
+extern const std::string_view letter_split;
+}  // namespace embedded
+
+namespace {
+
+// Row numbers first, ..., first + count - 1.
+std::vector<std::uint32_t> range(std::size_t first, std::size_t count) {
+    std::vector<std::uint32_t> rows(count);
+    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(first));
+    return rows;
+}
+
+Table take_rows(const Table& table, std::span<const std::uint32_t> rows) {
+    Table out{.x = Matrix<float>(rows.size(), table.x.cols()), .labels = {}};
+    out.labels.reserve(rows.size());
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        std::ranges::copy(table.x.row(rows[r]), out.x.row(r).begin());
+        out.labels.push_back(table.labels[rows[r]]);
+    }
+    return out;
+}
+
+// Columns 1..10 of ijcnn1 say the phase by a single 1; the published runs use its number, 1..10, as one
+// feature.
+void merge_phase(Table& table) {
+    constexpr std::size_t kPhases = 10;
+    const std::size_t rest = table.x.cols() - kPhases;
+    Matrix<float> merged(table.x.rows(), 1 + rest);
+    for (std::size_t r = 0; r < merged.rows(); ++r) {
+        const auto from = table.x.row(r);
+        std::size_t phase = 0;
+        while (phase + 1 < kPhases && from[phase] != 1.0F) ++phase;
+        merged(r, 0) = static_cast<float>(phase + 1);
+        std::ranges::copy(from.subspan(kPhases), merged.row(r).begin() + 1);
+    }
+    table.x = std::move(merged);
+}
+
+Arrangement arrange_ijcnn1(std::vector<Table> tables, const ArrangeOptions& options) {
+    auto a = arrange_pair(std::move(tables[0]), std::move(tables[1]));
+    if (options.protocol == Protocol::measured) {
+        // The training file is ijcnn1.tr followed by ijcnn1.val, and the published runs test on val and t.
+        constexpr std::size_t kTrain = 35000;
+        const std::size_t file_end = a.split.train.size();
+        merge_phase(a.table);
+        a.split = {.train = range(0, kTrain), .test = range(kTrain, a.table.x.rows() - kTrain)};
+        a.stretch_ends = {kTrain, file_end, a.table.x.rows()};
+    }
+    return a;
+}
+
+Arrangement arrange_cod_rna(std::vector<Table> tables, const ArrangeOptions&) {
+    return arrange_pair(std::move(tables[0]), std::move(tables[1]));
+}
+
+Arrangement arrange_letter(std::vector<Table> tables, const ArrangeOptions& options) {
+    constexpr std::size_t kTrain = 12000;
+    const auto bytes = embedded::letter_split;
+    std::vector<std::uint32_t> rows(bytes.size() / 2);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] =
+            static_cast<unsigned char>(bytes[2 * i]) + 256U * static_cast<unsigned char>(bytes[2 * i + 1]);
+    }
+    const std::span all(rows);
+    auto a = arrange_pair(take_rows(tables[0], all.first(kTrain)), take_rows(tables[0], all.subspan(kTrain)));
+    if (options.protocol == Protocol::measured) {
+        for (auto& label : a.table.labels) label = label <= "M" ? "A-M" : "N-Z";
+        a.classes = {"N-Z", "A-M"};
+    }
+    return a;
+}
+
+Arrangement arrange_eeg(std::vector<Table> tables, const ArrangeOptions& options) {
+    return arrange_halves(std::move(tables[0]), options);
+}
+
+Arrangement arrange_magic(std::vector<Table> tables, const ArrangeOptions& options) {
+    auto a = arrange_halves(std::move(tables[0]), options);
+    if (options.protocol == Protocol::measured) a.classes = {"h", "g"};
+    return a;
+}
+
+Arrangement arrange_skin(std::vector<Table> tables, const ArrangeOptions& options) {
+    if (options.protocol == Protocol::default_) return arrange_halves(std::move(tables[0]), options);
+    // The published runs read a file that had been cut off.
+    constexpr std::size_t kRows = 175393;
+    auto& table = tables[0];
+    table.x.resize_rows(kRows);
+    table.labels.resize(kRows);
+    auto a = arrange_halves(std::move(table), options);
+    a.classes = {"2", "1"};
+    return a;
+}
+
+struct Recipe {
+    std::string_view name;
+    Arrangement (*arrange)(std::vector<Table> tables, const ArrangeOptions& options);
+};
+constexpr std::array kRecipes = {
+    Recipe{"cod-rna", arrange_cod_rna}, Recipe{"eeg", arrange_eeg},     Recipe{"ijcnn1", arrange_ijcnn1},
+    Recipe{"letter", arrange_letter},   Recipe{"magic", arrange_magic}, Recipe{"skin", arrange_skin},
+};
+
+constexpr std::array<std::string_view, 5> kEndings = {"", ".xz", ".gz", ".bz2", ".zst"};
+
+}  // namespace
+
+const std::vector<RegisteredSet>& registered_sets() {
+    static const auto sets = parse_manifest(embedded::dataset_manifest, "datasets/manifest.yaml");
+    return sets;
+}
+
+const RegisteredSet* find_set(std::string_view name) {
+    const auto& sets = registered_sets();
+    const auto it = std::find_if(sets.begin(), sets.end(), [&](const auto& s) { return s.name == name; });
+    return it == sets.end() ? nullptr : &*it;
+}
+
+std::optional<std::filesystem::path> find_source(const RegisteredSet& set, const SourceFile& file,
+                                                 const std::filesystem::path& data_dir) {
+    if (data_dir.empty()) return std::nullopt;
+    for (const auto& name : file.names) {
+        for (const auto ending : kEndings) {
+            auto path = data_dir / set.folder / name;
+            path += ending;
+            std::error_code ignored;
+            if (std::filesystem::is_regular_file(path, ignored)) return path;
+        }
+    }
+    return std::nullopt;
+}
+
+Table read_known_table(const std::filesystem::path& path, const SourceFile& file) {
+    auto table = read_table(path, file.read);
+    const auto hash = table_sha256(table);
+    if (hash != file.table_sha256) {
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: not the known table: {} rows with sha256 {}; expected {} rows with {}",
+                         path.string(), table.x.rows(), hash, file.rows, file.table_sha256));
+    }
+    return table;
+}
+
+std::vector<Table> read_tables(const RegisteredSet& set, const std::filesystem::path& data_dir,
+                               const Exec& exec) {
+    std::vector<std::filesystem::path> paths;
+    for (const auto& file : set.files) {
+        const auto path = find_source(set, file, data_dir);
+        if (!path) {
+            const auto where = data_dir.empty() ? std::string("no data directory is set")
+                                                : fmt::format("there is no {} in {}", file.names.front(),
+                                                              (data_dir / set.folder).string());
+            fail(ErrorCode::missing_part,
+                 fmt::format("data set {}: {}; get it with: imka data fetch {}, or set --data-dir", set.name,
+                             where, set.name));
+        }
+        paths.push_back(*path);
+    }
+    std::vector<Table> tables(paths.size());
+    parallel_for(exec, paths.size(),
+                 [&](std::size_t i) { tables[i] = read_known_table(paths[i], set.files[i]); });
+    return tables;
+}
+
+Arrangement arrange(const RegisteredSet& set, std::vector<Table> tables, const ArrangeOptions& options) {
+    const auto* const recipe =
+        std::find_if(kRecipes.begin(), kRecipes.end(), [&](const Recipe& r) { return r.name == set.name; });
+    assert(recipe != kRecipes.end() && tables.size() == set.files.size());
+    return recipe->arrange(std::move(tables), options);
+}
+
+Arrangement arrange_pair(Table train, Table test) {
+    assert(train.x.cols() == test.x.cols());
+    const std::size_t rows = train.x.rows();
+    Arrangement a{.table = std::move(train),
+                  .split = {.train = range(0, rows), .test = range(rows, test.x.rows())},
+                  .stretch_ends = {rows, rows + test.x.rows()},
+                  .classes = {}};
+    a.table.x.resize_rows(rows + test.x.rows());
+    std::ranges::copy(test.x.values(),
+                      a.table.x.values().begin() + static_cast<std::ptrdiff_t>(rows * test.x.cols()));
+    std::ranges::move(test.labels, std::back_inserter(a.table.labels));
+    return a;
+}
+
+Arrangement arrange_halves(Table table, const ArrangeOptions& options) {
+    const std::size_t rows = table.x.rows();
+    return {.table = std::move(table),
+            .split = random_halves(rows, options.split_seed),
+            .stretch_ends = {rows},
+            .classes = {}};
+}
+
+}  // namespace imka

@@ -1,0 +1,15 @@
+// Reads the manifest of data sets.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "imka/data/registry.hpp"
+
+namespace imka {
+
+// Strict: unknown, repeated or missing keys and values of the wrong kind are Error{bad_config} that names the
+// place.
+std::vector<RegisteredSet> parse_manifest(std::string_view text, std::string_view where);
+
+}  // namespace imka

@@ -1,16 +1,22 @@
-// NPY files (format versions 1 to 3; little-endian f4, f8 and integer types; C order).
+// NPY files (format versions 1 to 3; little-endian f4, f8, integer and bool types; C order).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 
 #include "imka/base/file.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/data/byte_stream.hpp"
+#include "imka/data/row_reader.hpp"
 
 namespace imka {
 
-// Whole file as float32 rows; a vector is one column. Shape and size are checked against the file before any
-// memory is taken.
+// Rows of a table; a vector is one column. Reads the header at once.
+std::unique_ptr<RowReader> read_npy_rows(ByteStream stream, const ReadOptions& options);
+
+// Whole file as float32 rows; a vector is one column, and there may be no rows. Shape and size are checked
+// against the file before any memory is taken; from compressed files memory is taken as the data arrive.
 Matrix<float> read_npy(const std::filesystem::path& path);
 
 void write_npy(const std::filesystem::path& path, MatrixView<const float> values);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "imka/base/names.hpp"
+#include "imka/data/byte_stream.hpp"
 
 namespace imka {
 
@@ -33,17 +34,20 @@ struct Row {
 struct ReadOptions {
     std::optional<Format> format;  // by the file's name when absent
     // Column that holds the label: a name, a 0-based number, "first", "last" or "none". LIBSVM rows begin
-    // with it always; CSV and ARFF default to "last", NPY to "none".
+    // with it always (this is ignored); CSV and ARFF default to "last", NPY to "none".
     std::string label_column;
-    std::vector<std::string> drop_columns;  // CSV, ARFF: columns to leave out, by name or 0-based number
+    std::vector<std::string> drop_columns;  // CSV, ARFF, NPY: columns to leave out, by name or 0-based number
     char delimiter = '\0';       // CSV: '\0' = found from the first line (comma, tab, semicolon, blanks)
     std::optional<bool> header;  // CSV: first line holds names; found from the first line when absent
-    std::optional<std::uint32_t> features;  // LIBSVM: number of columns; an index beyond it is an error
+    // Number of feature columns. LIBSVM: an index beyond it is an error; other formats: another number is.
+    std::optional<std::uint32_t> features;
     std::uint64_t max_bytes = 1ULL << 40U;  // most bytes after decompression (a compression bomb is an error)
 };
 
-// Errors are Error{bad_data} (Error{io} where the file cannot be read) that begin with "<file>: line <n>: ".
-// NaN and infinite values are errors.
+// Errors are Error{bad_data} that begin with "<file>: line <n>: " ("<file>: row <n>: " for NPY), or with
+// "<file>: " where the file as a whole is wrong; Error{io} where it cannot be read; Error{bad_config} where
+// an option does not fit it. NaN and infinite values, values beyond float32, and files without rows are
+// errors.
 class RowReader {
 public:
     virtual ~RowReader() = default;
@@ -55,6 +59,8 @@ public:
 };
 
 std::unique_ptr<RowReader> open_rows(const std::filesystem::path& path, const ReadOptions& options);
+// The same from a stream; the format must be given or follow from the stream's name.
+std::unique_ptr<RowReader> open_rows(ByteStream stream, const ReadOptions& options);
 
 // The format that a name such as "a/b.libsvm.xz" stands for; none when its ending says nothing.
 std::optional<Format> format_of(const std::filesystem::path& path);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "imka/base/matrix.hpp"
+#include "imka/data/byte_stream.hpp"
 
 namespace imka {
 
@@ -18,9 +19,13 @@ struct TensorFile {
     std::map<std::string, Matrix<double>> f64;
 };
 
+// Error{bad_usage} where a name stands twice, is "__metadata__", or any text is not UTF-8. Atomic.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
 // Checks every offset, shape and type against the file's size before use; Error{bad_data} says what is wrong.
 TensorFile read_safetensors(const std::filesystem::path& path);
+// From a stream of known size, opened with StreamOptions::decompress off: the length at the head of a file
+// may look like the mark of a compressed one.
+TensorFile read_safetensors(ByteStream stream);
 
 }  // namespace imka

@@ -1,0 +1,15 @@
+// ARFF (attribute-relation files): a header that declares the columns, then dense or sparse rows.
+#pragma once
+
+#include <memory>
+
+#include "imka/data/byte_stream.hpp"
+#include "imka/data/row_reader.hpp"
+
+namespace imka {
+
+// Reads the header at once. Sparse rows come out dense, with what they leave out filled in: 0, or the first
+// declared value of a nominal attribute.
+std::unique_ptr<RowReader> read_arff(ByteStream stream, const ReadOptions& options);
+
+}  // namespace imka

@@ -1,0 +1,79 @@
+// Bytes and lines of a file, plain or compressed, in memory that does not grow with the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+// Found from the first bytes of a file, never from its name.
+enum class Compression { none, gzip, bzip2, xz, zstd };
+template <>
+struct EnumNames<Compression> {
+    static constexpr std::string_view what = "compression";
+    static constexpr std::string_view values[] = {"none", "gzip", "bzip2", "xz", "zstd"};
+};
+
+struct StreamOptions {
+    std::uint64_t max_bytes = 1ULL << 40U;                // most bytes after decompression
+    std::size_t max_line_bytes = std::size_t{64} << 20U;  // longest line; >= 1
+    bool decompress = true;                               // false: the bytes are taken as they are
+};
+
+// Decoded bytes; an implementation for each compression.
+class ByteSource;
+
+// Several compressed members in one file are read through, as the command-line tools do. A file that cannot
+// be opened or read is Error{io}; a truncated or damaged one, one beyond the limits, or xz and zstd data that
+// ask for too much memory are Error{bad_data}. Messages begin with the name.
+class ByteStream {
+public:
+    ByteStream(const std::filesystem::path& path, const StreamOptions& options);
+    // Bytes in memory, which must outlive the stream; `name` stands in messages.
+    ByteStream(std::string name, std::string_view bytes, const StreamOptions& options);
+    ~ByteStream();
+    ByteStream(ByteStream&&) noexcept;
+    ByteStream& operator=(ByteStream&&) = delete;
+
+    // The next line without its line end (LF or CRLF) and, on the first, without a UTF-8 byte order mark.
+    // False at the end. The view is valid until the next call.
+    bool next_line(std::string_view& line);
+    // Fewer bytes than asked for only at the end.
+    std::size_t read(std::span<char> out);
+
+    const std::string& name() const { return name_; }
+    Compression compression() const { return compression_; }
+    std::uint64_t line() const { return line_; }  // 1-based number of the last line
+    // Bytes to come, where that is known before reading them: uncompressed regular files and memory.
+    std::optional<std::uint64_t> remaining() const;
+
+    // Error{bad_data} "<name>: <message>" and "<name>: line <n>: <message>".
+    [[noreturn]] void fail_file(std::string_view message) const;
+    [[noreturn]] void fail_line(std::string_view message) const;
+
+private:
+    bool fill();  // more bytes into the buffer; false at the end
+    std::size_t decode(std::span<char> out);
+
+    std::string name_;
+    StreamOptions options_;
+    Compression compression_ = Compression::none;
+    std::optional<std::uint64_t> plain_bytes_;
+    std::unique_ptr<ByteSource> source_;
+    std::vector<char> buffer_;
+    std::size_t begin_ = 0;  // bytes not yet handed out: [begin_, end_)
+    std::size_t end_ = 0;
+    std::uint64_t decoded_ = 0;
+    std::uint64_t line_ = 0;
+};
+
+}  // namespace imka

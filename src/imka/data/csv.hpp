@@ -1,0 +1,14 @@
+// Delimited text: comma, tab, semicolon or blanks between fields; quotes as in RFC 4180.
+#pragma once
+
+#include <memory>
+
+#include "imka/data/byte_stream.hpp"
+#include "imka/data/row_reader.hpp"
+
+namespace imka {
+
+// Reads the first line at once: delimiter, header and columns are known afterwards.
+std::unique_ptr<RowReader> read_csv(ByteStream stream, const ReadOptions& options);
+
+}  // namespace imka

@@ -1,0 +1,128 @@
+#include "imka/data/libsvm.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/data/columns.hpp"
+#include "imka/data/number_text.hpp"
+
+namespace imka {
+namespace {
+
+// Indices beyond this come from damage, not from data.
+constexpr std::uint64_t kMaxIndex = std::uint64_t{1} << 31U;
+
+bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+// Takes the next word off the front of the text; empty at its end.
+std::string_view take_word(std::string_view& text) {
+    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+    std::size_t length = 0;
+    while (length < text.size() && !is_blank(text[length])) ++length;
+    const auto word = text.substr(0, length);
+    text.remove_prefix(length);
+    return word;
+}
+
+class LibsvmReader final : public RowReader {
+public:
+    LibsvmReader(ByteStream stream, std::optional<std::uint32_t> features)
+        : stream_(std::move(stream)), features_(features) {}
+
+    bool next(Row& row) override {
+        std::string_view line;
+        while (stream_.next_line(line)) {
+            line = line.substr(0, line.find('#'));
+            const auto label = take_word(line);
+            if (label.empty()) continue;
+            check_label(label);
+            read_pairs(line);
+            row = {.values = values_,
+                   .indices = indices_,
+                   .sparse = true,
+                   .label = label,
+                   .line = stream_.line()};
+            any_row_ = true;
+            return true;
+        }
+        if (!any_row_) stream_.fail_file("holds no rows");
+        return false;
+    }
+    std::optional<std::uint32_t> features() const override { return features_; }
+
+private:
+    void check_label(std::string_view label) const {
+        if (label.find(':') != std::string_view::npos) {
+            stream_.fail_line(fmt::format("the label is missing: the line begins with {}", in_quotes(label)));
+        }
+        if (is_missing_label(label)) stream_.fail_line(fmt::format("{} is not a label", in_quotes(label)));
+    }
+
+    void read_pairs(std::string_view text) {
+        values_.clear();
+        indices_.clear();
+        std::uint64_t previous = 0;
+        for (auto word = take_word(text); !word.empty(); word = take_word(text)) {
+            std::uint64_t index = 0;
+            const char* end = word.data() + word.size();
+            const auto [stop, error] = std::from_chars(word.data(), end, index);
+            if (error == std::errc::invalid_argument || stop == end || *stop != ':') fail_pair(word);
+            check_index(error == std::errc{} ? index : kMaxIndex + 1, previous, word);
+            previous = index;
+            const std::string_view number(stop + 1, static_cast<std::size_t>(end - stop - 1));
+            float value = 0;
+            if (const auto fault = parse_float(number, value); fault != NumberFault::none) {
+                stream_.fail_line(fmt::format("feature {}: {}", index, describe(fault, number)));
+            }
+            indices_.push_back(static_cast<std::uint32_t>(index - 1));
+            values_.push_back(value);
+        }
+    }
+
+    void check_index(std::uint64_t index, std::uint64_t previous, std::string_view word) const {
+        if (index > previous && index <= kMaxIndex && (!features_ || index <= *features_)) return;
+        if (index == 0) stream_.fail_line("feature index 0: indices count from 1");
+        if (index > kMaxIndex) {
+            stream_.fail_line(fmt::format("the feature index of {} is beyond 2^31", in_quotes(word)));
+        }
+        if (index == previous) stream_.fail_line(fmt::format("feature index {} stands twice", index));
+        if (index < previous) {
+            stream_.fail_line(
+                fmt::format("feature index {} follows {}: indices must ascend", index, previous));
+        }
+        stream_.fail_line(
+            fmt::format("feature index {} exceeds the {} features expected here", index, *features_));
+    }
+
+    [[noreturn]] void fail_pair(std::string_view word) const {
+        if (word.starts_with("qid:")) {
+            stream_.fail_line("'qid:' belongs to ranking data, which cannot be read here");
+        }
+        if (word.starts_with('-'))
+            stream_.fail_line(fmt::format("{}: indices count from 1", in_quotes(word)));
+        stream_.fail_line(fmt::format("{} is not of the form index:value", in_quotes(word)));
+    }
+
+    ByteStream stream_;
+    std::optional<std::uint32_t> features_;
+    std::vector<float> values_;
+    std::vector<std::uint32_t> indices_;
+    bool any_row_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RowReader> read_libsvm(ByteStream stream, const ReadOptions& options) {
+    if (!options.drop_columns.empty()) {
+        fail(ErrorCode::bad_config,
+             fmt::format("{}: columns of LIBSVM files cannot be dropped", stream.name()));
+    }
+    return std::make_unique<LibsvmReader>(std::move(stream), options.features);
+}
+
+}  // namespace imka

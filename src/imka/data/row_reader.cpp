@@ -1,0 +1,88 @@
+#include "imka/data/row_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/data/arff.hpp"
+#include "imka/data/csv.hpp"
+#include "imka/data/libsvm.hpp"
+#include "imka/data/npy.hpp"
+
+namespace imka {
+namespace {
+
+struct Ending {
+    std::string_view text;
+    Format format;
+};
+
+// .t, .tr and .val are how the LIBSVM collection names test, training and validation parts; .data is how the
+// UCI collection names its tables. .txt is used for everything, so it says nothing.
+constexpr Ending kEndings[] = {
+    {".libsvm", Format::libsvm}, {".svm", Format::libsvm}, {".svmlight", Format::libsvm},
+    {".t", Format::libsvm},      {".tr", Format::libsvm},  {".val", Format::libsvm},
+    {".arff", Format::arff},     {".csv", Format::csv},    {".tsv", Format::csv},
+    {".data", Format::csv},      {".npy", Format::npy},
+};
+
+std::string lower_ending(const std::filesystem::path& path) {
+    auto text = path.extension().string();
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
+}
+
+Format format_or_fail(const std::filesystem::path& path, const ReadOptions& options) {
+    if (options.format) return *options.format;
+    if (const auto format = format_of(path)) return *format;
+    fail(ErrorCode::bad_config, fmt::format("{}: the name does not tell the format; give one of {}",
+                                            path.string(), join(EnumNames<Format>::values)));
+}
+
+std::unique_ptr<RowReader> make_reader(ByteStream stream, Format format, const ReadOptions& options) {
+    switch (format) {
+        case Format::libsvm:
+            return read_libsvm(std::move(stream), options);
+        case Format::arff:
+            return read_arff(std::move(stream), options);
+        case Format::csv:
+            return read_csv(std::move(stream), options);
+        case Format::npy:
+            break;
+    }
+    return read_npy_rows(std::move(stream), options);
+}
+
+}  // namespace
+
+std::optional<Format> format_of(const std::filesystem::path& path) {
+    constexpr std::string_view kCompressed[] = {".gz", ".bz2", ".xz", ".zst"};
+    auto ending = lower_ending(path);
+    if (std::find(std::begin(kCompressed), std::end(kCompressed), ending) != std::end(kCompressed)) {
+        ending = lower_ending(path.stem());
+    }
+    const auto* known = std::find_if(std::begin(kEndings), std::end(kEndings),
+                                     [&](const Ending& e) { return e.text == ending; });
+    if (known == std::end(kEndings)) return std::nullopt;
+    return known->format;
+}
+
+std::unique_ptr<RowReader> open_rows(ByteStream stream, const ReadOptions& options) {
+    const auto name = stream.name();
+    auto reader = make_reader(std::move(stream), format_or_fail(name, options), options);
+    const auto features = reader->features();
+    if (options.features && features != options.features) {
+        fail(ErrorCode::bad_data, fmt::format("{}: {} feature columns where {} are expected", name,
+                                              features.value_or(0), *options.features));
+    }
+    return reader;
+}
+
+std::unique_ptr<RowReader> open_rows(const std::filesystem::path& path, const ReadOptions& options) {
+    format_or_fail(path, options);  // a name that says nothing is the first thing to tell
+    return open_rows(ByteStream(path, {.max_bytes = options.max_bytes}), options);
+}
+
+}  // namespace imka

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -40,8 +41,11 @@ nlohmann::ordered_json report(const Context& context) {
     j["devices"] = {"cpu"};
     j["data_dir"] = context.data_dir.string();
     j["data_sets"] = nlohmann::ordered_json::object();
-    for (const auto& name : registered_names()) {
-        j["data_sets"][name] = is_present(name, context.data_dir) ? "present" : "missing";
+    for (const auto& set : registered_sets()) {
+        const bool present = std::ranges::all_of(set.files, [&](const SourceFile& f) {
+            return find_source(set, f, context.data_dir).has_value();
+        });
+        j["data_sets"][set.name] = present ? "present" : "missing";
     }
     return j;
 }

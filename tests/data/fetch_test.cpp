@@ -37,7 +37,8 @@ protected:
         SourceFile file;
         file.names = {"some data.csv"};
         file.url = "https://example.org/x/y/some%20data.csv";
-        file.read = {.format = Format::csv, .label_column = "last", .drop_columns = {}};
+        file.read.format = Format::csv;
+        file.read.label_column = "last";
         file.rows = 2000;
         file.table_sha256 = table_sha256(read_table(dir_ / "expected.csv", file.read));
         set_.name = "some";

@@ -47,7 +47,7 @@ std::vector<std::string> classes_of(const Table& table, const std::string& name)
     }
     if (labels.size() < 2) {
         fail(ErrorCode::bad_data, fmt::format("{}: all rows are of the class {}; at least two are needed",
-                                              name, imka::quoted(*labels.begin())));
+                                              name, in_quotes(*labels.begin())));
     }
     return sorted_classes(labels);
 }
@@ -70,7 +70,7 @@ void check_test_classes(const Dataset& data) {
         if (!seen[c]) {
             fail(ErrorCode::bad_data,
                  fmt::format("{}: the test part has the class {}, which the training part does not have",
-                             data.name, imka::quoted(data.classes[c])));
+                             data.name, in_quotes(data.classes[c])));
         }
     }
 }
@@ -177,10 +177,13 @@ void add_labels_beside(const std::filesystem::path& path, Table& table) {
     }
 }
 
+std::optional<Format> format_for(const std::filesystem::path& path, const ReadOptions& read) {
+    return read.format ? read.format : format_of(path);
+}
+
 Table read_labelled(const std::filesystem::path& path, const ReadOptions& read) {
     auto table = read_table(path, read);
-    const auto format = read.format ? read.format : format_of(path);
-    if (table.labels.empty() && table.x.rows() > 0 && format == Format::npy) add_labels_beside(path, table);
+    if (table.labels.empty() && format_for(path, read) == Format::npy) add_labels_beside(path, table);
     return table;
 }
 
@@ -217,7 +220,10 @@ std::optional<FilePair> find_pair(const std::string& name) {
 Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& exec) {
     auto train = read_labelled(pair.train, options.read);
     auto read = options.read;
-    read.features = static_cast<std::uint32_t>(train.x.cols());
+    // Only LIBSVM rows may be shorter than the table; of other formats the numbers of columns are compared
+    // below.
+    if (format_for(pair.test, read) == Format::libsvm)
+        read.features = static_cast<std::uint32_t>(train.x.cols());
     auto test = read_labelled(pair.test, read);
     if (train.x.cols() != test.x.cols()) {
         fail(ErrorCode::bad_data,
@@ -249,7 +255,7 @@ Dataset load_dataset(const std::string& name, const LoadOptions& options, const 
     fail(
         ErrorCode::bad_usage,
         fmt::format("{} is neither a data set ({}), a generator ({}), a file, nor a pair TRAIN:TEST of files",
-                    imka::quoted(name), join(sets), join(EnumNames<Generator>::values)));
+                    in_quotes(name), join(sets), join(EnumNames<Generator>::values)));
 }
 
 }  // namespace imka

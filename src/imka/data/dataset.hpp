@@ -44,12 +44,12 @@ struct Dataset {
 
 struct LoadOptions {
     Protocol protocol = Protocol::default_;
-    std::filesystem::path data_dir;  // folder with one folder a set; empty: only generators and files
-    std::uint64_t split_seed = 0;    // random splits and generators
+    std::filesystem::path data_dir = {};  // folder with one folder a set; empty: only generators and files
+    std::uint64_t split_seed = 0;         // random splits and generators
     bool standardize = true;
     std::uint64_t train_rows = 0;  // generators: 0 = their default sizes
     std::uint64_t test_rows = 0;
-    ReadOptions read;  // files: how they are written
+    ReadOptions read = {};  // files: how they are written
 };
 
 // A registered set, a generator, a file (split at random in halves) or two files "TRAIN:TEST". Labels of an

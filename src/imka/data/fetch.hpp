@@ -14,9 +14,9 @@
 namespace imka {
 
 struct FetchOptions {
-    std::filesystem::path data_dir;
-    std::string base_url;  // a mirror: files are BASE/FOLDER/NAME; empty: the published addresses
-    int retries = 4;       // after the first attempt, for failures that may pass; >= 0
+    std::filesystem::path data_dir = {};
+    std::string base_url = {};  // a mirror: files are BASE/FOLDER/NAME; empty: the published addresses
+    int retries = 4;            // after the first attempt, for failures that may pass; >= 0
     std::chrono::milliseconds backoff{1000};  // before the first retry; doubles
     std::chrono::seconds connect_timeout{20};
     std::chrono::seconds stall_timeout{60};             // no bytes for this long: the attempt has failed

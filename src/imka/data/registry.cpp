@@ -10,6 +10,8 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/base/sha256.hpp"
+#include "imka/data/byte_stream.hpp"
 #include "imka/data/registry_io.hpp"
 
 namespace imka {
@@ -145,6 +147,26 @@ std::optional<std::filesystem::path> find_source(const RegisteredSet& set, const
         }
     }
     return std::nullopt;
+}
+
+SourceCheck check_source(const std::filesystem::path& path, const SourceFile& file) {
+    SourceCheck check;
+    try {
+        ByteStream stream(path, {});
+        Sha256 hash;
+        std::vector<char> block(std::size_t{1} << 20U);
+        while (const auto n = stream.read(block)) {
+            hash.update(std::string_view(block.data(), n));
+            check.bytes += n;
+        }
+        check.raw_sha256 = hash.hex();
+        check.table_sha256 = table_sha256(read_table(path, file.read));
+        check.right = check.table_sha256 == file.table_sha256;
+        if (!check.right) check.problem = "not the known table";
+    } catch (const Error& e) {
+        check.problem = e.what();
+    }
+    return check;
 }
 
 Table read_known_table(const std::filesystem::path& path, const SourceFile& file) {

@@ -61,6 +61,16 @@ std::optional<std::filesystem::path> find_source(const RegisteredSet& set, const
 // Reads a table and checks that it is the known one; Error{bad_data} with both hashes otherwise.
 Table read_known_table(const std::filesystem::path& path, const SourceFile& file);
 
+// What a file is against what it should be.
+struct SourceCheck {
+    std::uint64_t bytes = 0;   // after decompression
+    std::string raw_sha256;    // of these bytes; empty when the file cannot be decompressed
+    std::string table_sha256;  // empty when the file cannot be read as a table
+    bool right = false;        // the table is the known one
+    std::string problem;       // why not
+};
+SourceCheck check_source(const std::filesystem::path& path, const SourceFile& file);
+
 // All tables of a set; Error{missing_part} that says how to get what is not there.
 std::vector<Table> read_tables(const RegisteredSet& set, const std::filesystem::path& data_dir,
                                const Exec& exec);

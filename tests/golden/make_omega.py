@@ -38,10 +38,10 @@ def word(seed, stream, index, attempt=0):
     return philox([block & MASK, block >> 32, stream, attempt], [seed & MASK, seed >> 32])[index % 4]
 
 
-def log_unit(u):
-    b = bits(u)
+def log_word(w):
+    b = bits(f32(f32(f32(w) + 0.5) * 2.0**-32))
     e = (b - 0x3F3504F3) >> 23
-    t = f32(from_bits(b - (e << 23)) - 1.0)
+    t = f32(from_bits(b - (e << 23)) - 1.0) if e else f32(f32(f32(MASK - w) + 0.5) * -2.0**-32)
     p = f32(0.06746601313352585)
     for c in (-0.11675640940666199, 0.11888174712657928, -0.12405591458082199, 0.14219550788402557,
               -0.1666799634695053, 0.2000211924314499, -0.25000008940696716, 0.3333331346511841):
@@ -71,8 +71,7 @@ def cos_sin_turn(angle):
 
 def normal(seed, stream, index, attempt=0):
     even = index - index % 2
-    u = f32(f32(f32(word(seed, stream, even, attempt)) + 0.5) * 2.0**-32)
-    r = f32(math.sqrt(max(0.0, f32(-2.0 * log_unit(u)))))
+    r = f32(math.sqrt(f32(-2.0 * log_word(word(seed, stream, even, attempt)))))
     return f32(r * cos_sin_turn(word(seed, stream, even + 1, attempt))[index % 2])
 
 

@@ -62,7 +62,7 @@ const std::vector<Ban> kBans = {
     {"\\b(_?exit|quick_exit|abort|std::terminate)\\s*\\(", "the library does not end the program"},
     {"\\bshared_ptr\\b", "a value or a unique_ptr has one owner"},
     {"\\bnew\\s+[A-Za-z_:(]|\\bmalloc\\s*\\(", "memory belongs to a container"},
-    {"\\busing\\s+namespace\\s+std\\b", "names of std are written out"},
+    {"\\busing\\s+namespace\\s+std\\s*;", "names of std are written out"},
 };
 const Ban kForeignLinkage = {"extern\\s+\"C\"|\\bcblas_",
                              "BLAS and LAPACK are declared and called in linalg"};

@@ -10,6 +10,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/data/generate.hpp"
 #include "imka/data/npy.hpp"
 #include "imka/data/number_text.hpp"
 #include "imka/data/registry.hpp"
@@ -157,8 +158,7 @@ Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec
 
 // x.npy has its labels in x.labels.npy, as `imka data export` writes them.
 void add_labels_beside(const std::filesystem::path& path, Table& table) {
-    auto beside = path;
-    beside.replace_extension(".labels.npy");
+    const auto beside = labels_beside(path);
     if (!std::filesystem::is_regular_file(beside)) {
         fail(ErrorCode::bad_data,
              fmt::format("{}: has no labels; name the column that holds them, or put them in {}",

@@ -39,7 +39,12 @@ public:
             fail(ErrorCode::io, fmt::format("{}: another download is writing to it", path_.string()));
         }
     }
-    ~PartFile() { close(descriptor_); }
+    ~PartFile() {
+        // A file without bytes helps no later call.
+        struct stat s {};
+        if (fstat(descriptor_, &s) == 0 && s.st_size == 0) unlink(path_.c_str());
+        close(descriptor_);
+    }
     PartFile(const PartFile&) = delete;
     PartFile& operator=(const PartFile&) = delete;
 
@@ -257,9 +262,12 @@ void download(const std::string& url, PartFile& part, const FetchOptions& option
         const auto reason = attempt_download(url, part, options, exec);
         if (!reason) break;
         if (attempt >= options.retries) {
-            fail(ErrorCode::io, fmt::format("{}: {} ({} attempts); what has come is kept in {}, and the next "
-                                            "fetch continues there",
-                                            url, *reason, attempt + 1, part.path().string()));
+            const auto kept =
+                part.size() == 0
+                    ? std::string()
+                    : fmt::format("; what has come is kept in {}, and the next fetch continues there",
+                                  part.path().string());
+            fail(ErrorCode::io, fmt::format("{}: {} ({} attempts){}", url, *reason, attempt + 1, kept));
         }
         note(exec, fmt::format("{}: {}; trying again", url, *reason));
         wait(pause, exec);

@@ -162,7 +162,10 @@ SourceCheck check_source(const std::filesystem::path& path, const SourceFile& fi
         check.raw_sha256 = hash.hex();
         check.table_sha256 = table_sha256(read_table(path, file.read));
         check.right = check.table_sha256 == file.table_sha256;
-        if (!check.right) check.problem = "not the known table";
+        if (!check.right) {
+            check.problem =
+                fmt::format("the table's sha256 is {}; expected {}", check.table_sha256, file.table_sha256);
+        }
     } catch (const Error& e) {
         check.problem = e.what();
     }

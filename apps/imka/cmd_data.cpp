@@ -1,0 +1,588 @@
+// imka data: what data sets there are, their facts, download, checks, and other formats of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "app.hpp"
+#include "imka/base/error.hpp"
+#include "imka/data/dataset.hpp"
+#include "imka/data/fetch.hpp"
+#include "imka/data/generate.hpp"
+#include "imka/data/npy.hpp"
+#include "imka/data/registry.hpp"
+#include "imka/data/synthetic.hpp"
+#include "imka/data/table.hpp"
+
+namespace imka::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using TextTable = std::vector<std::vector<std::string>>;
+
+void print_json(const Json& json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+std::vector<Generator> generators() {
+    std::vector<Generator> all;
+    for (std::size_t g = 0; g < std::size(EnumNames<Generator>::values); ++g)
+        all.push_back(static_cast<Generator>(g));
+    return all;
+}
+
+[[noreturn]] void fail_unknown(const std::string& name) {
+    std::vector<std::string_view> names;
+    for (const auto& set : registered_sets()) names.emplace_back(set.name);
+    fail(ErrorCode::bad_usage, fmt::format("'{}' is not a known data set; known: {}", name, join(names)));
+}
+
+const RegisteredSet& known_set(const std::string& name) {
+    const auto* set = find_set(name);
+    if (set == nullptr) fail_unknown(name);
+    return *set;
+}
+
+bool is_present(const RegisteredSet& set, const Context& context) {
+    return std::all_of(set.files.begin(), set.files.end(), [&](const SourceFile& file) {
+        return find_source(set, file, context.data_dir).has_value();
+    });
+}
+
+std::uint64_t total_rows(const RegisteredSet& set) {
+    std::uint64_t rows = 0;
+    for (const auto& file : set.files) rows += file.rows;
+    return rows;
+}
+
+// list
+
+void run_list(const Context& context) {
+    if (context.json) {
+        Json sets = Json::array();
+        for (const auto& set : registered_sets()) {
+            sets.push_back({{"name", set.name},
+                            {"title", set.title},
+                            {"kind", "files"},
+                            {"present", is_present(set, context)},
+                            {"rows", total_rows(set)},
+                            {"d", set.default_sizes.features},
+                            {"classes", set.files[0].classes.size()},
+                            {"licence", set.licence}});
+        }
+        for (const auto g : generators()) {
+            const auto& info = generator_info(g);
+            sets.push_back({{"name", to_string(g)},
+                            {"title", info.description},
+                            {"kind", "generator"},
+                            {"present", true},
+                            {"rows", info.train_rows + info.test_rows},
+                            {"d", info.features},
+                            {"classes", info.classes},
+                            {"licence", "generated"}});
+        }
+        return print_json({{"data_dir", context.data_dir.string()}, {"sets", sets}});
+    }
+    TextTable table = {{"name", "present", "rows", "d", "classes", "licence", "title"}};
+    for (const auto& set : registered_sets()) {
+        table.push_back({set.name, is_present(set, context) ? "yes" : "no", std::to_string(total_rows(set)),
+                         std::to_string(set.default_sizes.features),
+                         std::to_string(set.files[0].classes.size()), set.licence, set.title});
+    }
+    for (const auto g : generators()) {
+        const auto& info = generator_info(g);
+        table.push_back({std::string(to_string(g)), "made", std::to_string(info.train_rows + info.test_rows),
+                         std::to_string(info.features), std::to_string(info.classes), "generated",
+                         std::string(info.description)});
+    }
+    fmt::print("{}", format_table(table));
+    if (context.data_dir.empty())
+        fmt::print("\nNo data directory is set: give --data-dir or the environment variable IMKA_DATA.\n");
+}
+
+// info
+
+Json sizes_json(const ProtocolSizes& sizes) {
+    return {{"d", sizes.features}, {"train", sizes.train}, {"test", sizes.test}};
+}
+
+Json info_json(const RegisteredSet& set, const Context& context) {
+    Json files = Json::array();
+    for (const auto& file : set.files) {
+        Json classes = Json::object();
+        for (const auto& c : file.classes) classes[c.label] = c.rows;
+        const auto path = find_source(set, file, context.data_dir);
+        files.push_back({{"path", path ? Json(path->string()) : Json()},
+                         {"names", file.names},
+                         {"url", file.url},
+                         {"format", to_string(file.read.format.value_or(Format::csv))},
+                         {"rows", file.rows},
+                         {"classes", classes},
+                         {"bytes", file.bytes},
+                         {"raw_sha256", file.raw_sha256},
+                         {"table_sha256", file.table_sha256}});
+    }
+    return {{"name", set.name},
+            {"title", set.title},
+            {"description", set.description},
+            {"page", set.page},
+            {"licence", set.licence},
+            {"citation", set.citation},
+            {"folder", set.folder},
+            {"present", is_present(set, context)},
+            {"protocols",
+             {{"default", sizes_json(set.default_sizes)}, {"measured", sizes_json(set.measured_sizes)}}},
+            {"files", files}};
+}
+
+std::string balance_text(const SourceFile& file) {
+    std::string text;
+    for (const auto& c : file.classes)
+        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", c.label, c.rows);
+    return text;
+}
+
+void print_info(const RegisteredSet& set, const Context& context) {
+    TextTable table = {{"name", set.name}, {"title", set.title},     {"description", set.description},
+                       {"page", set.page}, {"licence", set.licence}, {"citation", set.citation}};
+    for (const auto& file : set.files) {
+        const auto path = find_source(set, file, context.data_dir);
+        table.emplace_back();
+        table.push_back(
+            {"file", path ? path->string() : "not there; accepted names begin with " + file.names[0]});
+        table.push_back({"url", file.url});
+        table.push_back({"rows", std::to_string(file.rows)});
+        table.push_back({"classes", balance_text(file)});
+        table.push_back({"raw sha256", fmt::format("{} ({} bytes)", file.raw_sha256, file.bytes)});
+        table.push_back({"table sha256", file.table_sha256});
+    }
+    fmt::print("{}\n", format_table(table));
+    TextTable sizes = {{"protocol", "d", "training rows", "test rows"}};
+    const auto add = [&](Protocol protocol, const ProtocolSizes& s) {
+        sizes.push_back({std::string(to_string(protocol)), std::to_string(s.features),
+                         std::to_string(s.train), std::to_string(s.test)});
+    };
+    add(Protocol::default_, set.default_sizes);
+    add(Protocol::measured, set.measured_sizes);
+    fmt::print("{}", format_table(sizes));
+}
+
+void print_generator(Generator g, const Context& context) {
+    const auto& info = generator_info(g);
+    if (context.json) {
+        return print_json({{"name", to_string(g)},
+                           {"description", info.description},
+                           {"d", info.features},
+                           {"classes", info.classes},
+                           {"train", info.train_rows},
+                           {"test", info.test_rows},
+                           {"bayes_error", info.bayes_error},
+                           {"generator_sha256", generator_sha256(g)}});
+    }
+    fmt::print("{}", format_table({{"name", std::string(to_string(g))},
+                                   {"description", std::string(info.description)},
+                                   {"d", std::to_string(info.features)},
+                                   {"classes", std::to_string(info.classes)},
+                                   {"training rows", std::to_string(info.train_rows)},
+                                   {"test rows", std::to_string(info.test_rows)},
+                                   {"Bayes error", fmt::format("{:.4g} %", 100.0 * info.bayes_error)},
+                                   {"sha256", generator_sha256(g)}}));
+}
+
+void run_info(const std::string& name, const Context& context) {
+    if (const auto g = find_generator(name)) return print_generator(*g, context);
+    const auto& set = known_set(name);
+    if (context.json) return print_json(info_json(set, context));
+    print_info(set, context);
+}
+
+// show and export
+
+struct PartOptions {
+    std::string name;
+    std::string protocol = "default";
+    std::string part = "train";
+    std::uint64_t split_seed = 0;
+    std::uint64_t train_rows = 0;
+    std::uint64_t test_rows = 0;
+    bool raw = false;
+};
+
+void add_part_options(CLI::App& verb, PartOptions& options) {
+    verb.add_option("name", options.name, "Data set, generator, file, or two files TRAIN:TEST")->required();
+    verb.add_option("--protocol", options.protocol, "How the parts are made")
+        ->check(CLI::IsMember({"default", "measured"}))
+        ->capture_default_str();
+    verb.add_option("--part", options.part, "Which part")
+        ->check(CLI::IsMember({"train", "test"}))
+        ->capture_default_str();
+    verb.add_option("--split-seed", options.split_seed, "Seed of random halves and of generators")
+        ->capture_default_str();
+    verb.add_option("--train-rows", options.train_rows, "Training rows of a generator; 0 = its default");
+    verb.add_option("--test-rows", options.test_rows, "Test rows of a generator; 0 = its default");
+    verb.add_flag("--raw", options.raw, "Values as they are in the file, not standardised");
+}
+
+Dataset load(const PartOptions& options, const Context& context) {
+    return load_dataset(options.name,
+                        {.protocol = parse_enum<Protocol>(options.protocol),
+                         .data_dir = context.data_dir,
+                         .split_seed = options.split_seed,
+                         .standardize = !options.raw,
+                         .train_rows = options.train_rows,
+                         .test_rows = options.test_rows},
+                        context.exec);
+}
+
+const Part& part_of(const Dataset& data, const PartOptions& options) {
+    return options.part == "test" ? data.test : data.train;
+}
+
+struct ColumnRange {
+    float min;
+    double mean;
+    float max;
+};
+
+std::vector<ColumnRange> column_ranges(const Matrix<float>& x, const Exec& exec) {
+    // Constant columns are shown here; a note on them would only repeat it.
+    const auto s = compute_standardization(x.view(), {.threads = exec.threads, .cancel = exec.cancel});
+    std::vector<ColumnRange> ranges;
+    for (std::size_t c = 0; c < x.cols(); ++c) ranges.push_back({x(0, c), s.mean[c], x(0, c)});
+    for (std::size_t r = 1; r < x.rows(); ++r) {
+        for (std::size_t c = 0; c < x.cols(); ++c) {
+            ranges[c].min = std::min(ranges[c].min, x(r, c));
+            ranges[c].max = std::max(ranges[c].max, x(r, c));
+        }
+    }
+    return ranges;
+}
+
+Json class_counts(const Dataset& data, const Part& part) {
+    std::vector<std::uint64_t> counts(data.classes.size());
+    for (const auto y : part.y) ++counts[static_cast<std::size_t>(y)];
+    Json json = Json::object();
+    for (std::size_t c = 0; c < counts.size(); ++c) json[data.classes[c]] = counts[c];
+    return json;
+}
+
+Json show_json(const Dataset& data, const PartOptions& options, std::size_t rows, const Exec& exec) {
+    const auto& part = part_of(data, options);
+    Json first = Json::array();
+    for (std::size_t r = 0; r < rows; ++r)
+        first.push_back({{"class", data.classes[static_cast<std::size_t>(part.y[r])]}, {"x", part.x.row(r)}});
+    Json columns = Json::array();
+    for (const auto& c : column_ranges(part.x, exec))
+        columns.push_back({{"min", c.min}, {"mean", c.mean}, {"max", c.max}});
+    return {{"dataset", data.name},
+            {"protocol", options.protocol},
+            {"part", options.part},
+            {"standardized", !options.raw},
+            {"rows", part.x.rows()},
+            {"d", part.x.cols()},
+            {"classes", class_counts(data, part)},
+            {"source_sha256", data.source_sha256},
+            {"bayes_error", data.bayes_error ? Json(*data.bayes_error) : Json()},
+            {"first_rows", first},
+            {"columns", columns}};
+}
+
+void run_show(const PartOptions& options, std::uint64_t most_rows, const Context& context) {
+    const auto data = load(options, context);
+    const auto& part = part_of(data, options);
+    const std::size_t rows = std::min<std::uint64_t>(most_rows, part.x.rows());
+    if (context.json) return print_json(show_json(data, options, rows, context.exec));
+    fmt::print("{}, protocol {}, {} part: {} rows, {} features, {}\n\n", data.name, options.protocol,
+               options.part, part.x.rows(), part.x.cols(), options.raw ? "as in the file" : "standardised");
+    TextTable first = {{"row", "class", "values"}};
+    constexpr std::size_t kMostColumns = 12;
+    const std::size_t shown = std::min(kMostColumns, part.x.cols());
+    for (std::size_t r = 0; r < rows; ++r) {
+        first.push_back({std::to_string(r), data.classes[static_cast<std::size_t>(part.y[r])]});
+        for (std::size_t c = 0; c < shown; ++c) first.back().push_back(fmt::format("{:.5g}", part.x(r, c)));
+        if (shown < part.x.cols()) first.back().push_back("...");
+    }
+    TextTable columns = {{"feature", "min", "mean", "max"}};
+    const auto ranges = column_ranges(part.x, context.exec);
+    for (std::size_t c = 0; c < ranges.size(); ++c) {
+        columns.push_back({std::to_string(c + 1), fmt::format("{:.6g}", ranges[c].min),
+                           fmt::format("{:.6g}", ranges[c].mean), fmt::format("{:.6g}", ranges[c].max)});
+    }
+    TextTable classes = {{"class", "rows"}};
+    const auto counts = class_counts(data, part);
+    for (const auto& [label, count] : counts.items()) classes.push_back({label, count.dump()});
+    fmt::print("{}\n{}\n{}", format_table(first), format_table(classes), format_table(columns));
+}
+
+Table labelled_table(const Dataset& data, const Part& part) {
+    Table table{.x = part.x, .labels = {}};
+    for (const auto y : part.y) table.labels.push_back(data.classes[static_cast<std::size_t>(y)]);
+    return table;
+}
+
+void write_npy_pair(const std::filesystem::path& output, const Part& part) {
+    Matrix<float> y(part.y.size(), 1);
+    std::transform(part.y.begin(), part.y.end(), y.values().begin(),
+                   [](std::int32_t c) { return static_cast<float>(c); });
+    write_npy(labels_beside(output), y.view());
+    write_npy(output, part.x.view());
+}
+
+struct ExportOptions {
+    PartOptions part;
+    std::string format;  // empty: by the output's ending
+    std::string output;
+};
+
+void run_export(const ExportOptions& options, const Context& context) {
+    const auto format =
+        options.format.empty() ? output_format(options.output) : parse_enum<Format>(options.format);
+    const auto data = load(options.part, context);
+    const auto& part = part_of(data, options.part);
+    switch (format) {
+        case Format::libsvm:
+            write_libsvm(options.output, labelled_table(data, part));
+            break;
+        case Format::csv:
+            write_csv(options.output, labelled_table(data, part));
+            break;
+        case Format::npy:
+            write_npy_pair(options.output, part);
+            break;
+        case Format::arff:
+            fail(ErrorCode::bad_usage, "arff files are read, but not written");
+    }
+    Json files = {options.output};
+    if (format == Format::npy) files.push_back(labels_beside(options.output).string());
+    if (context.json) {
+        return print_json({{"dataset", data.name},
+                           {"part", options.part.part},
+                           {"rows", part.x.rows()},
+                           {"d", part.x.cols()},
+                           {"classes", data.classes},
+                           {"files", files}});
+    }
+    for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.get<std::string>(), part.x.rows());
+}
+
+// fetch and verify
+
+struct FetchArguments {
+    std::vector<std::string> names;
+    bool all = false;
+    std::string base_url;
+    int retries = FetchOptions{}.retries;
+};
+
+void run_fetch(const FetchArguments& arguments, const Context& context) {
+    auto names = arguments.names;
+    if (arguments.all) {
+        names.clear();
+        for (const auto& set : registered_sets()) names.push_back(set.name);
+    }
+    if (names.empty()) fail(ErrorCode::bad_usage, "name the data sets to fetch, or give --all");
+    for (const auto& name : names) known_set(name);  // before the first download
+    FetchOptions options;
+    options.data_dir = context.data_dir;
+    options.base_url = arguments.base_url;
+    options.retries = arguments.retries;
+    Json files = Json::array();
+    for (const auto& name : names) {
+        const auto& set = known_set(name);
+        for (const auto& file : fetch_dataset(set, options, context.exec)) {
+            files.push_back(
+                {{"dataset", name}, {"path", file.path.string()}, {"downloaded", file.downloaded}});
+            if (!context.json)
+                fmt::print("{}: {} {}\n", name, file.path.string(),
+                           file.downloaded ? "downloaded" : "was there");
+        }
+    }
+    if (context.json) print_json({{"files", files}});
+}
+
+// One file's line of `verify`.
+struct Verdict {
+    std::string dataset;
+    std::string path;
+    std::string state;  // ok, other copy, wrong, absent
+    SourceCheck check;
+};
+
+std::vector<Verdict> verify_set(const RegisteredSet& set, const Context& context) {
+    std::vector<Verdict> verdicts;
+    for (const auto& file : set.files) {
+        check_cancelled(context.exec);
+        const auto path = find_source(set, file, context.data_dir);
+        if (!path) {
+            verdicts.push_back({set.name, file.names[0], "absent", {}});
+            continue;
+        }
+        auto check = check_source(*path, file);
+        const auto* state = check.raw_sha256 == file.raw_sha256 ? "ok" : "ok (other spelling)";
+        verdicts.push_back({set.name, path->string(), check.right ? state : "wrong", std::move(check)});
+    }
+    return verdicts;
+}
+
+void run_verify(const std::vector<std::string>& names, Context& context) {
+    std::vector<Verdict> verdicts;
+    for (const auto& name : names) known_set(name);
+    for (const auto& set : registered_sets()) {
+        if (!names.empty() && std::find(names.begin(), names.end(), set.name) == names.end()) continue;
+        for (auto& verdict : verify_set(set, context)) verdicts.push_back(std::move(verdict));
+    }
+    // Without names only what is there is asked about; nothing at all is not a passed check.
+    const auto count = [&](auto&& holds) { return std::count_if(verdicts.begin(), verdicts.end(), holds); };
+    const auto absent = count([](const Verdict& v) { return v.state == "absent"; });
+    const auto good = count([](const Verdict& v) { return v.check.right; });
+    const bool right = good > 0 && good + (names.empty() ? absent : 0) == std::ssize(verdicts);
+    if (!right) context.exit_code = 1;
+    Json files = Json::array();
+    TextTable table = {{"data set", "file", "state", "table sha256"}};
+    for (const auto& v : verdicts) {
+        files.push_back({{"dataset", v.dataset},
+                         {"path", v.path},
+                         {"state", v.state},
+                         {"raw_sha256", v.check.raw_sha256},
+                         {"table_sha256", v.check.table_sha256},
+                         {"problem", v.check.problem}});
+        table.push_back(
+            {v.dataset, v.path, v.state, v.check.problem.empty() ? v.check.table_sha256 : v.check.problem});
+    }
+    if (context.json) return print_json({{"ok", right}, {"files", files}});
+    fmt::print("{}", format_table(table));
+}
+
+// generate
+
+struct GenerateArguments {
+    std::string name;
+    std::uint64_t rows = 0;
+    std::uint64_t seed = 0;
+    std::string output;
+};
+
+void run_generate(const GenerateArguments& arguments, const Context& context) {
+    const auto generator = parse_enum<Generator>(arguments.name);
+    generate_file(
+        {.generator = generator, .seed = arguments.seed, .rows = arguments.rows, .output = arguments.output},
+        context.exec);
+    Json files = {arguments.output};
+    if (output_format(arguments.output) == Format::npy)
+        files.push_back(labels_beside(arguments.output).string());
+    if (context.json) {
+        return print_json({{"generator", arguments.name},
+                           {"seed", arguments.seed},
+                           {"rows", arguments.rows},
+                           {"d", generator_info(generator).features},
+                           {"bayes_error", generator_info(generator).bayes_error},
+                           {"files", files}});
+    }
+    for (const auto& file : files)
+        fmt::print("wrote {} ({} rows)\n", file.get<std::string>(), arguments.rows);
+}
+
+// The verbs under `imka data`. Options live as long as the parser: its callbacks own them.
+
+void add_list(CLI::App& data, Context& context) {
+    auto* verb = add_verb(data, "list", "Data sets and generators, and which are there",
+                          {"imka data list", "imka data list --data-dir ~/data --json"});
+    add_common_options(*verb, context);
+    verb->callback([&context] { run_list(context); });
+}
+
+void add_info(CLI::App& data, Context& context) {
+    auto* verb = add_verb(data, "info", "Everything known about a data set",
+                          {"imka data info ijcnn1", "imka data info ringnorm --json"});
+    add_common_options(*verb, context);
+    const auto name = std::make_shared<std::string>();
+    verb->add_option("name", *name, "Data set or generator")->required();
+    verb->callback([&context, name] { run_info(*name, context); });
+}
+
+void add_show(CLI::App& data, Context& context) {
+    auto* verb =
+        add_verb(data, "show", "First rows and the range of every feature",
+                 {"imka data show magic", "imka data show skin --protocol measured --part test --raw",
+                  "imka data show train.libsvm:test.libsvm --rows 3"});
+    add_common_options(*verb, context);
+    const auto options = std::make_shared<PartOptions>();
+    const auto rows = std::make_shared<std::uint64_t>(5);
+    add_part_options(*verb, *options);
+    verb->add_option("--rows", *rows, "Rows to show")->capture_default_str();
+    verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
+}
+
+void add_fetch(CLI::App& data, Context& context) {
+    auto* verb = add_verb(data, "fetch", "Downloads data sets; continues where an earlier fetch stopped",
+                          {"imka data fetch magic skin --data-dir ~/data",
+                           "imka data fetch --all --base-url https://mirror.example.org/imka"});
+    add_common_options(*verb, context);
+    const auto arguments = std::make_shared<FetchArguments>();
+    verb->add_option("names", arguments->names, "Data sets");
+    verb->add_flag("--all", arguments->all, "All data sets");
+    verb->add_option("--base-url", arguments->base_url, "A mirror that has the files as BASE/FOLDER/NAME");
+    verb->add_option("--retries", arguments->retries, "Attempts after the first one")
+        ->check(CLI::Range(0, 100))
+        ->capture_default_str();
+    verb->callback([&context, arguments] { run_fetch(*arguments, context); });
+}
+
+void add_verify(CLI::App& data, Context& context) {
+    auto* verb =
+        add_verb(data, "verify", "Checks files against the known sha256; exit code 1 when one is wrong",
+                 {"imka data verify", "imka data verify letter eeg --json"});
+    add_common_options(*verb, context);
+    const auto names = std::make_shared<std::vector<std::string>>();
+    verb->add_option("names", *names, "Data sets; all that are there when none is named");
+    verb->callback([&context, names] { run_verify(*names, context); });
+}
+
+void add_export(CLI::App& data, Context& context) {
+    auto* verb =
+        add_verb(data, "export", "Writes one part as LIBSVM, CSV or NPY",
+                 {"imka data export letter --part test --output letter_test.csv",
+                  "imka data export ijcnn1 --protocol measured --raw --format libsvm --output tr.libsvm",
+                  "imka data export skin --output skin.npy    (class numbers in skin.labels.npy)"});
+    add_common_options(*verb, context);
+    const auto options = std::make_shared<ExportOptions>();
+    add_part_options(*verb, options->part);
+    verb->add_option("--format", options->format, "By the ending of the output when absent")
+        ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
+    verb->add_option("--output,-o", options->output, "File to write")->required();
+    verb->callback([&context, options] { run_export(*options, context); });
+}
+
+void add_generate(CLI::App& data, Context& context) {
+    auto* verb = add_verb(data, "generate", "Writes any number of rows of a generator",
+                          {"imka data generate twonorm --rows 7400 --seed 1 --output twonorm.csv",
+                           "imka data generate waveform --rows 100000000 --output waveform.npy"});
+    add_common_options(*verb, context);
+    const auto arguments = std::make_shared<GenerateArguments>();
+    verb->add_option("name", arguments->name, "Generator")
+        ->required()
+        ->type_name(join(EnumNames<Generator>::values, "|"));
+    verb->add_option("--rows", arguments->rows, "Rows to write")->required();
+    verb->add_option("--seed", arguments->seed, "Seed of the rows")->capture_default_str();
+    verb->add_option("--output,-o", arguments->output, "File: .libsvm, .csv or .npy")->required();
+    verb->callback([&context, arguments] { run_generate(*arguments, context); });
+}
+
+}  // namespace
+
+void add_data(CLI::App& root, Context& context) {
+    auto* data = add_verb(root, "data", "The data sets: list, facts, download, check, convert, generate",
+                          {"imka data list", "imka data fetch magic --data-dir ~/data"});
+    data->require_subcommand(1);
+    add_list(*data, context);
+    add_info(*data, context);
+    add_show(*data, context);
+    add_fetch(*data, context);
+    add_verify(*data, context);
+    add_export(*data, context);
+    add_generate(*data, context);
+}
+
+}  // namespace imka::app

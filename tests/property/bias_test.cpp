@@ -15,6 +15,7 @@ using imka::OmegaRecipe;
 using imka::Sampler;
 
 std::optional<double> prediction(const OmegaRecipe& r, const PointPair& pair) {
+    if (r.convention == Convention::measured) return std::nullopt;
     const double exact = imka::kernel_row(r.kernel).value(pair.x, pair.y, r.gamma);
     const bool cut = r.truncation > 0.0;
     // Entries of rows of length sqrt(d) < 3 are never cut.

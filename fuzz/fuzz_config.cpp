@@ -1,0 +1,7 @@
+// Feeds arbitrary bytes to the settings reader.
+#include "feed.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    imka::fuzz::feed_config({reinterpret_cast<const char*>(data), size});
+    return 0;
+}

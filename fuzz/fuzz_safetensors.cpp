@@ -1,0 +1,7 @@
+// Feeds arbitrary bytes to the safetensors reader.
+#include "feed.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    imka::fuzz::feed_safetensors({reinterpret_cast<const char*>(data), size});
+    return 0;
+}

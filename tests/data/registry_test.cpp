@@ -64,6 +64,10 @@ TEST(Registry, KnowsTheSets) {
     EXPECT_EQ(find_set("mnist"), nullptr);
 }
 
+TEST(Registry, EverySetHasARecipe) {
+    for (const auto& set : registered_sets()) EXPECT_TRUE(has_recipe(set)) << set.name;
+}
+
 TEST(Registry, ClassesAddUpAndDownloadsAreFoundAgain) {
     for (const auto& set : registered_sets()) {
         for (const auto& file : set.files) {

@@ -120,6 +120,12 @@ constexpr std::array kRecipes = {
     Recipe{"letter", arrange_letter},   Recipe{"magic", arrange_magic}, Recipe{"skin", arrange_skin},
 };
 
+const Recipe* find_recipe(const RegisteredSet& set) {
+    const auto it =
+        std::find_if(kRecipes.begin(), kRecipes.end(), [&](const Recipe& r) { return r.name == set.name; });
+    return it == kRecipes.end() ? nullptr : &*it;
+}
+
 constexpr std::array<std::string_view, 5> kEndings = {"", ".xz", ".gz", ".bz2", ".zst"};
 
 }  // namespace
@@ -204,10 +210,13 @@ std::vector<Table> read_tables(const RegisteredSet& set, const std::filesystem::
     return tables;
 }
 
+bool has_recipe(const RegisteredSet& set) {
+    return find_recipe(set) != nullptr;
+}
+
 Arrangement arrange(const RegisteredSet& set, std::vector<Table> tables, const ArrangeOptions& options) {
-    const auto* const recipe =
-        std::find_if(kRecipes.begin(), kRecipes.end(), [&](const Recipe& r) { return r.name == set.name; });
-    assert(recipe != kRecipes.end() && tables.size() == set.files.size());
+    const auto* recipe = find_recipe(set);
+    assert(recipe != nullptr && tables.size() == set.files.size());
     return recipe->arrange(std::move(tables), options);
 }
 

@@ -89,7 +89,8 @@ struct ArrangeOptions {
     std::uint64_t split_seed = 0;
 };
 
-// How the set's tables become a problem.
+// How the set's tables become a problem. Every set of the manifest has a recipe for it.
+bool has_recipe(const RegisteredSet& set);
 Arrangement arrange(const RegisteredSet& set, std::vector<Table> tables, const ArrangeOptions& options);
 
 // Two tables of equally many columns as training and test part; one table split at random in halves.

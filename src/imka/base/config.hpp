@@ -24,7 +24,7 @@ namespace imka {
 
 struct FieldInfo {
     std::string_view help;
-    std::string_view unit = "";  // shown behind the help text
+    std::string_view unit{};  // shown behind the help text
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
     bool above_min = false;  // the minimum itself is excluded

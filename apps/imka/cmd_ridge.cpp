@@ -55,6 +55,8 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
 // Reads rows in blocks, so that files larger than memory can be predicted.
 void predict_file(const RidgeArgs& args, Context& context) {
     const auto model = load_model(args.load);
+    Exec quiet = context.exec;  // the file's rows are the progress to show
+    quiet.progress = nullptr;
     const RidgePredictor predictor(model);
     AtomicFile out(args.output);
     out.write(model.classes.empty() ? "prediction\n" : "class\n");
@@ -69,12 +71,12 @@ void predict_file(const RidgeArgs& args, Context& context) {
         }
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), context.exec, scores.view());
+            predictor.scores(block.x.view(), quiet, scores.view());
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), context.exec);
+            const auto y = predictor.classify(block.x.view(), quiet);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");

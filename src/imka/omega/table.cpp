@@ -102,7 +102,7 @@ Combination combination(Kernel kernel, Sampler sampler, Norms norms) {
             .norms = resolved,
             .bias = known.bias,
             .reason = known.reason,
-            .formula = formula_text(kernel, sampler, resolved)};
+            .formula = known.bias == Bias::refused ? "-" : formula_text(kernel, sampler, resolved)};
 }
 
 }  // namespace imka

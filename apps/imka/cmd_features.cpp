@@ -200,7 +200,8 @@ void add_features(CLI::App& root, Context& context) {
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7"});
     add_common_options(*verb, context);
     add_feature_options(*verb, args->run);
-    add_read_options(*verb, args->run);
+    add_file_options(*verb, args->run);
+    add_input_options(*verb, args->run);
     verb->add_option("--input", args->input, "LIBSVM, ARFF, CSV or NPY file, plain or compressed")
         ->check(CLI::ExistingFile);
     verb->add_option("--output", args->output, "NPY file, float32");

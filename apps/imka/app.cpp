@@ -43,7 +43,7 @@ void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<s
         std::string help(it->info.help);
         if (!it->info.unit.empty()) help += fmt::format(" [{}]", it->info.unit);
         std::string shown = it->json();
-        std::erase(shown, '"');
+        std::erase_if(shown, [](char c) { return c == '"' || c == '[' || c == ']'; });
         verb.add_option_function<std::string>(
                 flag, [&given, name](const std::string& text) { given.emplace_back(name, text); }, help)
             ->type_name(it->type)

@@ -23,6 +23,22 @@ struct FeatureArgs {
     bool standardize = false;
 };
 
+std::string features_text(Functions functions) {
+    switch (functions) {
+        case Functions::cos_sin:
+            return "[cos u, sin u] / sqrt(m)";
+        case Functions::step:
+            return "sqrt(2/m) Θ(u)";
+        case Functions::relu:
+            return "sqrt(2/m) Θ(u) u";
+        case Functions::relu2:
+            return "sqrt(2/m) Θ(u) u²";
+        case Functions::exp_pm:
+            return "exp(-|x'|²/2) [exp u, exp -u] / sqrt(2m), x' = d^(-1/4) x";
+    }
+    return "";
+}
+
 std::vector<Combination> all_combinations() {
     std::vector<Combination> rows;
     for (const auto& k : kernel_registry()) {
@@ -46,6 +62,7 @@ void print_list(const Context& context) {
             list.push_back({{"kernel", to_string(c.kernel)},
                             {"kernel_formula", k.formula},
                             {"law", k.law_text},
+                            {"features", features_text(k.feature_law(1.0, 1).functions)},
                             {"sampler", to_string(c.sampler)},
                             {"norms", c.sampler == Sampler::rff ? "" : to_string(c.norms)},
                             {"omega", c.formula},
@@ -55,10 +72,11 @@ void print_list(const Context& context) {
         fmt::print("{}\n", nlohmann::ordered_json{{"combinations", list}}.dump());
         return;
     }
-    std::vector<std::vector<std::string>> kernels = {{"kernel", "k(x, y)", "law of the directions"}};
+    std::vector<std::vector<std::string>> kernels = {
+        {"kernel", "k(x, y)", "law of the directions ω", "features of u = ωᵀx"}};
     for (const auto& k : kernel_registry()) {
-        kernels.push_back(
-            {std::string(to_string(k.kernel)), std::string(k.formula), std::string(k.law_text)});
+        kernels.push_back({std::string(to_string(k.kernel)), std::string(k.formula), std::string(k.law_text),
+                           features_text(k.feature_law(1.0, 1).functions)});
     }
     std::vector<std::vector<std::string>> table = {
         {"kernel", "sampler", "norms", "estimate", "block of directions", "why"}};
@@ -182,7 +200,8 @@ void add_features(CLI::App& root, Context& context) {
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7"});
     add_common_options(*verb, context);
     add_feature_options(*verb, args->run);
-    add_read_options(*verb, args->run);
+    add_file_options(*verb, args->run);
+    add_input_options(*verb, args->run);
     verb->add_option("--input", args->input, "LIBSVM, ARFF, CSV or NPY file, plain or compressed")
         ->check(CLI::ExistingFile);
     verb->add_option("--output", args->output, "NPY file, float32");

@@ -13,7 +13,7 @@ namespace {
 void run(const RunArgs& args, Context& context) {
     const auto& config = args.config;
     if (config.gram_rows == 0) fail(ErrorCode::bad_config, "gram_rows: at least one row is needed");
-    const auto data = load_run_data(config, context);
+    const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto result = run_gram(config, data, context.exec);
     if (context.json) {
         fmt::print("{}\n", to_json(config, result));
@@ -37,6 +37,7 @@ void add_gram(CLI::App& root, Context& context) {
          "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json"});
     add_common_options(*verb, context);
     add_dataset_options(*verb, *args);
+    add_file_options(*verb, *args);
     add_feature_options(*verb, *args);
     verb->callback([args, &context] {
         finish_run_args(*args);

@@ -38,7 +38,7 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     const auto& config = args.run.config;
     std::optional<AtomicFile> probe;
     if (!args.save.empty()) probe.emplace(args.save);  // an unwritable place is an error before the work
-    const auto data = load_run_data(config, context);
+    const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto result = run_ridge(config, data, context.exec);
     probe.reset();
     if (!args.save.empty()) save_model(args.save, result.model);
@@ -55,6 +55,8 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
 // Reads rows in blocks, so that files larger than memory can be predicted.
 void predict_file(const RidgeArgs& args, Context& context) {
     const auto model = load_model(args.load);
+    Exec quiet = context.exec;  // the file's rows are the progress to show
+    quiet.progress = nullptr;
     const RidgePredictor predictor(model);
     AtomicFile out(args.output);
     out.write(model.classes.empty() ? "prediction\n" : "class\n");
@@ -69,12 +71,12 @@ void predict_file(const RidgeArgs& args, Context& context) {
         }
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), context.exec, scores.view());
+            predictor.scores(block.x.view(), quiet, scores.view());
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), context.exec);
+            const auto y = predictor.classify(block.x.view(), quiet);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");
@@ -119,7 +121,8 @@ void add_ridge(CLI::App& root, Context& context) {
     add_dataset_options(*verb, args->run);
     add_feature_options(*verb, args->run);
     add_field_options(*verb, fields(args->run.config), {"alpha", "intercept"}, args->run.given);
-    add_read_options(*verb, args->run);
+    add_file_options(*verb, args->run);
+    add_input_options(*verb, args->run);
     verb->add_option("--save", args->save, "Write the model of the first seed to this file");
     verb->add_option("--load", args->load, "Use this model instead of fitting one")->check(CLI::ExistingFile);
     verb->add_option("--predict", args->predict, "File with rows to predict")->check(CLI::ExistingFile);

@@ -45,12 +45,12 @@ void add_dataset_options(CLI::App& verb, RunArgs& args) {
                       args.given);
 }
 
-void add_read_options(CLI::App& verb, RunArgs& args) {
-    verb.add_option("--format", args.read_format, "Format of the input file; by its name when not given")
-        ->type_name(join(EnumNames<Format>::values, "|"));
-    verb.add_option("--label-column", args.read.label_column,
-                    "Column with the label: a name, a number from 0, first, last or none");
-    verb.add_option("--n-features", args.read_features, "Features of a LIBSVM file (saves a first pass)");
+void add_file_options(CLI::App& verb, RunArgs& args) {
+    add_field_options(verb, fields(args.config), {"format", "label_column"}, args.given);
+}
+
+void add_input_options(CLI::App& verb, RunArgs& args) {
+    verb.add_option("--n-features", args.n_features, "Features of a LIBSVM file (saves a first pass)");
 }
 
 void finish_run_args(RunArgs& args) {
@@ -67,17 +67,9 @@ void finish_run_args(RunArgs& args) {
 }
 
 ReadOptions read_options(const RunArgs& args) {
-    ReadOptions options = args.read;
-    if (!args.read_format.empty()) options.format = parse_enum<Format>(args.read_format);
-    if (args.read_features > 0) options.features = args.read_features;
+    ReadOptions options{.format = args.config.format, .label_column = args.config.label_column};
+    if (args.n_features > 0) options.features = args.n_features;
     return options;
-}
-
-Dataset load_run_data(const RunConfig& config, const Context& context) {
-    return load_dataset(
-        config.dataset,
-        {.protocol = config.protocol, .data_dir = context.data_dir, .split_seed = config.split_seed},
-        context.exec);
 }
 
 void for_each_input_block(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec,

@@ -19,22 +19,21 @@ struct RunArgs {
     std::filesystem::path config_file;   // --config
     std::vector<std::string> overrides;  // --set key=value
     Assignments given;                   // settings that have flags of their own
-    ReadOptions read;                    // --label-column and its like
-    std::string read_format;
-    std::uint32_t read_features = 0;
+    std::uint32_t n_features = 0;        // --n-features; 0 = not given
 };
 
 // --kernel, --gamma, ... --seeds, --config, --set. A flag beats --set, which beats the file.
 void add_feature_options(CLI::App& verb, RunArgs& args);
 // --dataset, --protocol, --split-seed, --gram-rows.
 void add_dataset_options(CLI::App& verb, RunArgs& args);
-// --format, --label-column, --n-features of an input file.
-void add_read_options(CLI::App& verb, RunArgs& args);
+// --format, --label-column of a file.
+void add_file_options(CLI::App& verb, RunArgs& args);
+// --n-features of an input file that is read row by row.
+void add_input_options(CLI::App& verb, RunArgs& args);
 // Applies file and overrides and checks everything that can be checked before work starts.
 void finish_run_args(RunArgs& args);
 
 ReadOptions read_options(const RunArgs& args);
-Dataset load_run_data(const RunConfig& config, const Context& context);
 
 struct InputBlock {
     Matrix<float> x;

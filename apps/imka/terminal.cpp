@@ -23,10 +23,10 @@ std::string clock_text(double seconds) {
 
 TerminalProgress::TerminalProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
-void TerminalProgress::start(std::string_view label, std::uint64_t total) {
+void TerminalProgress::start(std::string_view label, std::uint64_t total, std::uint64_t done) {
     label_ = label;
     total_ = total;
-    done_ = 0;
+    before_ = done_ = done;
     begin_ = shown_ = Clock::now();
     drawn_ = false;
 }
@@ -44,7 +44,7 @@ void TerminalProgress::update(std::uint64_t done) {
 
 void TerminalProgress::draw(Clock::time_point now) const {
     const double elapsed = std::chrono::duration<double>(now - begin_).count();
-    const double rate = static_cast<double>(done_) / elapsed;
+    const double rate = static_cast<double>(done_ - before_) / elapsed;
     std::string text = label_;
     if (total_ > 0) {
         const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
@@ -52,8 +52,10 @@ void TerminalProgress::draw(Clock::time_point now) const {
         if (terminal_)
             text += fmt::format(" [{}{}]", std::string(filled, '#'), std::string(24 - filled, '.'));
         text += fmt::format(" {:3.0f} % ({}/{})", share * 100.0, done_, total_);
-        if (done_ > 0)
-            text += fmt::format(", {:.3g}/s, {} left", rate, clock_text((1.0 - share) * elapsed / share));
+        if (done_ > before_) {
+            text += fmt::format(", {:.3g}/s, {} left", rate,
+                                clock_text(static_cast<double>(total_ - done_) / rate));
+        }
     } else {
         text += fmt::format(" {}, {:.3g}/s, {}", done_, rate, clock_text(elapsed));
     }

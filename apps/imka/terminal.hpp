@@ -16,7 +16,7 @@ namespace imka::app {
 class TerminalProgress : public ProgressSink {
 public:
     TerminalProgress();
-    void start(std::string_view label, std::uint64_t total) override;
+    void start(std::string_view label, std::uint64_t total, std::uint64_t done) override;
     void update(std::uint64_t done) override;
     void finish() override;
 
@@ -27,6 +27,7 @@ private:
     bool terminal_;
     std::string label_;
     std::uint64_t total_ = 0;
+    std::uint64_t before_ = 0;  // done before this work began: it does not count for the rate
     std::uint64_t done_ = 0;
     Clock::time_point begin_;
     Clock::time_point shown_;

@@ -22,8 +22,9 @@ void note(const Exec& exec, std::string_view text) {
     if (exec.log != nullptr) exec.log->note(text);
 }
 
-Progress::Progress(const Exec& exec, std::string_view label, std::uint64_t total) : sink_(exec.progress) {
-    if (sink_ != nullptr) sink_->start(label, total);
+Progress::Progress(const Exec& exec, std::string_view label, std::uint64_t total, std::uint64_t done)
+    : sink_(exec.progress) {
+    if (sink_ != nullptr) sink_->start(label, total, done);
 }
 
 Progress::~Progress() {

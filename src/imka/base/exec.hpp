@@ -12,7 +12,8 @@ namespace imka {
 class ProgressSink {
 public:
     virtual ~ProgressSink() = default;
-    virtual void start(std::string_view label, std::uint64_t total) = 0;  // total 0: unknown
+    // total 0: unknown. done: finished before this work began (it went on from a stop).
+    virtual void start(std::string_view label, std::uint64_t total, std::uint64_t done) = 0;
     virtual void update(std::uint64_t done) = 0;
     virtual void finish() = 0;
 };
@@ -38,7 +39,7 @@ void note(const Exec& exec, std::string_view text);
 // Progress of one piece of work; finishes itself.
 class Progress {
 public:
-    Progress(const Exec& exec, std::string_view label, std::uint64_t total);
+    Progress(const Exec& exec, std::string_view label, std::uint64_t total, std::uint64_t done = 0);
     ~Progress();
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;

@@ -30,7 +30,11 @@ void Codec<GammaSetting>::check(const GammaSetting& g, const FieldInfo& info, st
 
 Fields fields(RunConfig& c) {
     Fields list = {
-        field("dataset", c.dataset, {.help = "Data set, generator, or a file with labels"}),
+        field("dataset", c.dataset,
+              {.help = "Data set, generator, file with labels, or two files TRAIN:TEST"}),
+        field("format", c.format, {.help = "Format of a file; auto: by its name"}),
+        field("label_column", c.label_column,
+              {.help = "Label in a file: a name, a number from 0, first, last or none"}),
         field("protocol", c.protocol,
               {.help = "How data are split and scaled: default, or as in the measured runs"}),
         field("kernel", c.kernel, {.help = "Kernel"}),
@@ -110,6 +114,13 @@ RunSizes run_sizes(const RunConfig& config, std::int64_t d) {
         fail(ErrorCode::bad_config,
              "the settings ask for no feature at all; raise log_ratio or n_components");
     return sizes;
+}
+
+LoadOptions load_options(const RunConfig& config, const std::filesystem::path& data_dir) {
+    return {.protocol = config.protocol,
+            .data_dir = data_dir,
+            .split_seed = config.split_seed,
+            .read = {.format = config.format, .label_column = config.label_column}};
 }
 
 double resolve_gamma(const RunConfig& config, const Dataset& data) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +37,9 @@ struct EnumNames<Backend> {
 };
 
 struct RunConfig {
-    std::string dataset = "ringnorm";
+    std::string dataset = "ringnorm";  // registered set, generator, file, or TRAIN:TEST files
+    std::optional<Format> format;      // of a file; by its name when absent
+    std::string label_column;          // of a file; the format's own when empty
     Protocol protocol = Protocol::default_;
     Kernel kernel = Kernel::rbf;
     GammaSetting gamma;
@@ -67,6 +70,9 @@ struct RunSizes {
 };
 // Error{bad_config} when D = 0 or D is not a multiple of the functions a direction has.
 RunSizes run_sizes(const RunConfig& config, std::int64_t d);
+
+// How the settings say that the data are loaded.
+LoadOptions load_options(const RunConfig& config, const std::filesystem::path& data_dir);
 
 double resolve_gamma(const RunConfig& config, const Dataset& data);
 FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::uint64_t seed);

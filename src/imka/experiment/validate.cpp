@@ -240,7 +240,7 @@ std::vector<Cell> validate_fp32(const ValidateConfig& config, const Exec& exec) 
                          [&](const Job& j) { return !records.done().contains(j); });
     std::size_t finished = all.size() - missing.size();
     {
-        Progress progress(exec, "validate", all.size());
+        Progress progress(exec, "validate", all.size(), finished);
         for (const auto& [key, jobs] : group_jobs(missing))
             run_group(jobs, config, exec, records, progress, finished);
     }

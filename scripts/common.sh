@@ -24,7 +24,7 @@ build() {
 cpp_files() { git ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' | while read -r f; do [[ -e $f ]] && echo "$f"; done; }
 
 check_format() {
-    cpp_files | xargs -r clang-format --dry-run -Werror
+    cpp_files | xargs -r clang-format --dry-run -Werror || die "run clang-format -i on the files above"
     echo "$(cpp_files | wc -l) files are formatted"
 }
 

@@ -16,8 +16,9 @@ namespace {
 using testing::ElementsAre;
 
 struct Recorder : ProgressSink, LogSink {
-    void start(std::string_view label, std::uint64_t total) override {
-        calls.push_back("start " + std::string(label) + " " + std::to_string(total));
+    void start(std::string_view label, std::uint64_t total, std::uint64_t done) override {
+        calls.push_back("start " + std::string(label) + " " + std::to_string(done) + " of " +
+                        std::to_string(total));
     }
     void update(std::uint64_t done) override { calls.push_back("update " + std::to_string(done)); }
     void finish() override { calls.emplace_back("finish"); }
@@ -47,13 +48,13 @@ TEST(Exec, ProgressFinishesItselfAlsoOnAnException) {
     Recorder recorder;
     const Exec exec{.progress = &recorder, .log = &recorder};
     try {
-        Progress progress(exec, "fit", 10);
+        Progress progress(exec, "fit", 10, 3);
         progress.update(4);
         note(exec, "slow");
         throw std::runtime_error("stop");
     } catch (const std::runtime_error&) {
     }
-    EXPECT_THAT(recorder.calls, ElementsAre("start fit 10", "update 4", "note slow", "finish"));
+    EXPECT_THAT(recorder.calls, ElementsAre("start fit 3 of 10", "update 4", "note slow", "finish"));
 }
 
 TEST(Exec, NeedsNoSinks) {

@@ -110,7 +110,9 @@ Combination combination(Kernel kernel, Sampler sampler, Norms norms) {
             .norms = resolved,
             .bias = known.bias,
             .reason = known.reason,
-            .formula = known.bias == Bias::refused ? "-" : scale_text(kernel) + block_text(kernel, sampler, resolved)};
+            .formula = known.bias == Bias::refused
+                           ? "-"
+                           : scale_text(kernel) + block_text(kernel, sampler, resolved)};
 }
 
 }  // namespace imka

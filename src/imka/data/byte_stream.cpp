@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -19,29 +20,14 @@
 
 namespace imka {
 
-class ByteSource {
-public:
-    ByteSource() = default;
-    virtual ~ByteSource() = default;
-    ByteSource(const ByteSource&) = delete;
-    ByteSource& operator=(const ByteSource&) = delete;
-    virtual std::size_t read(std::span<char> out) = 0;  // 0 only at the end; out is not empty
-};
-
-namespace {
-
-constexpr std::size_t kRawBytes = std::size_t{64} << 10U;
-constexpr std::size_t kLineBuffer = std::size_t{256} << 10U;
-// xz -9 needs 65 MiB and zstd --long=27 needs 128 MiB; what asks for more is an attack or a special case.
-constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20U;
-constexpr int kZstdWindowLog = 27;
-
 // The file's own bytes, before any decoding.
 class RawInput {
 public:
+    static constexpr std::size_t kBytes = std::size_t{64} << 10U;  // read at a time
+
     RawInput(std::string name, std::string_view bytes) : name_(std::move(name)), rest_(bytes) {}
-    explicit RawInput(const std::filesystem::path& path) : name_(path.string()) {
-        descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    explicit RawInput(const std::filesystem::path& path) : name_(path.string()), buffer_(kBytes) {
+        descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
         if (descriptor_ < 0) fail_errno();
         struct stat status {};
         if (fstat(descriptor_, &status) != 0) fail_errno();
@@ -50,7 +36,6 @@ public:
             fail(ErrorCode::io, fmt::format("{}: cannot be read: it is a folder", name_));
         }
         if (S_ISREG(status.st_mode)) file_bytes_ = static_cast<std::uint64_t>(status.st_size);
-        buffer_.resize(kRawBytes);
     }
     ~RawInput() {
         if (descriptor_ >= 0) close(descriptor_);
@@ -66,10 +51,10 @@ public:
     RawInput& operator=(const RawInput&) = delete;
     RawInput& operator=(RawInput&&) = delete;
 
-    // At most kRawBytes of what comes next; empty only at the end.
+    // At most kBytes of what comes next; empty only at the end.
     std::string_view pending() {
         if (rest_.empty()) refill(0);
-        return rest_.substr(0, kRawBytes);
+        return rest_.substr(0, kBytes);
     }
     // The first bytes, at least `count` of them where the file is that long. Only before consume().
     std::string_view peek(std::size_t count) {
@@ -116,6 +101,22 @@ private:
     std::optional<std::uint64_t> file_bytes_;
     int descriptor_ = -1;
 };
+
+class ByteSource {
+public:
+    ByteSource() = default;
+    virtual ~ByteSource() = default;
+    ByteSource(const ByteSource&) = delete;
+    ByteSource& operator=(const ByteSource&) = delete;
+    virtual std::size_t read(std::span<char> out) = 0;  // 0 only at the end; out is not empty
+};
+
+namespace {
+
+constexpr std::size_t kLineBuffer = std::size_t{64} << 10U;
+// xz -9 needs 65 MiB and zstd --long=27 needs 128 MiB; what asks for more is an attack or a special case.
+constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20U;
+constexpr int kZstdWindowLog = 27;
 
 class PlainSource final : public ByteSource {
 public:
@@ -314,14 +315,14 @@ constexpr std::size_t kMagicBytes = 10;
 
 Compression detect(std::string_view file) {
     using namespace std::string_view_literals;
-    constexpr Magic kMagics[] = {
+    constexpr auto kMagics = std::to_array<Magic>({
         {Compression::gzip, "\x1f\x8b\x08"sv, 2},
         {Compression::xz,
          "\xfd"
          "7zXZ\0"sv,
          2},
         {Compression::zstd, "\x28\xb5\x2f\xfd"sv, 2},
-    };
+    });
     for (const auto& magic : kMagics) {
         if (begins(file, magic)) return magic.compression;
     }
@@ -352,34 +353,22 @@ std::unique_ptr<ByteSource> make_source(RawInput input, Compression compression)
     return std::make_unique<PlainSource>(std::move(input));
 }
 
-struct Opened {
-    Compression compression;
-    std::optional<std::uint64_t> plain_bytes;
-    std::unique_ptr<ByteSource> source;
-};
-
-Opened open_source(RawInput input, const StreamOptions& options) {
-    const auto compression = options.decompress ? detect(input.peek(kMagicBytes)) : Compression::none;
-    const auto size = compression == Compression::none ? input.size() : std::nullopt;
-    return {compression, size, make_source(std::move(input), compression)};
-}
-
 }  // namespace
 
 ByteStream::ByteStream(const std::filesystem::path& path, const StreamOptions& options)
     : name_(path.string()), options_(options) {
-    auto opened = open_source(RawInput(path), options);
-    compression_ = opened.compression;
-    plain_bytes_ = opened.plain_bytes;
-    source_ = std::move(opened.source);
+    open(RawInput(path));
 }
 
 ByteStream::ByteStream(std::string name, std::string_view bytes, const StreamOptions& options)
     : name_(std::move(name)), options_(options) {
-    auto opened = open_source(RawInput(name_, bytes), options);
-    compression_ = opened.compression;
-    plain_bytes_ = opened.plain_bytes;
-    source_ = std::move(opened.source);
+    open(RawInput(name_, bytes));
+}
+
+void ByteStream::open(RawInput input) {
+    if (options_.decompress) compression_ = detect(input.peek(kMagicBytes));
+    if (compression_ == Compression::none) plain_bytes_ = input.size();
+    source_ = make_source(std::move(input), compression_);
 }
 
 ByteStream::~ByteStream() = default;
@@ -401,7 +390,13 @@ bool ByteStream::fill() {
         end_ -= begin_;
         begin_ = 0;
     }
-    if (end_ == buffer_.size()) buffer_.resize(std::max(kLineBuffer, 2 * buffer_.size()));
+    if (buffer_.empty()) {
+        // One byte more than a small file has, so that its end is seen without growing.
+        buffer_.resize(static_cast<std::size_t>(
+            std::min<std::uint64_t>(kLineBuffer, plain_bytes_.value_or(kLineBuffer) + 1)));
+    } else if (end_ == buffer_.size()) {
+        buffer_.resize(2 * buffer_.size());
+    }
     const auto count = decode(std::span(buffer_).subspan(end_));
     end_ += count;
     return count > 0;

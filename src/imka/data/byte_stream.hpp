@@ -29,8 +29,8 @@ struct StreamOptions {
     bool decompress = true;                               // false: the bytes are taken as they are
 };
 
-// Decoded bytes; an implementation for each compression.
-class ByteSource;
+class RawInput;    // the file's own bytes
+class ByteSource;  // decoded bytes; an implementation for each compression
 
 // Several compressed members in one file are read through, as the command-line tools do. A file that cannot
 // be opened or read is Error{io}; a truncated or damaged one, one beyond the limits, or xz and zstd data that
@@ -61,6 +61,7 @@ public:
     [[noreturn]] void fail_line(std::string_view message) const;
 
 private:
+    void open(RawInput input);
     bool fill();  // more bytes into the buffer; false at the end
     std::size_t decode(std::span<char> out);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -49,12 +50,19 @@ struct ValueType {
     Convert convert;
 };
 
-constexpr ValueType kTypes[] = {
-    {"f4", 4, convert<float>},         {"f8", 8, convert<double>},        {"i1", 1, convert<std::int8_t>},
-    {"i2", 2, convert<std::int16_t>},  {"i4", 4, convert<std::int32_t>},  {"i8", 8, convert<std::int64_t>},
-    {"u1", 1, convert<std::uint8_t>},  {"u2", 2, convert<std::uint16_t>}, {"u4", 4, convert<std::uint32_t>},
-    {"u8", 8, convert<std::uint64_t>}, {"b1", 1, convert_bool},
-};
+constexpr auto kTypes = std::to_array<ValueType>({
+    {"f4", 4, convert<float>},
+    {"f8", 8, convert<double>},
+    {"i1", 1, convert<std::int8_t>},
+    {"i2", 2, convert<std::int16_t>},
+    {"i4", 4, convert<std::int32_t>},
+    {"i8", 8, convert<std::int64_t>},
+    {"u1", 1, convert<std::uint8_t>},
+    {"u2", 2, convert<std::uint16_t>},
+    {"u4", 4, convert<std::uint32_t>},
+    {"u8", 8, convert<std::uint64_t>},
+    {"b1", 1, convert_bool},
+});
 
 struct NpyHeader {
     ValueType type{};
@@ -167,10 +175,10 @@ private:
         NpyHeader header;
         const auto order = descr_.front();
         if (order == '>') fail_header(fmt::format("{} is big-endian; write it as '<'", in_quotes(descr_)));
-        const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const ValueType& known) {
+        const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const ValueType& known) {
             return known.name == descr_.substr(1);
         });
-        if (type == std::end(kTypes) || !(order == '<' || (order == '|' && type->bytes == 1))) {
+        if (type == kTypes.end() || !(order == '<' || (order == '|' && type->bytes == 1))) {
             fail_header(
                 fmt::format("the type {} cannot be read; <f4, <f8, |b1 and integers of 1 to 8 bytes can",
                             in_quotes(descr_)));

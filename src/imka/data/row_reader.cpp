@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "imka/base/error.hpp"
@@ -21,12 +22,19 @@ struct Ending {
 
 // .t, .tr and .val are how the LIBSVM collection names test, training and validation parts; .data is how the
 // UCI collection names its tables. .txt is used for everything, so it says nothing.
-constexpr Ending kEndings[] = {
-    {".libsvm", Format::libsvm}, {".svm", Format::libsvm}, {".svmlight", Format::libsvm},
-    {".t", Format::libsvm},      {".tr", Format::libsvm},  {".val", Format::libsvm},
-    {".arff", Format::arff},     {".csv", Format::csv},    {".tsv", Format::csv},
-    {".data", Format::csv},      {".npy", Format::npy},
-};
+constexpr auto kEndings = std::to_array<Ending>({
+    {".libsvm", Format::libsvm},
+    {".svm", Format::libsvm},
+    {".svmlight", Format::libsvm},
+    {".t", Format::libsvm},
+    {".tr", Format::libsvm},
+    {".val", Format::libsvm},
+    {".arff", Format::arff},
+    {".csv", Format::csv},
+    {".tsv", Format::csv},
+    {".data", Format::csv},
+    {".npy", Format::npy},
+});
 
 std::string lower_ending(const std::filesystem::path& path) {
     auto text = path.extension().string();
@@ -58,14 +66,14 @@ std::unique_ptr<RowReader> make_reader(ByteStream stream, Format format, const R
 }  // namespace
 
 std::optional<Format> format_of(const std::filesystem::path& path) {
-    constexpr std::string_view kCompressed[] = {".gz", ".bz2", ".xz", ".zst"};
+    constexpr std::array<std::string_view, 4> kCompressed = {".gz", ".bz2", ".xz", ".zst"};
     auto ending = lower_ending(path);
-    if (std::find(std::begin(kCompressed), std::end(kCompressed), ending) != std::end(kCompressed)) {
+    if (std::find(kCompressed.begin(), kCompressed.end(), ending) != kCompressed.end()) {
         ending = lower_ending(path.stem());
     }
-    const auto* known = std::find_if(std::begin(kEndings), std::end(kEndings),
-                                     [&](const Ending& e) { return e.text == ending; });
-    if (known == std::end(kEndings)) return std::nullopt;
+    const auto* known =
+        std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& e) { return e.text == ending; });
+    if (known == kEndings.end()) return std::nullopt;
     return known->format;
 }
 

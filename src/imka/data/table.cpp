@@ -105,7 +105,7 @@ Table read_all(RowReader& reader, std::string_view file) {
 }
 
 void append_u64(std::string& out, std::uint64_t value) {
-    std::array<char, sizeof(value)> bytes = std::bit_cast<std::array<char, sizeof(value)>>(value);
+    const auto bytes = std::bit_cast<std::array<char, sizeof(value)>>(value);
     out.append(bytes.data(), bytes.size());
 }
 

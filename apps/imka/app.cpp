@@ -32,7 +32,8 @@ void add_common_options(CLI::App& verb, Context& context) {
         "--quiet", [&context] { context.exec.progress = nullptr; }, "No progress on standard error");
 }
 
-void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names) {
+void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
+                       Assignments& given) {
     for (const auto& name : names) {
         const auto it =
             std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
@@ -44,7 +45,7 @@ void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<s
         std::string shown = it->json();
         std::erase(shown, '"');
         verb.add_option_function<std::string>(
-                flag, [set = it->set](const std::string& text) { set(text); }, help)
+                flag, [&given, name](const std::string& text) { given.emplace_back(name, text); }, help)
             ->type_name(it->type)
             ->default_str(shown == "null" ? "auto" : shown);
     }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "imka/base/config.hpp"
@@ -27,9 +28,13 @@ CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string&
 // --json, --threads, --data-dir, --quiet.
 void add_common_options(CLI::App& verb, Context& context);
 
-// One option a field: n_components becomes --n-components. The fields' object must outlive the parse. `names`
-// picks fields; an unknown name is our bug.
-void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names);
+// Settings given as flags, in their order.
+using Assignments = std::vector<std::pair<std::string, std::string>>;
+
+// One option a field: n_components becomes --n-components. What is given is collected, to be set when a
+// settings file has been read: flags beat files. `names` picks fields; an unknown name is our bug.
+void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
+                       Assignments& given);
 
 // Text aligned in columns; the first row is the head.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);

@@ -32,15 +32,16 @@ struct Row {
 };
 
 struct ReadOptions {
-    std::optional<Format> format;  // by the file's name when absent
+    std::optional<Format> format = {};  // by the file's name when absent
     // Column that holds the label: a name, a 0-based number, "first", "last" or "none". LIBSVM rows begin
     // with it always (this is ignored); CSV and ARFF default to "last", NPY to "none".
-    std::string label_column;
-    std::vector<std::string> drop_columns;  // CSV, ARFF, NPY: columns to leave out, by name or 0-based number
-    char delimiter = '\0';       // CSV: '\0' = found from the first line (comma, tab, semicolon, blanks)
-    std::optional<bool> header;  // CSV: first line holds names; found from the first line when absent
+    std::string label_column = {};
+    // CSV, ARFF, NPY: columns to leave out, by name or 0-based number.
+    std::vector<std::string> drop_columns = {};
+    char delimiter = '\0';            // CSV: '\0' = found from the first line (comma, tab, semicolon, blanks)
+    std::optional<bool> header = {};  // CSV: first line holds names; found from the first line when absent
     // Number of feature columns. LIBSVM: an index beyond it is an error; other formats: another number is.
-    std::optional<std::uint32_t> features;
+    std::optional<std::uint32_t> features = {};
     std::uint64_t max_bytes = 1ULL << 40U;  // most bytes after decompression (a compression bomb is an error)
 };
 

@@ -28,6 +28,9 @@ struct EnumNames<Norms> {
     static constexpr std::string_view values[] = {"auto", "chi", "sqrt"};
 };
 
+// What auto_ means for a sampler; auto_ itself for rff, whose rows have the lengths of the law.
+Norms resolve_norms(Sampler sampler, Norms norms);
+
 // standard: right by construction. measured: as in the published runs (Householder signs in orf; D H D H D H
 // instead of H D H D H D in sorf; with truncation, rff entries and the Gaussian behind orf are cut, not the
 // final Ω).
@@ -40,12 +43,12 @@ struct EnumNames<Convention> {
 
 struct OmegaRecipe {
     Kernel kernel = Kernel::rbf;
-    double gamma = 0.05;  // kernels that use it; > 0
+    double gamma = 0.05;  // kernels that use it; in [1e-20, 1e20]
     Sampler sampler = Sampler::rff;
     Norms norms = Norms::auto_;
-    double truncation = 0.0;  // standard deviations at which entries are cut; 0 = off
+    double truncation = 0.0;  // standard deviations at which entries are cut; 0 = off, else >= 0.01
     Convention convention = Convention::standard;
-    std::int64_t d = 0;  // columns; >= 1
+    std::int64_t d = 0;  // columns; >= 1 (orf: <= 8192, sorf: <= 2^24)
     std::int64_t m = 0;  // rows; >= 1
     std::uint64_t seed = 0;
 };
@@ -57,7 +60,8 @@ void validate(const OmegaRecipe& recipe);
 
 Matrix<float> sample(const OmegaRecipe& recipe);
 
-// Rows first .. first + out.rows() - 1, with the bits they have in the whole matrix.
+// Rows first .. first + out.rows() - 1, with the bits they have in the whole matrix. orf makes whole blocks
+// of d rows and keeps what is asked for, so cuts at multiples of d are cheapest.
 void sample_rows(const OmegaRecipe& recipe, std::int64_t first, MatrixView<float> out);
 
 // What is known of a combination; one row a kernel x sampler x norms (`imka features --list`).

@@ -1,0 +1,90 @@
+// imka doctor: what this build is, what the machine offers, what is missing and how to get it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "app.hpp"
+#include "imka/base/version.hpp"
+#include "imka/data/registry.hpp"
+#include "imka/linalg/gemm.hpp"
+
+namespace imka::app {
+namespace {
+
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> sets;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) sets.emplace_back("sse4.2");
+    if (__builtin_cpu_supports("avx2")) sets.emplace_back("avx2");
+    if (__builtin_cpu_supports("fma")) sets.emplace_back("fma");
+    if (__builtin_cpu_supports("avx512f")) sets.emplace_back("avx512f");
+    if (__builtin_cpu_supports("avx512vnni")) sets.emplace_back("avx512vnni");
+#elif defined(__aarch64__)
+    sets.emplace_back("neon");
+#endif
+    return sets;
+}
+
+nlohmann::ordered_json report(const Context& context) {
+    const auto build = build_info();
+    nlohmann::ordered_json j;
+    j["imka_version"] = build.version;
+    j["build"] = {{"type", build.build_type}, {"compiler", build.compiler}, {"sanitize", build.sanitize}};
+    j["blas"] = blas_description();
+    j["cores"] = std::thread::hardware_concurrency();
+    j["memory_gb"] =
+        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) * 1e-9;
+    j["instruction_sets"] = instruction_sets();
+    j["devices"] = {"cpu"};
+    j["data_dir"] = context.data_dir.string();
+    j["data_sets"] = nlohmann::ordered_json::object();
+    for (const auto& set : registered_sets()) {
+        const bool present = std::ranges::all_of(set.files, [&](const SourceFile& f) {
+            return find_source(set, f, context.data_dir).has_value();
+        });
+        j["data_sets"][set.name] = present ? "present" : "missing";
+    }
+    return j;
+}
+
+void print_report(const nlohmann::ordered_json& j) {
+    const auto text = [&](const char* key) { return j.at(key).get<std::string>(); };
+    std::vector<std::vector<std::string>> rows = {
+        {"imka", text("imka_version")},
+        {"build", fmt::format("{}, {}", j["build"]["type"].get<std::string>(),
+                              j["build"]["compiler"].get<std::string>())},
+        {"linear algebra", text("blas")},
+        {"machine",
+         fmt::format("{} cores, {:.1f} GB", j["cores"].get<unsigned>(), j["memory_gb"].get<double>())},
+        {"instruction sets",
+         fmt::format("{}", fmt::join(j["instruction_sets"].get<std::vector<std::string>>(), " "))},
+        {"data directory",
+         text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA" : text("data_dir")}};
+    for (const auto& [name, state] : j["data_sets"].items()) {
+        const bool there = state == "present";
+        rows.push_back({"  " + name, there ? "present" : fmt::format("missing: imka data fetch {}", name)});
+    }
+    rows.push_back({"embedded data", "ringnorm, twonorm, waveform (always there)"});
+    fmt::print("{}", format_table(rows));
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& root, Context& context) {
+    auto* verb = add_verb(root, "doctor", "Version, build, machine, data sets, and what is missing",
+                          {"imka doctor", "imka doctor --data-dir data --json"});
+    add_common_options(*verb, context);
+    verb->callback([&context] {
+        const auto j = report(context);
+        if (context.json) {
+            fmt::print("{}\n", j.dump());
+        } else {
+            print_report(j);
+        }
+    });
+}
+
+}  // namespace imka::app

@@ -1,0 +1,47 @@
+// imka gram: approximation error of the Gram matrix.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app.hpp"
+#include "imka/base/error.hpp"
+#include "run_options.hpp"
+
+namespace imka::app {
+namespace {
+
+void run(const RunArgs& args, Context& context) {
+    const auto& config = args.config;
+    if (config.gram_rows == 0) fail(ErrorCode::bad_config, "gram_rows: at least one row is needed");
+    const auto data = load_run_data(config, context);
+    const auto result = run_gram(config, data, context.exec);
+    if (context.json) {
+        fmt::print("{}\n", to_json(config, result));
+        return;
+    }
+    fmt::print("{}, {} kernel, {} directions in {} dimensions by {}: {} features\n", data.name,
+               to_string(config.kernel), result.sizes.m, result.sizes.d, to_string(config.sampler),
+               result.sizes.features);
+    fmt::print("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
+               std::min<std::size_t>(data.test.y.size(), static_cast<std::size_t>(config.gram_rows)),
+               summary_text(*result.gram_error, 1.0, ""));
+}
+
+}  // namespace
+
+void add_gram(CLI::App& root, Context& context) {
+    auto args = std::make_shared<RunArgs>();
+    auto* verb = add_verb(
+        root, "gram", "Approximation error of the Gram matrix",
+        {"imka gram --dataset twonorm --kernel arccos1 --sampler orf --log-ratio 4 --seeds 0..9",
+         "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json"});
+    add_common_options(*verb, context);
+    add_dataset_options(*verb, *args);
+    add_feature_options(*verb, *args);
+    verb->callback([args, &context] {
+        finish_run_args(*args);
+        run(*args, context);
+    });
+}
+
+}  // namespace imka::app

@@ -1,0 +1,138 @@
+// imka ridge: fits and tests a kernel ridge classifier; saves, loads, predicts.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app.hpp"
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/data/row_reader.hpp"
+#include "run_options.hpp"
+
+namespace imka::app {
+namespace {
+
+struct RidgeArgs {
+    RunArgs run;
+    std::filesystem::path save;
+    std::filesystem::path load;
+    std::filesystem::path predict;
+    std::filesystem::path output;
+};
+
+void print_result(const RunConfig& config, const RunResult& r, const Dataset& data) {
+    fmt::print("{}: {} training rows, {} test rows, {} classes\n", data.name, data.train.y.size(),
+               data.test.y.size(), data.classes.size());
+    fmt::print("{} features of the {} kernel{}, {} directions by {}, {} protocol\n", r.sizes.features,
+               to_string(config.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "", r.sizes.m,
+               to_string(config.sampler), to_string(config.protocol));
+    fmt::print("test accuracy    {}\n", summary_text(*r.accuracy, 100.0, " %"));
+    if (data.bayes_error)
+        fmt::print("best possible    {:.2f} % (Bayes rule)\n", 100.0 * (1.0 - *data.bayes_error));
+    if (r.gram_error) fmt::print("Gram error       {}\n", summary_text(*r.gram_error, 1.0, ""));
+}
+
+void fit_and_test(const RidgeArgs& args, Context& context) {
+    const auto& config = args.run.config;
+    std::optional<AtomicFile> probe;
+    if (!args.save.empty()) probe.emplace(args.save);  // an unwritable place is an error before the work
+    const auto data = load_run_data(config, context);
+    const auto result = run_ridge(config, data, context.exec);
+    probe.reset();
+    if (!args.save.empty()) save_model(args.save, result.model);
+    if (context.json) {
+        fmt::print("{}\n", to_json(config, result));
+    } else {
+        print_result(config, result, data);
+        if (!args.save.empty()) {
+            fmt::print("model of seed {} saved to {}\n", config.seeds.front(), args.save.string());
+        }
+    }
+}
+
+// Reads rows in blocks, so that files larger than memory can be predicted.
+void predict_file(const RidgeArgs& args, Context& context) {
+    const auto model = load_model(args.load);
+    const RidgePredictor predictor(model);
+    AtomicFile out(args.output);
+    out.write(model.classes.empty() ? "prediction\n" : "class\n");
+    std::uint64_t rows = 0;
+    std::uint64_t labelled = 0;
+    std::uint64_t right = 0;
+    auto options = read_options(args.run);
+    options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
+    for_each_input_block(args.predict, options, context.exec, [&](InputBlock& block) {
+        if (!model.standardization.mean.empty()) {
+            apply_standardization(model.standardization, block.x.view(), context.exec);
+        }
+        if (model.classes.empty()) {
+            Matrix<double> scores(block.x.rows(), predictor.outputs());
+            predictor.scores(block.x.view(), context.exec, scores.view());
+            for (std::size_t r = 0; r < scores.rows(); ++r) {
+                out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
+            }
+        } else {
+            const auto y = predictor.classify(block.x.view(), context.exec);
+            for (std::size_t r = 0; r < y.size(); ++r) {
+                const auto& name = model.classes[static_cast<std::size_t>(y[r])];
+                out.write(name + "\n");
+                labelled += block.labels[r].empty() ? 0 : 1;
+                right += block.labels[r] == name ? 1 : 0;
+            }
+        }
+        rows += block.x.rows();
+    });
+    out.commit();
+    if (context.json) {
+        nlohmann::ordered_json j = {
+            {"model", args.load.string()}, {"output", args.output.string()}, {"rows", rows}};
+        j["accuracy"] = nullptr;
+        if (labelled > 0) j["accuracy"] = static_cast<double>(right) / static_cast<double>(labelled);
+        fmt::print("{}\n", j.dump());
+        return;
+    }
+    fmt::print("{} predictions written to {}\n", rows, args.output.string());
+    if (labelled > 0) {
+        fmt::print("accuracy on the {} labelled rows: {:.2f} %\n", labelled,
+                   100.0 * static_cast<double>(right) / static_cast<double>(labelled));
+    }
+}
+
+void check_predict_args(const RidgeArgs& args) {
+    if (args.load.empty() || args.predict.empty() || args.output.empty()) {
+        fail(ErrorCode::bad_usage, "a prediction needs --load MODEL, --predict FILE and --output FILE");
+    }
+}
+
+}  // namespace
+
+void add_ridge(CLI::App& root, Context& context) {
+    auto args = std::make_shared<RidgeArgs>();
+    auto* verb = add_verb(
+        root, "ridge", "Fit and test a kernel ridge classifier on random features",
+        {"imka ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4",
+         "imka ridge --dataset letter --n-components 2048 --save letter.imka",
+         "imka ridge --load letter.imka --predict new.csv --output classes.csv --label-column none"});
+    add_common_options(*verb, context);
+    add_dataset_options(*verb, args->run);
+    add_feature_options(*verb, args->run);
+    add_field_options(*verb, fields(args->run.config), {"alpha", "intercept"}, args->run.given);
+    add_read_options(*verb, args->run);
+    verb->add_option("--save", args->save, "Write the model of the first seed to this file");
+    verb->add_option("--load", args->load, "Use this model instead of fitting one")->check(CLI::ExistingFile);
+    verb->add_option("--predict", args->predict, "File with rows to predict")->check(CLI::ExistingFile);
+    verb->add_option("--output", args->output, "Where predictions go (CSV)");
+    verb->callback([args, &context] {
+        finish_run_args(args->run);
+        if (args->load.empty() && args->predict.empty() && args->output.empty()) {
+            fit_and_test(*args, context);
+        } else {
+            check_predict_args(*args);
+            predict_file(*args, context);
+        }
+    });
+}
+
+}  // namespace imka::app

@@ -1,0 +1,235 @@
+#include "imka/experiment/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/base/sha256.hpp"
+#include "imka/base/version.hpp"
+#include "imka/metrics/accuracy.hpp"
+#include "imka/metrics/kernel_error.hpp"
+
+namespace imka {
+
+GammaSetting Codec<GammaSetting>::parse(std::string_view text, std::string_view name) {
+    if (text == "scale") return {.value = std::nullopt};
+    return {.value = detail::parse_number(text, name)};
+}
+
+std::string Codec<GammaSetting>::json(const GammaSetting& g) {
+    return g.value ? detail::number_json(*g.value) : "\"scale\"";
+}
+
+void Codec<GammaSetting>::check(const GammaSetting& g, const FieldInfo& info, std::string_view name) {
+    if (g.value) detail::check_range(*g.value, info, name);
+}
+
+Fields fields(RunConfig& c) {
+    Fields list = {
+        field("dataset", c.dataset, {.help = "Data set, generator, or a file with labels"}),
+        field("protocol", c.protocol,
+              {.help = "How data are split and scaled: default, or as in the measured runs"}),
+        field("kernel", c.kernel, {.help = "Kernel"}),
+        field("gamma", c.gamma,
+              {.help = "Kernel width: k = exp(-gamma |x-y|^2) and its like; unused by arccos and softmax",
+               .min = 0.0,
+               .above_min = true}),
+        field("sampler", c.sampler, {.help = "How directions are drawn"}),
+        field("norms", c.norms,
+              {.help = "Lengths of orthogonal directions; auto: chi for orf, sqrt for sorf"}),
+        field("form", c.form, {.help = "Form of the features; auto is the kernel's own"}),
+        field("truncation", c.truncation,
+              {.help = "Cut entries of the Gaussian law; 0 = off; auto: 3 in the measured protocol, else off",
+               .unit = "standard deviations",
+               .min = 0.0}),
+        field("n_components", c.n_components, {.help = "Number of features D", .min = 1.0}),
+        field("log_ratio", c.log_ratio,
+              {.help = "r = log2(m/d), m directions in d dimensions; 4 when D is not given either",
+               .min = -20.0,
+               .max = 30.0}),
+    };
+    for (auto& f : fields(c.ridge)) list.push_back(std::move(f));
+    list.push_back(field("backend", c.backend, {.help = "What computes the projection"}));
+    list.push_back(
+        field("split_seed", c.split_seed, {.help = "Seed of random splits and of generated data"}));
+    list.push_back(
+        field("gram_rows", c.gram_rows,
+              {.help = "Rows of the test part in the Gram error; 0 = none", .min = 0.0, .max = 20000.0}));
+    list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
+    return list;
+}
+
+void validate(const RunConfig& config) {
+    RunConfig copy = config;
+    check_ranges(fields(copy));
+    if (config.n_components && config.log_ratio) {
+        fail(ErrorCode::bad_config,
+             "n_components and log_ratio both say how many features; give one of them");
+    }
+    functions_per_direction(config.kernel, config.form);
+    // Everything about Ω but its size, which needs the data.
+    validate(OmegaRecipe{.kernel = config.kernel,
+                         .gamma = config.gamma.value.value_or(1.0),
+                         .sampler = config.sampler,
+                         .norms = config.norms,
+                         .truncation = config.truncation.value_or(0.0),
+                         .d = 1,
+                         .m = 1});
+}
+
+std::string config_hash(const RunConfig& config) {
+    RunConfig copy = config;
+    return sha256_hex(to_json(fields(copy)));
+}
+
+RunSizes run_sizes(const RunConfig& config, std::int64_t d) {
+    const auto functions = static_cast<std::int64_t>(functions_per_direction(config.kernel, config.form));
+    RunSizes sizes{.d = d};
+    if (config.n_components) {
+        if (*config.n_components % functions != 0) {
+            fail(ErrorCode::bad_config,
+                 fmt::format("n_components: {} is not a multiple of {}, the features that each "
+                             "direction of the {} kernel gives",
+                             *config.n_components, functions, to_string(config.kernel)));
+        }
+        sizes.m = *config.n_components / functions;
+        sizes.log_ratio = std::log2(static_cast<double>(sizes.m) / static_cast<double>(d));
+    } else {
+        sizes.log_ratio = config.log_ratio.value_or(4.0);
+        double m = std::exp2(sizes.log_ratio) * static_cast<double>(d);
+        if (config.protocol == Protocol::measured) m -= sizes.log_ratio;
+        check_fits_memory(m, static_cast<double>(d), sizeof(float), "the matrix of directions");
+        sizes.m = std::llround(m);
+    }
+    sizes.features = sizes.m * functions;
+    if (sizes.m < 1)
+        fail(ErrorCode::bad_config,
+             "the settings ask for no feature at all; raise log_ratio or n_components");
+    return sizes;
+}
+
+double resolve_gamma(const RunConfig& config, const Dataset& data) {
+    if (config.gamma.value) return *config.gamma.value;
+    const auto values = data.train.x.values();
+    const auto n = static_cast<double>(values.size());
+    double mean = 0.0;
+    for (const float v : values) mean += v / n;
+    double variance = 0.0;
+    for (const float v : values) variance += (v - mean) * (v - mean) / n;
+    if (!(variance > 0.0))
+        fail(ErrorCode::bad_data, "gamma 'scale' needs inputs that vary; the training inputs are constant");
+    return 1.0 / (static_cast<double>(data.train.x.cols()) * variance);
+}
+
+FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::uint64_t seed) {
+    const bool measured = config.protocol == Protocol::measured;
+    const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
+    return {.omega = {.kernel = config.kernel,
+                      .gamma = resolve_gamma(config, data),
+                      .sampler = config.sampler,
+                      .norms = config.norms,
+                      .truncation = config.truncation.value_or(measured ? 3.0 : 0.0),
+                      .convention = measured ? Convention::measured : Convention::standard,
+                      .d = sizes.d,
+                      .m = sizes.m,
+                      .seed = seed},
+            .form = config.form};
+}
+
+RidgeFit ridge_fit(const RunConfig& config, const Dataset& data, std::uint64_t seed) {
+    return {.recipe = feature_recipe(config, data, seed),
+            .ridge = config.ridge,
+            .targets = config.protocol == Protocol::measured ? Targets::zero_one : Targets::plus_minus};
+}
+
+namespace {
+
+MatrixView<const float> gram_rows(const RunConfig& config, const Dataset& data) {
+    const auto rows = std::min(data.test.x.rows(), static_cast<std::size_t>(config.gram_rows));
+    return data.test.x.view().slice_rows(0, rows);
+}
+
+nlohmann::ordered_json summary_json(const std::optional<Summary>& s) {
+    if (!s) return nullptr;
+    return {{"mean", s->mean}, {"std", s->std}, {"ci95", s->half_width}, {"values", s->values}};
+}
+
+RunResult start_result(const RunConfig& config, const Dataset& data) {
+    validate(config);
+    RunResult result{.sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()))};
+    if (kernel_row(config.kernel).uses_gamma) result.gamma = resolve_gamma(config, data);
+    validate(feature_recipe(config, data, config.seeds.front()));
+    return result;
+}
+
+}  // namespace
+
+Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec) {
+    const auto x = gram_rows(config, data);
+    Matrix<double> exact(x.rows(), x.rows());
+    exact_gram(config.kernel, resolve_gamma(config, data), x, x, exec, exact.view());
+    return exact;
+}
+
+double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
+                          std::uint64_t seed, const Exec& exec) {
+    const FeatureMap map(feature_recipe(config, data, seed));
+    const auto z = map.transform(gram_rows(config, data), exec);
+    return gram_error(exact.view(), z.view(), exec);
+}
+
+double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec& exec) {
+    const RidgePredictor predictor(model);
+    return accuracy(data.test.y, predictor.classify(data.test.x.view(), exec));
+}
+
+RunResult run_ridge(const RunConfig& config, const Dataset& data, const Exec& exec) {
+    RunResult result = start_result(config, data);
+    std::vector<double> accuracies;
+    for (const auto seed : config.seeds) {
+        auto model = fit_classifier(ridge_fit(config, data, seed), data.train.x.view(), data.train.y,
+                                    data.classes, exec);
+        if (data.standardization) model.standardization = *data.standardization;
+        accuracies.push_back(measure_accuracy(model, data, exec));
+        if (accuracies.size() == 1) result.model = std::move(model);
+    }
+    result.accuracy = summarize(std::move(accuracies));
+    if (config.gram_rows > 0) result.gram_error = run_gram(config, data, exec).gram_error;
+    return result;
+}
+
+RunResult run_gram(const RunConfig& config, const Dataset& data, const Exec& exec) {
+    RunResult result = start_result(config, data);
+    const auto exact = reference_gram(config, data, exec);
+    std::vector<double> errors;
+    for (const auto seed : config.seeds)
+        errors.push_back(measure_gram_error(config, data, exact, seed, exec));
+    result.gram_error = summarize(std::move(errors));
+    return result;
+}
+
+std::string to_json(const RunConfig& config, const RunResult& result) {
+    nlohmann::ordered_json j;
+    j["dataset"] = config.dataset;
+    j["kernel"] = to_string(config.kernel);
+    j["gamma"] = result.gamma ? nlohmann::ordered_json(*result.gamma) : nlohmann::ordered_json(nullptr);
+    j["sampler"] = to_string(config.sampler);
+    j["d"] = result.sizes.d;
+    j["m"] = result.sizes.m;
+    j["D"] = result.sizes.features;
+    j["log_ratio"] = result.sizes.log_ratio;
+    j["backend"] = to_string(config.backend);
+    j["protocol"] = to_string(config.protocol);
+    j["seeds"] = config.seeds;
+    if (result.accuracy) j["accuracy"] = summary_json(result.accuracy);
+    if (result.gram_error) j["gram_error"] = summary_json(result.gram_error);
+    j["imka_version"] = build_info().version;
+    j["config_hash"] = config_hash(config);
+    return j.dump();
+}
+
+}  // namespace imka

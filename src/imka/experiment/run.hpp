@@ -1,0 +1,98 @@
+// One experiment on one data set: kernel, sampler and size, over several seeds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "imka/base/config.hpp"
+#include "imka/base/exec.hpp"
+#include "imka/data/dataset.hpp"
+#include "imka/features/feature_map.hpp"
+#include "imka/learn/ridge_model.hpp"
+#include "imka/metrics/intervals.hpp"
+
+namespace imka {
+
+// A number, or scikit-learn's `scale`: 1 / (d × variance of the training inputs).
+struct GammaSetting {
+    std::optional<double> value = 0.05;  // absent: scale
+};
+template <>
+struct Codec<GammaSetting> {
+    static std::string type() { return "number|scale"; }
+    static GammaSetting parse(std::string_view text, std::string_view name);
+    static std::string json(const GammaSetting& g);
+    static void check(const GammaSetting& g, const FieldInfo& info, std::string_view name);
+};
+
+// Where the projection runs. Chips join this list when they are emulated.
+enum class Backend { fp32 };
+template <>
+struct EnumNames<Backend> {
+    static constexpr std::string_view what = "backend";
+    static constexpr std::string_view values[] = {"fp32"};
+};
+
+struct RunConfig {
+    std::string dataset = "ringnorm";
+    Protocol protocol = Protocol::default_;
+    Kernel kernel = Kernel::rbf;
+    GammaSetting gamma;
+    Sampler sampler = Sampler::orf;
+    Norms norms = Norms::auto_;
+    Form form = Form::auto_;
+    std::optional<double> truncation;  // standard deviations; 0 = off; auto: 3 when measured, else off
+    std::optional<std::int64_t> n_components;  // D
+    std::optional<double> log_ratio;           // r = log2(m / d); 4 when neither is given
+    RidgeConfig ridge;
+    Backend backend = Backend::fp32;
+    std::uint64_t split_seed = 0;
+    std::int64_t gram_rows = 1000;  // rows of the test part in the Gram error; 0 = none
+    std::vector<std::uint64_t> seeds = {0};
+};
+
+Fields fields(RunConfig& config);
+// Everything that can be wrong before the data are seen.
+void validate(const RunConfig& config);
+// SHA-256 of everything that determines the result.
+std::string config_hash(const RunConfig& config);
+
+struct RunSizes {
+    std::int64_t d = 0;
+    std::int64_t m = 0;         // directions
+    std::int64_t features = 0;  // D
+    double log_ratio = 0.0;     // as asked, or log2(m / d)
+};
+// Error{bad_config} when D = 0 or D is not a multiple of the functions a direction has.
+RunSizes run_sizes(const RunConfig& config, std::int64_t d);
+
+double resolve_gamma(const RunConfig& config, const Dataset& data);
+FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::uint64_t seed);
+RidgeFit ridge_fit(const RunConfig& config, const Dataset& data, std::uint64_t seed);
+
+// The exact Gram matrix that runs on one data set share.
+Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
+
+// Gram error of one seed; `exact` from reference_gram.
+double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
+                          std::uint64_t seed, const Exec& exec);
+// Test accuracy of a model.
+double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec& exec);
+
+struct RunResult {
+    RunSizes sizes;
+    std::optional<double> gamma;  // none for kernels without it
+    std::optional<Summary> accuracy;
+    std::optional<Summary> gram_error;
+    RidgeModel model;  // of the first seed; empty after a run without a fit
+};
+
+RunResult run_ridge(const RunConfig& config, const Dataset& data, const Exec& exec);
+RunResult run_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
+
+// The public form of a result (JSON text).
+std::string to_json(const RunConfig& config, const RunResult& result);
+
+}  // namespace imka

@@ -1,0 +1,167 @@
+#include "imka/features/feature_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/base/random.hpp"
+#include "imka/features/project_digital.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "imka/ops/epilogue/epilogue.hpp"
+
+namespace imka {
+namespace {
+
+Form own_form(Functions functions) {
+    switch (functions) {
+        case Functions::cos_sin:
+            return Form::cos_sin;
+        case Functions::exp_pm:
+            return Form::positive;
+        default:
+            return Form::auto_;
+    }
+}
+
+// The form in use; Form::auto_ stands for the step functions, which have no other.
+Form resolve_form(Kernel kernel, Form asked) {
+    const auto& row = kernel_row(kernel);
+    const Form own = own_form(row.feature_law(1.0, 1).functions);
+    if (asked == Form::auto_ || asked == own) return own;
+    const bool has = (asked == Form::offset_cos && row.shift_invariant) ||
+                     (asked == Form::cos_sin && own == Form::positive);
+    if (!has) {
+        fail(ErrorCode::bad_config, fmt::format("the {} kernel has no features of the form {}",
+                                                to_string(kernel), to_string(asked)));
+    }
+    return asked;
+}
+
+std::vector<float> draw_offsets(std::uint64_t seed, std::size_t m) {
+    std::vector<float> offsets(m);
+    for (std::size_t i = 0; i < m; ++i) {
+        offsets[i] = static_cast<float>(2.0 * std::numbers::pi * uniform(seed, Stream::feature_offset, i));
+    }
+    return offsets;
+}
+
+double squared_norm(std::span<const float> x) {
+    double sum = 0.0;
+    for (const float v : x) sum += static_cast<double>(v) * v;
+    return sum;
+}
+
+}  // namespace
+
+Fields fields(FeatureRecipe& recipe) {
+    Fields list = fields(recipe.omega);
+    list.push_back(field("form", recipe.form, {.help = "Form of the features; auto is the kernel's own"}));
+    return list;
+}
+
+void validate(const FeatureRecipe& recipe) {
+    validate(recipe.omega);
+    const auto functions = functions_per_direction(recipe.omega.kernel, recipe.form);
+    check_fits_memory(static_cast<double>(kTileRows),
+                      static_cast<double>(recipe.omega.m) * static_cast<double>(functions), sizeof(float),
+                      "a tile of features");
+}
+
+std::size_t functions_per_direction(Kernel kernel, Form form) {
+    const Form used = resolve_form(kernel, form);
+    return used == Form::cos_sin || used == Form::positive ? 2 : 1;
+}
+
+FeatureMap::FeatureMap(const FeatureRecipe& recipe)
+    : FeatureMap(recipe, std::make_unique<DigitalProjector>(sample(recipe.omega))) {}
+
+FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
+    : recipe_(recipe), projector_(std::move(projector)) {
+    validate(recipe_);
+    const auto d = static_cast<std::size_t>(recipe_.omega.d);
+    const auto m = static_cast<std::size_t>(recipe_.omega.m);
+    assert(projector_->inputs() == d && projector_->outputs() == m);
+    form_ = resolve_form(recipe_.omega.kernel, recipe_.form);
+    law_ = kernel_row(recipe_.omega.kernel).feature_law(recipe_.omega.gamma, d);
+    if (form_ == Form::cos_sin && law_.functions == Functions::exp_pm) {
+        // exp(xᵀy) = exp(|x|²/2) E[cos ωᵀ(x - y)] exp(|y|²/2).
+        law_.prefactor = 1.0;
+        law_.norm_exponent = 0.5;
+    }
+    features_ = m * functions_per_direction(recipe_.omega.kernel, recipe_.form);
+    if (form_ == Form::offset_cos) offsets_ = draw_offsets(recipe_.omega.seed, m);
+}
+
+void FeatureMap::apply_functions(std::span<const float> u, double norm2, std::span<float> z) const {
+    const double scale = law_.prefactor / std::sqrt(static_cast<double>(u.size()));
+    const double exponent = law_.norm_exponent * norm2;
+    const auto first = z.first(u.size());
+    const auto second = z.subspan(z.size() - u.size());
+    switch (form_) {
+        case Form::cos_sin:
+            ops::cos_sin(u, static_cast<float>(scale * std::exp(exponent)), first, second);
+            return;
+        case Form::offset_cos:
+            ops::offset_cos(u, offsets_, static_cast<float>(scale * std::numbers::sqrt2), first);
+            return;
+        case Form::positive:
+            ops::exp_plus_minus(u, static_cast<float>(exponent), static_cast<float>(scale), first, second);
+            return;
+        case Form::auto_:
+            break;
+    }
+    const int power = law_.functions == Functions::step ? 0 : law_.functions == Functions::relu ? 1 : 2;
+    ops::step_power(u, power, static_cast<float>(scale), first);
+}
+
+void FeatureMap::transform_tile(MatrixView<const float> x, std::uint64_t first_row,
+                                MatrixView<float> z) const {
+    Matrix<float> padded(kTileRows, x.cols());
+    Matrix<float> u(kTileRows, projector_->outputs());
+    const auto scale = static_cast<float>(law_.input_scale);
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        const auto in = x.row(r);
+        const auto out = padded.row(r);
+        for (std::size_t c = 0; c < in.size(); ++c) {
+            if (!std::isfinite(in[c])) {
+                fail(ErrorCode::bad_data,
+                     fmt::format("input row {}: feature {} is not a finite number", first_row + r, c));
+            }
+            out[c] = scale * in[c];
+        }
+    }
+    projector_->project(padded.view(), first_row, u.view());
+    for (std::size_t r = 0; r < x.rows(); ++r)
+        apply_functions(u.row(r), squared_norm(padded.row(r)), z.row(r));
+}
+
+void FeatureMap::transform(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                           MatrixView<float> z) const {
+    if (x.cols() != inputs()) {
+        fail(ErrorCode::bad_data,
+             fmt::format("the rows have {} features, the feature map takes {}", x.cols(), inputs()));
+    }
+    assert(z.rows() == x.rows() && z.cols() == features());
+    const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
+    parallel_for(exec, tiles, [&](std::size_t t) {
+        const std::size_t first = t * kTileRows;
+        const std::size_t count = std::min(kTileRows, x.rows() - first);
+        transform_tile(x.slice_rows(first, count), first_row + first, z.slice_rows(first, count));
+    });
+}
+
+Matrix<float> FeatureMap::transform(MatrixView<const float> x, const Exec& exec) const {
+    check_fits_memory(static_cast<double>(x.rows()), static_cast<double>(features()), sizeof(float),
+                      "the feature matrix");
+    Matrix<float> z(x.rows(), features());
+    transform(x, 0, exec, z.view());
+    return z;
+}
+
+}  // namespace imka

@@ -1,0 +1,70 @@
+// z(x): projection, then the kernel's element-wise functions and scale. z(x)ᵀz(y) approximates k(x, y).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "imka/base/config.hpp"
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/features/projector.hpp"
+#include "imka/omega/omega.hpp"
+
+namespace imka {
+
+// auto_: the kernel's own. cos_sin: [cos u, sin u], D = 2m (softmax: trigonometric features). offset_cos:
+// sqrt(2) cos(u + b), b uniform on [0, 2π), D = m, for shift-invariant kernels. positive: [exp u, exp -u],
+// softmax.
+enum class Form { auto_, cos_sin, offset_cos, positive };
+template <>
+struct EnumNames<Form> {
+    static constexpr std::string_view what = "form";
+    static constexpr std::string_view values[] = {"auto", "cos_sin", "offset_cos", "positive"};
+};
+
+// Everything that defines z. Equal recipes give equal bits.
+struct FeatureRecipe {
+    OmegaRecipe omega;
+    Form form = Form::auto_;
+};
+
+Fields fields(FeatureRecipe& recipe);
+void validate(const FeatureRecipe& recipe);
+
+// Features for each direction: 2 for cos_sin and positive, 1 otherwise. Error{bad_config} when the kernel has
+// no such form.
+std::size_t functions_per_direction(Kernel kernel, Form form);
+
+class FeatureMap {
+public:
+    // Draws Ω.
+    explicit FeatureMap(const FeatureRecipe& recipe);
+    // Uses the given projector (a saved Ω, a chip) in place of a drawn Ω.
+    FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector);
+
+    const FeatureRecipe& recipe() const { return recipe_; }
+    std::size_t inputs() const { return projector_->inputs(); }  // d
+    std::size_t features() const { return features_; }           // D
+
+    // z row by row, D columns. first_row: number of x's first row in the caller's stream. A row's bits depend
+    // on neither its neighbours, nor the batch, nor the threads. Error{bad_data} naming the row when x has a
+    // NaN.
+    void transform(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                   MatrixView<float> z) const;
+    Matrix<float> transform(MatrixView<const float> x, const Exec& exec) const;
+
+private:
+    void transform_tile(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> z) const;
+    void apply_functions(std::span<const float> u, double norm2, std::span<float> z) const;
+
+    FeatureRecipe recipe_;
+    std::unique_ptr<const Projector> projector_;
+    FeatureLaw law_;
+    Form form_ = Form::auto_;
+    std::size_t features_ = 0;
+    std::vector<float> offsets_;
+};
+
+}  // namespace imka

@@ -1,0 +1,31 @@
+// The Matérn kernel of smoothness 5/2, with length ℓ = 1/sqrt(2γ) as the Gaussian kernel has.
+#include <cmath>
+
+#include "imka/kernel/rows.hpp"
+#include "imka/kernel/sums.hpp"
+
+namespace imka {
+namespace {
+
+double value(std::span<const float> x, std::span<const float> y, double gamma) {
+    const double a = std::sqrt(5.0 * 2.0 * gamma * squared_distance(x, y));
+    return (1.0 + a + a * a / 3.0) * std::exp(-a);
+}
+
+FeatureLaw feature_law(double gamma, std::size_t) {
+    return {.law = Law::student5, .omega_scale = std::sqrt(2.0 * gamma), .functions = Functions::cos_sin};
+}
+
+}  // namespace
+
+KernelRow matern52_row() {
+    return {.kernel = Kernel::matern52,
+            .formula = "(1+a+a²/3) exp(-a), a = sqrt(5)|x-y|/ℓ, ℓ = 1/sqrt(2γ)",
+            .law_text = "sqrt(2γ) × multivariate t, 5 degrees of freedom",
+            .shift_invariant = true,
+            .uses_gamma = true,
+            .value = value,
+            .feature_law = feature_law};
+}
+
+}  // namespace imka

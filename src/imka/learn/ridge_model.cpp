@@ -1,0 +1,130 @@
+#include "imka/learn/ridge_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/features/project_digital.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::size_t kBlockRows = 4096;  // rows whose features are in memory at a time
+
+// Calls body(first, features of rows first ..) for all of x in blocks.
+void for_each_block(const FeatureMap& map, MatrixView<const float> x, const Exec& exec,
+                    const std::function<void(std::size_t first, MatrixView<const float> z)>& body) {
+    Matrix<float> z(std::min(kBlockRows, x.rows()), map.features());
+    for (std::size_t first = 0; first < x.rows(); first += kBlockRows) {
+        const std::size_t count = std::min(kBlockRows, x.rows() - first);
+        const auto block = z.view().slice_rows(0, count);
+        map.transform(x.slice_rows(first, count), first, exec, block);
+        body(first, block);
+    }
+}
+
+FeatureMap map_of(const RidgeModel& model) {
+    return {model.recipe, std::make_unique<DigitalProjector>(model.omega)};
+}
+
+using FillTargets = std::function<void(std::size_t row, std::span<float> out)>;
+
+RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t outputs,
+               const FillTargets& targets, const Exec& exec) {
+    validate(config.recipe);
+    RidgeModel model{.recipe = config.recipe,
+                     .omega = sample(config.recipe.omega),
+                     .ridge = config.ridge,
+                     .targets = config.targets,
+                     .classes = {},
+                     .standardization = {},
+                     .weights = {}};
+    const FeatureMap map = map_of(model);
+    RidgeAccumulator sums(map.features(), outputs);
+    Progress progress(exec, "fit", x.rows());
+    Matrix<float> y(kBlockRows, outputs);
+    for_each_block(map, x, exec, [&](std::size_t first, MatrixView<const float> z) {
+        for (std::size_t r = 0; r < z.rows(); ++r) targets(first + r, y.row(r));
+        sums.add(z, y.view().slice_rows(0, z.rows()), exec);
+        progress.update(first + z.rows());
+    });
+    model.weights = sums.solve(config.ridge, exec);
+    return model;
+}
+
+void check_classes(const std::vector<std::int32_t>& y, const std::vector<std::string>& classes) {
+    if (classes.size() < 2) fail(ErrorCode::bad_data, "a classifier needs rows of at least two classes");
+    std::vector<std::size_t> counts(classes.size());
+    for (const auto c : y) ++counts.at(static_cast<std::size_t>(c));
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+        if (counts[c] == 0)
+            fail(ErrorCode::bad_data, fmt::format("class '{}' has no row in the training part", classes[c]));
+    }
+}
+
+}  // namespace
+
+RidgeModel fit_classifier(const RidgeFit& config, MatrixView<const float> x,
+                          const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
+                          const Exec& exec) {
+    assert(x.rows() == y.size());
+    check_classes(y, classes);
+    const float off = config.targets == Targets::plus_minus ? -1.0F : 0.0F;
+    const std::size_t outputs = classes.size() == 2 ? 1 : classes.size();
+    auto model = fit(
+        config, x, outputs,
+        [&](std::size_t row, std::span<float> out) {
+            std::fill(out.begin(), out.end(), off);
+            const auto c = static_cast<std::size_t>(y[row]);
+            if (outputs > 1) out[c] = 1.0F;
+            if (outputs == 1 && c == 1) out[0] = 1.0F;
+        },
+        exec);
+    model.classes = classes;
+    return model;
+}
+
+RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, MatrixView<const float> y,
+                         const Exec& exec) {
+    assert(x.rows() == y.rows());
+    return fit(
+        config, x, y.cols(),
+        [&](std::size_t row, std::span<float> out) { std::ranges::copy(y.row(row), out.begin()); }, exec);
+}
+
+RidgePredictor::RidgePredictor(const RidgeModel& model) : RidgePredictor(model, map_of(model)) {}
+
+RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map)
+    : model_(&model), map_(std::move(map)) {
+    assert(map_.features() == model.weights.w.rows());
+}
+
+void RidgePredictor::scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out) const {
+    Progress progress(exec, "predict", x.rows());
+    for_each_block(map_, x, exec, [&](std::size_t first, MatrixView<const float> z) {
+        ridge_predict(model_->weights, z, exec, out.slice_rows(first, z.rows()));
+        progress.update(first + z.rows());
+    });
+}
+
+std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, const Exec& exec) const {
+    assert(!model_->classes.empty());
+    Matrix<double> s(x.rows(), outputs());
+    scores(x, exec, s.view());
+    const double threshold = model_->targets == Targets::plus_minus ? 0.0 : 0.5;
+    std::vector<std::int32_t> y(x.rows());
+    for (std::size_t r = 0; r < y.size(); ++r) {
+        const auto row = s.row(r);
+        const bool two = row.size() == 1;
+        // A tie goes to the first class.
+        y[r] = two ? static_cast<std::int32_t>(row[0] > threshold)
+                   : static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
+    }
+    return y;
+}
+
+}  // namespace imka

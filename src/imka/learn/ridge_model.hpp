@@ -1,0 +1,70 @@
+// Ridge on random features: classifier (two classes, or one against all) and regressor, with all that a
+// prediction needs, in one file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/data/standardize.hpp"
+#include "imka/features/feature_map.hpp"
+#include "imka/learn/ridge.hpp"
+
+namespace imka {
+
+// Numbers that stand for "not this class" and "this class" in the fit; the decision is taken half way.
+enum class Targets { plus_minus, zero_one };
+template <>
+struct EnumNames<Targets> {
+    static constexpr std::string_view what = "targets";
+    static constexpr std::string_view values[] = {"plus_minus", "zero_one"};
+};
+
+struct RidgeModel {
+    FeatureRecipe recipe;
+    Matrix<float> omega;  // Ω as used, so that a model does not depend on how it was drawn
+    RidgeConfig ridge;
+    Targets targets = Targets::plus_minus;
+    std::vector<std::string> classes;  // empty: regression
+    Standardization standardization;   // of raw inputs; empty mean: none
+    RidgeWeights weights;
+};
+
+struct RidgeFit {
+    FeatureRecipe recipe;
+    RidgeConfig ridge;
+    Targets targets = Targets::plus_minus;
+};
+
+// Rows arrive in blocks; the features of one block at a time are in memory. Two classes are one output, more
+// are one output each. Error{bad_data} when a class has no row.
+RidgeModel fit_classifier(const RidgeFit& fit, MatrixView<const float> x, const std::vector<std::int32_t>& y,
+                          const std::vector<std::string>& classes, const Exec& exec);
+RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixView<const float> y,
+                         const Exec& exec);
+
+// A model ready to predict: owns the feature map.
+class RidgePredictor {
+public:
+    explicit RidgePredictor(const RidgeModel& model);
+    RidgePredictor(const RidgeModel& model, FeatureMap map);  // e.g. the same Ω on a chip
+    // x is standardised already (as the training rows were).
+    void scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out) const;
+    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec) const;
+    std::size_t outputs() const { return model_->weights.w.cols(); }
+    const FeatureMap& feature_map() const { return map_; }
+
+private:
+    const RidgeModel* model_;
+    FeatureMap map_;
+};
+
+// One safetensors file (docs/formats.md).
+void save_model(const std::filesystem::path& path, const RidgeModel& model);
+RidgeModel load_model(const std::filesystem::path& path);
+
+}  // namespace imka

@@ -1,0 +1,26 @@
+// Matrix products on one thread. Callers split work into tiles of fixed shape and run tiles in parallel, so
+// the bits of a result depend on neither the thread count nor the caller's batches (docs/adr/0003-blas.md).
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "imka/base/matrix.hpp"
+
+namespace imka {
+
+// c = a bᵀ; a is n x k, b is m x k, c is n x m.
+void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
+void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
+
+// c += aᵀ b; a is k x n, b is k x m, c is n x m.
+void gemm_tn_add(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
+
+// Rows of a row tile. A last, shorter tile is padded with zeros to this height: the product then runs the
+// same instructions for every row, wherever a caller's batch happens to end.
+inline constexpr std::size_t kTileRows = 256;
+
+// Name and version of the BLAS and the core it chose, for reports.
+std::string blas_description();
+
+}  // namespace imka

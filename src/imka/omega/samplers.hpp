@@ -1,0 +1,33 @@
+// The samplers behind sample_rows: one file each. A new sampler adds a line here, an enumerator, and its
+// cases in omega.cpp and table.cpp. Index layouts are part of docs/numerics.md: they may not change.
+#pragma once
+
+#include <cstdint>
+
+#include "imka/base/matrix.hpp"
+#include "imka/omega/omega.hpp"
+
+namespace imka {
+
+// Limits of validate(): a QR of this size takes about a minute; a row of SORF needs n values of scratch.
+constexpr std::int64_t kOrfMaxDimension = 8192;
+constexpr std::int64_t kSorfMaxDimension = std::int64_t{1} << 24;
+
+// Each writes the rows first, first + 1, ... of a valid recipe.
+void rff_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
+void orf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
+void sorf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
+
+FeatureLaw law_of(const OmegaRecipe& recipe);
+
+// sqrt(ν/χ²) of row i for Student laws, with χ² a sum of ν squared normals; 1 for the Gaussian law.
+double mixing_factor(const OmegaRecipe& recipe, Law law, std::uint64_t i);
+
+// Length of the n-dimensional row i divided by sqrt(n), before omega_scale and mixing: 1 for sqrt norms, and
+// sqrt(χ²_n / n) for chi norms, with χ² a double sum of n squared normals.
+double relative_norm(const OmegaRecipe& recipe, std::uint64_t i, std::uint64_t n);
+
+// Truncation of an orthogonal sampler: the entries of the final Ω are clamped, in the standard convention.
+void clamp_entries(const OmegaRecipe& recipe, double omega_scale, std::span<float> row);
+
+}  // namespace imka

@@ -1,0 +1,74 @@
+// Structured orthogonal rows from sign flips and Walsh-Hadamard transforms (Yu et al. 2016).
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "imka/base/random.hpp"
+#include "imka/omega/samplers.hpp"
+#include "imka/ops/fwht/fwht.hpp"
+
+namespace imka {
+namespace {
+
+// The diagonals D1, D2, D3 of block b: D_{k+1}(j) is -1 where the top bit of the word (3 b + k) n + j is set.
+std::vector<double> draw_signs(std::uint64_t seed, std::uint64_t b, std::size_t n) {
+    std::vector<double> signs(3 * n);
+    for (std::size_t i = 0; i < signs.size(); ++i) {
+        const auto word = random_bits(seed, Stream::omega_sign, b * 3 * n + i);
+        signs[i] = (word >> 31U) != 0 ? -1.0 : 1.0;
+    }
+    return signs;
+}
+
+void multiply(std::span<double> row, std::span<const double> signs) {
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] *= signs[j];
+}
+
+// Row r of H D1 H D2 H D3 (standard) or D1 H D2 H D3 H (measured), without the scale n^(-3/2): whole numbers
+// below 2^53, so the arithmetic is exact.
+void block_row(Convention convention, std::span<const double> signs, std::size_t r, std::span<double> row) {
+    const std::size_t n = row.size();
+    const auto d1 = signs.subspan(0, n);
+    const auto d2 = signs.subspan(n, n);
+    const auto d3 = signs.subspan(2 * n, n);
+    for (std::size_t j = 0; j < n; ++j) row[j] = std::popcount(r & j) % 2 != 0 ? -1.0 : 1.0;
+    if (convention == Convention::measured) {
+        for (double& v : row) v *= d1[r];
+        multiply(row, d2);
+        fwht(row);
+        multiply(row, d3);
+        fwht(row);
+        return;
+    }
+    multiply(row, d1);
+    fwht(row);
+    multiply(row, d2);
+    fwht(row);
+    multiply(row, d3);
+}
+
+}  // namespace
+
+void sorf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out) {
+    const auto law = law_of(recipe);
+    const std::size_t n = std::bit_ceil(static_cast<std::size_t>(recipe.d));
+    std::vector<double> values(n);
+    for (std::size_t r = 0; r < out.rows();) {
+        const std::uint64_t b = (first + r) / n;
+        const auto signs = draw_signs(recipe.seed, b, n);
+        const std::size_t end = std::min<std::uint64_t>(out.rows(), (b + 1) * n - first);
+        for (; r < end; ++r) {
+            const std::uint64_t i = first + r;
+            block_row(recipe.convention, signs, i - b * n, values);
+            // sqrt(n) n^(-3/2) = 1/n, a power of two.
+            const double scale = law.omega_scale * mixing_factor(recipe, law.law, i) *
+                                 relative_norm(recipe, i, n) / static_cast<double>(n);
+            const auto row = out.row(r);
+            for (std::size_t j = 0; j < row.size(); ++j) row[j] = static_cast<float>(scale * values[j]);
+            clamp_entries(recipe, law.omega_scale, row);
+        }
+    }
+}
+
+}  // namespace imka

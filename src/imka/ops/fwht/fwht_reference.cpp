@@ -1,0 +1,20 @@
+#include "imka/ops/fwht/fwht_reference.hpp"
+
+#include <bit>
+#include <cassert>
+#include <cstddef>
+
+namespace imka {
+
+void fwht_reference(std::span<const double> in, std::span<double> out) {
+    assert(in.size() == out.size());
+    for (std::size_t k = 0; k < out.size(); ++k) {
+        out[k] = 0.0;
+        for (std::size_t j = 0; j < in.size(); ++j) {
+            const bool odd = std::popcount(j & k) % 2 != 0;
+            out[k] += odd ? -in[j] : in[j];
+        }
+    }
+}
+
+}  // namespace imka

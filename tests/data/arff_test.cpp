@@ -1,0 +1,120 @@
+// ARFF: what is read and what each fault gives.
+#include "imka/data/arff.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/rows.hpp"
+#include "support/error.hpp"
+
+namespace imka {
+namespace {
+
+using testing::HasSubstr;
+
+Table read(const std::string& text, ReadOptions options = {}) {
+    options.format = Format::arff;
+    return table_of(text, options);
+}
+
+std::string fault(const std::string& text, const ReadOptions& options = {}) {
+    return error_of([&] { read(text, options); });
+}
+
+const std::string kHead =
+    "% a comment\r\n@RELATION 'some thing'\r\n\r\n@ATTRIBUTE a NUMERIC\r\n@attribute 'b c' real\n"
+    "@attribute class {x, 'y z', \"w\"}\n@DATA\n";
+
+TEST(Arff, ReadsHeaderAndRows) {
+    const auto table = read(kHead + "1,2.5,x\n% between\n\n 3 , -4 , 'y z'\r\n5,6,w");
+    EXPECT_EQ(values_of(table), (Floats{1, 2.5F, 3, -4, 5, 6}));
+    EXPECT_EQ(table.labels, (Texts{"x", "y z", "w"}));
+}
+
+TEST(Arff, KnowsItsColumns) {
+    const auto text = kHead + "1,2,x\n";
+    const auto reader = read_arff(ByteStream("memory", text, {}), {});
+    EXPECT_EQ(reader->features(), 2U);
+    EXPECT_EQ(reader->feature_names(), (Texts{"a", "b c"}));
+}
+
+TEST(Arff, ReadsSparseRows) {
+    const auto table = read(kHead + "{1 7, 2 w}\n{}\n{ 0 -1 , 2 'y z' }\n{2 \"w\"}\n");
+    EXPECT_EQ(values_of(table), (Floats{0, 7, 0, 0, -1, 0, 0, 0}));
+    EXPECT_EQ(table.labels, (Texts{"w", "x", "y z", "w"}));  // the first declared value is left out
+}
+
+TEST(Arff, FillsNominalNumbersOfSparseRowsWithTheFirstDeclared) {
+    const auto table = read("@relation r\n@attribute a {5,6}\n@attribute y numeric\n@data\n{}\n{0 6,1 2}\n");
+    EXPECT_EQ(values_of(table), (Floats{5, 6}));
+    EXPECT_EQ(table.labels, (Texts{"0", "2"}));
+}
+
+TEST(Arff, ReadsEscapedQuotes) {
+    const auto table = read(
+        "@relation r\n@attribute a real\n@attribute c {'it\\'s','q\\\\'}\n@data\n1,'it\\'s'\n2,'q\\\\'\n");
+    EXPECT_EQ(table.labels, (Texts{"it's", "q\\"}));
+}
+
+TEST(Arff, TakesTextColumnsOnlyAsLabelOrDropped) {
+    const std::string head =
+        "@relation r\n@attribute s string\n@attribute a real\n@attribute n {red,blue}\n@data\n";
+    EXPECT_EQ(
+        fault(head + "t,1,red\n"),
+        "bad_data: memory: attribute 's' holds text, not numbers; choose it as the label column or drop it");
+    EXPECT_EQ(values_of(read(head + "t,1,red\n", {.drop_columns = {"s"}})), Floats{1});
+    EXPECT_EQ(read(head + "t,1,red\n", {.label_column = "s", .drop_columns = {"2"}}).labels, Texts{"t"});
+    EXPECT_THAT(fault(head + "t,1,red\n", {.label_column = "s"}), HasSubstr("attribute 'n' holds text"));
+    EXPECT_EQ(fault(head + "{1 1}\n", {.label_column = "s", .drop_columns = {"n"}}),
+              "bad_data: memory: line 6: the label is missing");
+}
+
+TEST(Arff, NamesLineAndColumnOfEachFault) {
+    EXPECT_EQ(
+        fault(kHead + "1,?,x\n"),
+        "bad_data: memory: line 8: column 1 ('b c'): the value is missing ('?'); fill it in or leave the "
+        "row out");
+    EXPECT_THAT(fault(kHead + "1,2,?\n"), HasSubstr("line 8: column 2 ('class'): the value is missing"));
+    EXPECT_EQ(fault(kHead + "1,2\n"), "bad_data: memory: line 8: 2 fields where 3 attributes are declared");
+    EXPECT_EQ(fault(kHead + "1,2,x,4\n"),
+              "bad_data: memory: line 8: 4 fields where 3 attributes are declared");
+    EXPECT_EQ(fault(kHead + "1,2,v\n"),
+              "bad_data: memory: line 8: column 2 ('class'): 'v' is not one of the declared values");
+    EXPECT_EQ(fault(kHead + "1,b,x\n"), "bad_data: memory: line 8: column 1 ('b c'): 'b' is not a number");
+    EXPECT_EQ(fault(kHead + "1,,x\n"), "bad_data: memory: line 8: column 1 ('b c'): the value is missing");
+    EXPECT_THAT(fault(kHead + "nan,1,x\n"),
+                HasSubstr("line 8: column 0 ('a'): 'nan' is not a finite number"));
+    EXPECT_THAT(fault(kHead + "-inf,1,x\n"), HasSubstr("'-inf' is not a finite number"));
+    EXPECT_THAT(fault(kHead + "1e39,1,x\n"), HasSubstr("'1e39' is beyond the range of 32-bit numbers"));
+    EXPECT_THAT(fault(kHead + "1,2,'x\n"), HasSubstr("line 8: a quote is not closed"));
+    EXPECT_THAT(fault(kHead + "1,'2' 3,x\n"), HasSubstr("line 8: a comma belongs before '3,x'"));
+}
+
+TEST(Arff, NamesFaultsOfSparseRows) {
+    EXPECT_THAT(fault(kHead + "{3 1}\n"),
+                HasSubstr("line 8: '3' is not the number of an attribute (0 to 2)"));
+    EXPECT_THAT(fault(kHead + "{x 1}\n"), HasSubstr("'x' is not the number of an attribute"));
+    EXPECT_THAT(fault(kHead + "{1 1,0 1}\n"), HasSubstr("attribute 0: numbers must ascend"));
+    EXPECT_THAT(fault(kHead + "{1 1,1 1}\n"), HasSubstr("attribute 1: numbers must ascend"));
+    EXPECT_THAT(fault(kHead + "{1 1\n"), HasSubstr("must end with '}'"));
+    EXPECT_THAT(fault(kHead + "{1 1} x\n"), HasSubstr("'x' follows the end of the row"));
+    EXPECT_THAT(fault(kHead + "{1}\n"), HasSubstr("is not the number of an attribute"));
+}
+
+TEST(Arff, NamesFaultsOfTheHeader) {
+    EXPECT_EQ(fault(""), "bad_data: memory: ends before @data");
+    EXPECT_EQ(fault("@relation r\n@attribute a real\n"), "bad_data: memory: ends before @data");
+    EXPECT_EQ(fault("@relation r\n@data\n1\n"),
+              "bad_data: memory: line 2: @data comes before any @attribute");
+    EXPECT_EQ(fault(kHead), "bad_data: memory: holds no rows after @data");
+    EXPECT_THAT(fault("1,2,3\n"),
+                HasSubstr("line 1: @relation, @attribute or @data belongs here, not '1,2,3'"));
+    EXPECT_THAT(fault("@attribute\n"), HasSubstr("line 1: the attribute has no name"));
+    EXPECT_THAT(fault("@attribute a relational\n"), HasSubstr("attribute 'a': the type 'relational' cannot"));
+    EXPECT_THAT(fault("@attribute a {x,y\n"), HasSubstr("the list of values must end with '}'"));
+    EXPECT_THAT(fault("@attribute a {x,,y}\n"), HasSubstr("a nominal value is empty"));
+    EXPECT_THAT(fault("@attribute 'a real\n"), HasSubstr("a quote is not closed"));
+}
+
+}  // namespace
+}  // namespace imka

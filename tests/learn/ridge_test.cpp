@@ -1,0 +1,180 @@
+// Ridge fits against naive normal equations, their dual, and the promises about bits.
+#include "imka/learn/ridge.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
+#include "imka/features/feature_map.hpp"
+#include "imka/learn/kernel_ridge.hpp"
+#include "imka/linalg/cholesky.hpp"
+
+namespace imka {
+namespace {
+
+Matrix<float> random_floats(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    Matrix<float> a(rows, cols);
+    fill_normal(seed, Stream::test, 0, a.values());
+    return a;
+}
+
+RidgeWeights fit(const Matrix<float>& z, const Matrix<float>& y, const RidgeConfig& config, int threads,
+                 std::size_t batch) {
+    RidgeAccumulator sums(z.cols(), y.cols());
+    const Exec exec{.threads = threads};
+    for (std::size_t first = 0; first < z.rows(); first += batch) {
+        const std::size_t count = std::min(batch, z.rows() - first);
+        sums.add(z.view().slice_rows(first, count), y.view().slice_rows(first, count), exec);
+    }
+    return sums.solve(config, exec);
+}
+
+// Gradient of the penalised squares at the solution, from the definition: it must vanish.
+void expect_stationary(const Matrix<float>& z, const Matrix<float>& y, const RidgeConfig& config) {
+    const auto weights = fit(z, y, config, 1, 100);
+    for (std::size_t o = 0; o < y.cols(); ++o) {
+        std::vector<double> residual(z.rows());
+        double constant = 0.0;
+        for (std::size_t r = 0; r < z.rows(); ++r) {
+            residual[r] = weights.intercept[o] - y(r, o);
+            for (std::size_t c = 0; c < z.cols(); ++c) residual[r] += z(r, c) * weights.w(c, o);
+            constant += residual[r];
+        }
+        if (config.intercept == Intercept::penalized) constant += config.alpha * weights.intercept[o];
+        if (config.intercept == Intercept::none) {
+            EXPECT_EQ(weights.intercept[o], 0.0);
+        } else {
+            EXPECT_NEAR(constant, 0.0, 1e-9);
+        }
+        for (std::size_t c = 0; c < z.cols(); ++c) {
+            double gradient = config.alpha * weights.w(c, o);
+            for (std::size_t r = 0; r < z.rows(); ++r) gradient += residual[r] * z(r, c);
+            ASSERT_NEAR(gradient, 0.0, 1e-9);
+        }
+    }
+}
+
+TEST(Ridge, SolutionIsTheMinimumForEveryIntercept) {
+    const auto z = random_floats(700, 23, 1);
+    auto y = random_floats(700, 3, 2);
+    for (auto& v : y.values()) v += 4.0F;  // an intercept that matters
+    for (const auto intercept : {Intercept::penalized, Intercept::free, Intercept::none}) {
+        expect_stationary(z, y, {.alpha = 0.5, .intercept = intercept});
+    }
+}
+
+TEST(Ridge, FreeAndPenalizedInterceptDiffer) {
+    const auto z = random_floats(50, 3, 1);
+    auto y = random_floats(50, 1, 2);
+    for (auto& v : y.values()) v += 4.0F;
+    const auto penalized = fit(z, y, {.alpha = 10.0, .intercept = Intercept::penalized}, 1, 50);
+    const auto free = fit(z, y, {.alpha = 10.0, .intercept = Intercept::free}, 1, 50);
+    EXPECT_LT(penalized.intercept[0], free.intercept[0] - 0.3);
+}
+
+TEST(Ridge, BitsDoNotDependOnThreadsOrBatches) {
+    const auto z = random_floats(1500, 300, 3);
+    const auto y = random_floats(1500, 2, 4);
+    const auto whole = fit(z, y, {}, 1, 1500);
+    for (const auto& [threads, batch] : {std::pair{2, 1500}, {7, 1}, {1, 511}, {2, 512}, {7, 513}}) {
+        const auto other = fit(z, y, {}, threads, static_cast<std::size_t>(batch));
+        ASSERT_EQ(whole.w, other.w) << threads << " threads, batches of " << batch;
+        ASSERT_EQ(whole.intercept, other.intercept);
+    }
+    Matrix<double> scores(1500, 2);
+    ridge_predict(whole, z.view(), Exec{.threads = 1}, scores.view());
+    for (const std::size_t batch : {1U, 100U, 257U}) {
+        Matrix<double> parts(1500, 2);
+        for (std::size_t first = 0; first < 1500; first += batch) {
+            const std::size_t count = std::min<std::size_t>(batch, 1500 - first);
+            ridge_predict(whole, z.view().slice_rows(first, count), Exec{.threads = 7},
+                          parts.view().slice_rows(first, count));
+        }
+        ASSERT_EQ(scores, parts);
+    }
+}
+
+// w = Σ αᵢ z(xᵢ) with α = (ZZᵀ + λI)⁻¹ y: the weights of the features are those of the approximate kernel.
+TEST(Ridge, PrimalEqualsDual) {
+    const FeatureMap map(
+        {.omega = {.kernel = Kernel::rbf, .sampler = Sampler::orf, .d = 4, .m = 40, .seed = 1}});
+    const auto x = random_floats(120, 4, 5);
+    const auto y = random_floats(120, 2, 6);
+    const auto z = map.transform(x.view(), Exec{});
+    const auto primal = fit(z, y, {.alpha = 0.5, .intercept = Intercept::none}, 1, 120);
+    Matrix<double> gram(120, 120);
+    Matrix<double> dual(120, 2);
+    for (std::size_t i = 0; i < 120; ++i) {
+        for (std::size_t j = 0; j < 120; ++j) {
+            for (std::size_t c = 0; c < z.cols(); ++c) gram(i, j) += double{z(i, c)} * z(j, c);
+        }
+        gram(i, i) += 0.5;
+        for (std::size_t o = 0; o < 2; ++o) dual(i, o) = y(i, o);
+    }
+    solve_positive_definite(gram.view(), dual.view(), "the dual");
+    for (std::size_t c = 0; c < z.cols(); ++c) {
+        for (std::size_t o = 0; o < 2; ++o) {
+            double w = 0.0;
+            for (std::size_t i = 0; i < 120; ++i) w += dual(i, o) * z(i, c);
+            ASSERT_NEAR(primal.w(c, o), w, 1e-10);
+        }
+    }
+}
+
+// With many features the approximate ridge goes to the exact kernel ridge.
+TEST(Ridge, ApproachesExactKernelRidge) {
+    const auto x = random_floats(150, 3, 7);
+    Matrix<float> y(150, 1);
+    for (std::size_t i = 0; i < 150; ++i) y(i, 0) = std::sin(x(i, 0)) + x(i, 1) * x(i, 2);
+    const auto exact =
+        fit_kernel_ridge({.kernel = Kernel::rbf, .gamma = 0.2, .alpha = 0.5}, x.view(), y.view(), Exec{});
+    Matrix<double> wanted(150, 1);
+    predict(exact, x.view(), Exec{}, wanted.view());
+    const auto distance = [&](std::int64_t m) {
+        const FeatureMap map(
+            {.omega = {
+                 .kernel = Kernel::rbf, .gamma = 0.2, .sampler = Sampler::orf, .d = 3, .m = m, .seed = 2}});
+        const auto z = map.transform(x.view(), Exec{});
+        const auto weights = fit(z, y, {.alpha = 0.5, .intercept = Intercept::none}, 0, 150);
+        Matrix<double> got(150, 1);
+        ridge_predict(weights, z.view(), Exec{}, got.view());
+        double sum = 0.0;
+        for (std::size_t i = 0; i < 150; ++i) sum += std::pow(got(i, 0) - wanted(i, 0), 2);
+        return std::sqrt(sum / 150.0);
+    };
+    const double coarse = distance(30);
+    const double fine = distance(1920);  // 64 times the directions: about an eighth of the error
+    EXPECT_LT(fine, 0.25 * coarse);
+    EXPECT_LT(fine, 0.02);
+}
+
+TEST(KernelRidge, InterpolatesWithoutPenalty) {
+    const auto x = random_floats(20, 3, 8);
+    const auto y = random_floats(20, 2, 9);
+    const auto model =
+        fit_kernel_ridge({.kernel = Kernel::laplace, .gamma = 1.0, .alpha = 0.0}, x.view(), y.view(), Exec{});
+    Matrix<double> out(20, 2);
+    predict(model, x.view(), Exec{.threads = 7}, out.view());
+    for (std::size_t i = 0; i < 40; ++i) ASSERT_NEAR(out.values()[i], y.values()[i], 1e-9);
+}
+
+TEST(Ridge, RefusesWhatCannotBeSolved) {
+    RidgeAccumulator none(3, 1);
+    EXPECT_THROW((void)none.solve({}, Exec{}), Error);
+    auto z = random_floats(10, 3, 1);
+    for (std::size_t r = 0; r < 10; ++r) z(r, 2) = z(r, 1) = 0.0F;
+    const auto y = random_floats(10, 1, 2);
+    try {
+        (void)fit(z, y, {.alpha = 0.0}, 1, 10);
+        FAIL() << "accepted";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::numeric);
+    }
+    EXPECT_THROW(RidgeAccumulator(std::size_t{1} << 40, 1), Error);
+}
+
+}  // namespace
+}  // namespace imka

@@ -1,0 +1,103 @@
+// Products against naive loops, and the promise behind fixed tiles: a row's bits do not depend on where it
+// lies.
+#include "imka/linalg/gemm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
+
+#include "imka/base/random.hpp"
+
+namespace imka {
+namespace {
+
+template <class T>
+Matrix<T> random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    Matrix<T> a(rows, cols);
+    for (std::size_t i = 0; i < a.values().size(); ++i) a.values()[i] = normal(seed, Stream::test, i);
+    return a;
+}
+
+template <class T>
+void expect_product_nt(double tolerance) {
+    for (const auto& [n, m, k] : {std::tuple{1, 1, 1}, {3, 5, 7}, {256, 33, 22}, {256, 129, 1000}}) {
+        const auto a = random_matrix<T>(static_cast<std::size_t>(n), static_cast<std::size_t>(k), 1);
+        const auto b = random_matrix<T>(static_cast<std::size_t>(m), static_cast<std::size_t>(k), 2);
+        Matrix<T> c(a.rows(), b.rows());
+        gemm_nt(a.view(), b.view(), c.view());
+        for (std::size_t i = 0; i < c.rows(); ++i) {
+            for (std::size_t j = 0; j < c.cols(); ++j) {
+                double sum = 0.0;
+                double size = 0.0;
+                for (std::size_t l = 0; l < a.cols(); ++l) {
+                    sum += static_cast<double>(a(i, l)) * b(j, l);
+                    size += std::abs(static_cast<double>(a(i, l)) * b(j, l));
+                }
+                // Error of a dot product: at most k roundings of its absolute terms.
+                ASSERT_NEAR(c(i, j), sum, tolerance * k * size) << n << " " << m << " " << k;
+            }
+        }
+    }
+}
+
+TEST(Gemm, FloatProductIsTheNaiveOne) {
+    expect_product_nt<float>(6e-8);
+}
+TEST(Gemm, DoubleProductIsTheNaiveOne) {
+    expect_product_nt<double>(1.2e-16);
+}
+
+TEST(Gemm, TransposedProductAddsToItsTarget) {
+    const auto a = random_matrix<double>(37, 5, 3);
+    const auto b = random_matrix<double>(37, 6, 4);
+    auto c = random_matrix<double>(5, 6, 5);
+    const auto before = c;
+    gemm_tn_add(a.view(), b.view(), c.view());
+    for (std::size_t i = 0; i < 5; ++i) {
+        for (std::size_t j = 0; j < 6; ++j) {
+            double sum = before(i, j);
+            for (std::size_t l = 0; l < 37; ++l) sum += a(l, i) * b(l, j);
+            ASSERT_NEAR(c(i, j), sum, 1e-12);
+        }
+    }
+}
+
+// The same row is put in every place of a tile; all results must have the same bits.
+TEST(Gemm, BitsOfARowDoNotDependOnItsPlaceInTheTile) {
+    for (const std::size_t k : {1U, 3U, 8U, 13U, 22U, 64U, 100U, 333U, 1000U}) {
+        for (const std::size_t m : {1U, 2U, 15U, 16U, 26U, 91U, 256U, 411U, 1000U}) {
+            const auto row = random_matrix<float>(1, k, 6);
+            const auto b = random_matrix<float>(m, k, 7);
+            auto a = random_matrix<float>(kTileRows, k, 8);
+            Matrix<float> first(kTileRows, m);
+            for (std::size_t place = 0; place < kTileRows; ++place) {
+                std::memcpy(a.row(place).data(), row.data(), k * sizeof(float));
+            }
+            gemm_nt(std::as_const(a).view(), b.view(), first.view());
+            for (std::size_t place = 1; place < kTileRows; ++place) {
+                ASSERT_EQ(0, std::memcmp(first.row(0).data(), first.row(place).data(), m * sizeof(float)))
+                    << "k " << k << " m " << m << " place " << place;
+            }
+        }
+    }
+}
+
+// What lies in the other rows must not matter either.
+TEST(Gemm, BitsOfARowDoNotDependOnItsNeighbours) {
+    const auto b = random_matrix<float>(91, 22, 7);
+    auto a = random_matrix<float>(kTileRows, 22, 8);
+    Matrix<float> full(kTileRows, 91);
+    gemm_nt(std::as_const(a).view(), b.view(), full.view());
+    for (std::size_t r = 5; r < kTileRows; ++r) {
+        for (auto& v : a.row(r)) v = 0.0F;
+    }
+    Matrix<float> part(kTileRows, 91);
+    gemm_nt(std::as_const(a).view(), b.view(), part.view());
+    for (std::size_t r = 0; r < 5; ++r) {
+        EXPECT_EQ(0, std::memcmp(full.row(r).data(), part.row(r).data(), 91 * sizeof(float)));
+    }
+}
+
+}  // namespace
+}  // namespace imka

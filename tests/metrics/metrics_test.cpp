@@ -1,0 +1,71 @@
+// Accuracy, Gram error and intervals against numbers worked out by hand or taken from tables.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
+#include "imka/metrics/accuracy.hpp"
+#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/kernel_error.hpp"
+
+namespace imka {
+namespace {
+
+TEST(Accuracy, CountsEqualRows) {
+    const std::vector<std::int32_t> truth = {0, 1, 1, 2};
+    const std::vector<std::int32_t> got = {0, 1, 0, 2};
+    EXPECT_EQ(accuracy(truth, got), 0.75);
+}
+
+// Two-sided 95 % points of Student's t from printed tables.
+TEST(StudentQuantile, AgreesWithPrintedTables) {
+    EXPECT_NEAR(student_quantile(0.95, 1), 12.706, 5e-4);
+    EXPECT_NEAR(student_quantile(0.95, 2), 4.303, 5e-4);
+    EXPECT_NEAR(student_quantile(0.95, 4), 2.776, 5e-4);
+    EXPECT_NEAR(student_quantile(0.95, 9), 2.262, 5e-4);
+    EXPECT_NEAR(student_quantile(0.99, 10), 3.169, 5e-4);
+    EXPECT_NEAR(student_quantile(0.95, 1000), 1.962, 5e-4);
+}
+
+TEST(Summarize, GivesMeanDeviationAndInterval) {
+    const auto s = summarize({1.0, 2.0, 3.0, 4.0, 5.0});
+    EXPECT_DOUBLE_EQ(s.mean, 3.0);
+    EXPECT_DOUBLE_EQ(s.std, std::sqrt(2.5));
+    EXPECT_NEAR(s.half_width, 2.776 * std::sqrt(0.5), 1e-3);
+    const auto one = summarize({7.0});
+    EXPECT_EQ(one.mean, 7.0);
+    EXPECT_EQ(one.std, 0.0);
+    EXPECT_EQ(one.half_width, 0.0);
+}
+
+TEST(GramError, IsTheNaiveNormRatioForAnyThreads) {
+    const std::size_t n = 300;
+    Matrix<float> z(n, 7);
+    fill_normal(1, Stream::test, 0, z.values());
+    Matrix<double> k(n, n);
+    double difference = 0.0;
+    double size = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j < n; ++j) {
+            double product = 0.0;
+            for (std::size_t c = 0; c < 7; ++c) product += double{z(i, c)} * z(j, c);
+            k(i, j) = product + normal(2, Stream::test, std::min(i, j) * n + std::max(i, j));
+            difference += std::pow(k(i, j) - product, 2);
+            size += k(i, j) * k(i, j);
+        }
+    }
+    const double error = gram_error(k.view(), z.view(), Exec{.threads = 1});
+    EXPECT_NEAR(error, std::sqrt(difference / size), 1e-12);
+    EXPECT_EQ(error, gram_error(k.view(), z.view(), Exec{.threads = 2}));
+    EXPECT_EQ(error, gram_error(k.view(), z.view(), Exec{.threads = 7}));
+}
+
+TEST(GramError, RefusesAZeroMatrix) {
+    const Matrix<double> k(2, 2);
+    const Matrix<float> z(2, 1);
+    EXPECT_THROW((void)gram_error(k.view(), z.view(), Exec{}), Error);
+}
+
+}  // namespace
+}  // namespace imka

@@ -1,0 +1,28 @@
+// Runs the imka program as a user does and keeps what it printed.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "imka/base/file.hpp"
+#include "support/temp_dir.hpp"
+
+struct CommandResult {
+    int exit_code = 0;
+    std::string out;
+    std::string err;
+};
+
+// arguments go through the shell. `before` stands before the program, e.g. "ulimit -f 10;".
+inline CommandResult run_imka(const std::string& arguments, const std::string& before = "") {
+    const TempDir dir;
+    const std::string command = before + " '" IMKA_BINARY_DIR "/imka' " + arguments + " > '" +
+                                (dir / "out").string() + "' 2> '" + (dir / "err").string() + "' < /dev/null";
+    const int status = std::system(command.c_str());
+    return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            .out = imka::read_file(dir / "out", 1U << 28U),
+            .err = imka::read_file(dir / "err", 1U << 28U)};
+}

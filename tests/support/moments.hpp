@@ -1,0 +1,28 @@
+// Mean, variance and their standard errors, for tests that state n and ask for 5 sigma.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+struct Moments {
+    double n = 0.0;
+    double mean = 0.0;
+    double variance = 0.0;        // with n - 1
+    double mean_error = 0.0;      // standard error of the mean
+    double variance_error = 0.0;  // standard error of the variance, from the fourth moment
+};
+
+inline Moments moments(const std::vector<double>& values) {
+    Moments m{.n = static_cast<double>(values.size())};
+    for (const double v : values) m.mean += v / m.n;
+    double fourth = 0.0;
+    for (const double v : values) {
+        const double square = (v - m.mean) * (v - m.mean);
+        m.variance += square / (m.n - 1.0);
+        fourth += square * square / m.n;
+    }
+    m.mean_error = std::sqrt(m.variance / m.n);
+    m.variance_error = std::sqrt((fourth - m.variance * m.variance) / m.n);
+    return m;
+}

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"

@@ -8,14 +8,15 @@ endfunction()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# OpenBLAS, the single-threaded build, linked statically: our own copy cannot fight with the threads or the
-# settings of a BLAS that the calling program uses (docs/adr/0003-blas.md).
-find_library(IMKA_OPENBLAS NAMES libopenblas.a PATH_SUFFIXES openblas-serial ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial)
-find_path(IMKA_OPENBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas-serial ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_CACHE)
+# OpenBLAS, linked statically: our own copy, kept at one thread a call, cannot fight with the threads or the settings
+# of a BLAS that the calling program uses. The threaded build, because Debian's serial one corrupts results when
+# several threads call it at once (docs/adr/0003-blas.md).
+find_library(IMKA_OPENBLAS NAMES libopenblas.a PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread)
+find_path(IMKA_OPENBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread NO_CACHE)
 if(IMKA_OPENBLAS AND IMKA_OPENBLAS_INCLUDE)
     set(OpenBLAS_FOUND TRUE)
 endif()
-imka_require(OpenBLAS libopenblas-serial-dev "matrix products and factorisations")
+imka_require(OpenBLAS libopenblas-pthread-dev "matrix products and factorisations")
 find_library(IMKA_GFORTRAN NAMES libgfortran.so.5 gfortran)
 if(IMKA_GFORTRAN)
     set(gfortran_FOUND TRUE)

@@ -18,7 +18,7 @@ target_compile_options(imka_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wpe
                                             -Wno-missing-field-initializers -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports overflows that cannot happen inside inlined standard containers.
-    target_compile_options(imka_flags INTERFACE -Wno-error=stringop-overflow -Wno-error=restrict -Wno-error=array-bounds
+    target_compile_options(imka_flags INTERFACE -Wno-error=stringop-overflow -Wno-restrict -Wno-error=array-bounds
                                                 -Wno-error=maybe-uninitialized)
 endif()
 if(IMKA_SANITIZE)

@@ -26,8 +26,7 @@ void add_common_options(CLI::App& verb, Context& context) {
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     verb.add_option("--data-dir", context.data_dir,
-                    "Folder with the data sets (or the environment variable IMKA_DATA)")
-        ->envname("IMKA_DATA");
+                    "Folder with the data sets (or the environment variable IMKA_DATA)");
     verb.add_flag_callback(
         "--quiet", [&context] { context.exec.progress = nullptr; }, "No progress on standard error");
 }

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
@@ -52,6 +55,8 @@ int run(int argc, char** argv) {
     imka::app::TerminalLog log;
     imka::app::Context context;
     context.exec = {.threads = 0, .progress = &progress, .log = &log, .cancel = &interrupted};
+    // Not by CLI11's envname: that would overwrite --data-dir from the verbs that were not called.
+    if (const char* dir = std::getenv("IMKA_DATA")) context.data_dir = dir;
     imka::app::add_data(root, context);
     imka::app::add_features(root, context);
     imka::app::add_gram(root, context);
@@ -64,7 +69,7 @@ int run(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         return root.exit(e) == 0 ? 0 : 2;
     }
-    if (std::fflush(stdout) != 0) imka::fail(imka::ErrorCode::io, "standard output cannot be written");
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
     return context.exit_code;
 }
 
@@ -80,6 +85,11 @@ int main(int argc, char** argv) {
     } catch (const imka::Error& e) {
         fmt::print(stderr, "imka: {}\n", e.what());
         return exit_code(e.code());
+    } catch (const std::system_error& e) {
+        // A reader that has seen enough (head, less) closes the pipe: nobody is left to tell.
+        if (e.code() == std::errc::broken_pipe) return 141;
+        fmt::print(stderr, "imka: {}\n", e.what());
+        return 3;
     } catch (const std::bad_alloc&) {
         fmt::print(stderr, "imka: out of memory: use fewer components or rows\n");
         return 3;

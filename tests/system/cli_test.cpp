@@ -208,10 +208,21 @@ TEST(Cli, OutputThatCannotBeWrittenLosesNothing) {
     EXPECT_EQ(model.exit_code, 3) << model.err;
 }
 
-TEST(Cli, AClosedStandardOutputIsAnError) {
-    const auto r = run_imka("doctor > /dev/full");
-    EXPECT_EQ(r.exit_code, 3);
-    EXPECT_NE(r.err.find("standard output"), std::string::npos) << r.err;
+TEST(Cli, AFullStandardOutputIsAnErrorAndAClosedPipeIsNone) {
+    const std::string program = "'" IMKA_BINARY_DIR "/imka' doctor --json";
+    EXPECT_EQ(WEXITSTATUS(std::system((program + " > /dev/full 2> /dev/null").c_str())), 3);
+    // `true` reads nothing; the program must say nothing about it.
+    const TempDir dir;
+    const auto err = dir / "err";
+    ASSERT_EQ(std::system(("{ sleep 0.2; " + program + "; } 2> '" + err.string() + "' | true").c_str()), 0);
+    EXPECT_EQ(imka::read_file(err, 1000), "");
+}
+
+TEST(Cli, TheFlagBeatsTheEnvironment) {
+    const TempDir dir;
+    const auto r = run_imka("doctor --json --data-dir '" + dir.path().string() + "'", "IMKA_DATA=/nowhere");
+    EXPECT_EQ(json::parse(r.out).at("data_dir"), dir.path().string());
+    EXPECT_EQ(json::parse(run_imka("doctor --json", "IMKA_DATA=/nowhere").out).at("data_dir"), "/nowhere");
 }
 
 TEST(Cli, AnInterruptIsExitCode130AndLeavesNoFile) {

@@ -77,7 +77,7 @@ template <class T>
 class Matrix {
 public:
     Matrix() = default;
-    Matrix(std::size_t rows, std::size_t cols) : values_(rows * cols), rows_(rows), cols_(cols) {}
+    Matrix(std::size_t rows, std::size_t cols) : values_(count(rows, cols)), rows_(rows), cols_(cols) {}
 
     std::size_t rows() const { return rows_; }
     std::size_t cols() const { return cols_; }
@@ -93,7 +93,7 @@ public:
     std::span<const T> values() const { return values_; }
     // Keeps the rows that are there; new rows are zero.
     void resize_rows(std::size_t rows) {
-        values_.resize(rows * cols_);
+        values_.resize(count(rows, cols_));
         rows_ = rows;
     }
     bool operator==(const Matrix& other) const {
@@ -101,6 +101,12 @@ public:
     }
 
 private:
+    static std::size_t count(std::size_t rows, std::size_t cols) {
+        if (cols > 0 && rows > std::numeric_limits<std::size_t>::max() / cols)
+            throw std::bad_array_new_length();
+        return rows * cols;
+    }
+
     std::vector<T, AlignedAllocator<T>> values_;
     std::size_t rows_ = 0;
     std::size_t cols_ = 0;

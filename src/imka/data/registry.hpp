@@ -42,7 +42,8 @@ struct RegisteredSet {
     std::string name;
     std::string title;
     std::string description;
-    std::string folder;  // below the data directory
+    std::string folder;         // below the data directory
+    bool random_split = false;  // halves are drawn from the split seed
     std::string page;
     std::string licence;
     std::string citation;

@@ -138,6 +138,9 @@ RegisteredSet parse_set(const std::string& name, Mapping map) {
     set.title = map.text("title");
     set.description = map.text("description");
     set.folder = file_name(map, map.text("folder"));
+    const auto split = map.text("split");
+    if (split != "fixed" && split != "random") map.fail_here("'split' must be fixed or random");
+    set.random_split = split == "random";
     set.page = map.text("page");
     set.licence = map.text("licence");
     set.citation = map.text("citation");

@@ -14,6 +14,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/data/registry.hpp"
 #include "imka/experiment/run.hpp"
 
 namespace imka {
@@ -51,7 +52,8 @@ std::string source_of(const std::string& dataset) {
 }
 
 bool has_random_split(const std::string& dataset) {
-    return dataset == "magic" || dataset == "eeg" || dataset == "skin";
+    const auto* set = find_set(dataset);
+    return set != nullptr && set->random_split;
 }
 
 RunConfig config_of(const Job& job) {

@@ -1,6 +1,5 @@
 #include "imka/linalg/cholesky.hpp"
 
-#include <cblas.h>
 #include <fmt/format.h>
 
 #include <cassert>
@@ -8,6 +7,7 @@
 #include <cstddef>
 
 #include "imka/base/error.hpp"
+#include "imka/linalg/blas.hpp"
 
 // LAPACK's Fortran entry; a row-major upper triangle is its lower one.
 extern "C" void dpotrf_(const char* uplo, const blasint* n, double* a, const blasint* lda, blasint* info,
@@ -17,6 +17,7 @@ namespace imka {
 
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what) {
     assert(a.rows() == a.cols() && b.rows() == a.rows());
+    use_one_blas_thread();
     const auto n = static_cast<blasint>(a.rows());
     const auto lda = static_cast<blasint>(a.stride());
     blasint info = 0;

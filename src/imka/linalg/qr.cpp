@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "imka/base/error.hpp"
+#include "imka/linalg/blas.hpp"
 
 // LAPACK's Fortran interface, column major.
 extern "C" {
@@ -44,6 +45,7 @@ void check_square_and_finite(MatrixView<double> a) {
 void orthonormalize_rows(MatrixView<double> a, QrSigns signs) {
     check_square_and_finite(a);
     if (a.rows() == 0) return;
+    use_one_blas_thread();
     assert(a.stride() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
     const auto n = static_cast<int>(a.rows());
     const auto lda = static_cast<int>(a.stride());

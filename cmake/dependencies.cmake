@@ -11,7 +11,7 @@ find_package(Threads REQUIRED)
 # OpenBLAS, linked statically: our own copy, kept at one thread a call, cannot fight with the threads or the settings
 # of a BLAS that the calling program uses. The threaded build, because Debian's serial one corrupts results when
 # several threads call it at once (docs/adr/0003-blas.md).
-find_library(IMKA_OPENBLAS NAMES libopenblas.a PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread)
+find_library(IMKA_OPENBLAS NAMES libopenblas.a PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread NO_CACHE)
 find_path(IMKA_OPENBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread NO_CACHE)
 if(IMKA_OPENBLAS AND IMKA_OPENBLAS_INCLUDE)
     set(OpenBLAS_FOUND TRUE)

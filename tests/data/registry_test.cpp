@@ -33,6 +33,7 @@ constexpr const char* kSmall = R"(sets:
     title: A
     description: B
     folder: a
+    split: random
     page: https://example.org
     licence: C
     citation: D

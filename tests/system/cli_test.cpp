@@ -184,7 +184,7 @@ TEST(Cli, AModelPredictsWhatItLearned) {
     write(dir / "wide.csv", "1,2,3,no\n");
     expect_fails(
         "ridge --load " + path("m.imka") + " --predict " + path("wide.csv") + " --output " + path("z.csv"), 3,
-        "features");
+        "feature");
     EXPECT_FALSE(std::filesystem::exists(dir / "z.csv"));
 }
 

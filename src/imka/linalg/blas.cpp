@@ -1,5 +1,7 @@
 #include "imka/linalg/blas.hpp"
 
+#include <cblas.h>
+
 namespace imka {
 
 void use_one_blas_thread() {

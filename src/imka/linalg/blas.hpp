@@ -1,7 +1,5 @@
-// The entry to our copy of OpenBLAS; for linalg/*.cpp only.
+// Our copy of OpenBLAS; for linalg/*.cpp only.
 #pragma once
-
-#include <cblas.h>
 
 namespace imka {
 

@@ -1,5 +1,6 @@
 #include "imka/linalg/cholesky.hpp"
 
+#include <cblas.h>
 #include <fmt/format.h>
 
 #include <cassert>

@@ -1,5 +1,6 @@
 #include "imka/linalg/gemm.hpp"
 
+#include <cblas.h>
 #include <cassert>
 
 #include "imka/linalg/blas.hpp"

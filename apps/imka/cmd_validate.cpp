@@ -34,7 +34,8 @@ std::vector<std::string> cell_row(const Cell& c) {
             c.metric == Metric::acc ? "accuracy %" : "Gram error",
             text(c.published),
             text(c.ours),
-            fmt::format("{:+.1f}", c.deviation())};
+            fmt::format("{:+.1f}", c.deviation()),
+            c.agrees() ? "" : c.reason()};
 }
 
 struct Count {
@@ -46,8 +47,9 @@ void print_report(const std::vector<Cell>& cells, bool all_cells) {
     std::vector<std::string> order;
     std::map<std::string, std::map<Metric, Count>> counts;
     std::map<Metric, Count> total;
-    std::vector<std::vector<std::string>> listed = {
-        {"data set", "kernel", "sampler", "r", "quantity", "published ± se", "imka ± se", "difference / se"}};
+    std::vector<std::vector<std::string>> listed = {{"data set", "kernel", "sampler", "r", "quantity",
+                                                     "published ± se", "imka ± se", "difference / se",
+                                                     "reason"}};
     for (const auto& c : cells) {
         if (!counts.contains(c.dataset)) order.push_back(c.dataset);
         for (auto* count : {&counts[c.dataset][c.metric], &total[c.metric]}) {
@@ -86,6 +88,15 @@ nlohmann::ordered_json report_json(const std::vector<Cell>& cells) {
     return list;
 }
 
+// Cells beyond 3 standard errors if nothing differed (Student's law for the few seeds behind each mean).
+double expected_by_chance(const std::vector<Cell>& cells) {
+    double sum = 0.0;
+    for (const auto& c : cells) {
+        sum += 1.0 - student_probability(3.0, c.published.values.size() + c.ours.values.size() - 2);
+    }
+    return sum;
+}
+
 void run(const ValidateArgs& args, Context& context) {
     auto config = args.config;
     config.data_dir = context.data_dir;
@@ -102,8 +113,11 @@ void run(const ValidateArgs& args, Context& context) {
                 .dump());
     } else {
         print_report(cells, args.all_cells);
-        fmt::print("\n{} of {} cells agree ({:.1f} %; at least {:.0f} % are wanted)\n", agree, cells.size(),
-                   100.0 * share, 100.0 * kShareWanted);
+        fmt::print(
+            "\n{} of {} cells agree ({:.1f} %; at least {:.0f} % are wanted). Chance alone would put about "
+            "{:.1f} beyond 3 "
+            "standard errors.\n",
+            agree, cells.size(), 100.0 * share, 100.0 * kShareWanted, expected_by_chance(cells));
     }
     if (share < kShareWanted) context.exit_code = 1;
 }

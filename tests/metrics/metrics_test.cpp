@@ -26,6 +26,7 @@ TEST(StudentQuantile, AgreesWithPrintedTables) {
     EXPECT_NEAR(student_quantile(0.95, 9), 2.262, 5e-4);
     EXPECT_NEAR(student_quantile(0.99, 10), 3.169, 5e-4);
     EXPECT_NEAR(student_quantile(0.95, 1000), 1.962, 5e-4);
+    EXPECT_NEAR(student_probability(2.262, 9), 0.95, 1e-4);
 }
 
 TEST(Summarize, GivesMeanDeviationAndInterval) {

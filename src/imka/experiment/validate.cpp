@@ -190,6 +190,17 @@ double Cell::deviation() const {
     return difference == 0.0 ? 0.0 : std::copysign(INFINITY, difference);
 }
 
+std::string Cell::reason() const {
+    const double runs = ours.std > 0.0 ? std::abs(ours.mean - published.mean) / ours.std : INFINITY;
+    if (random_split) {
+        return fmt::format(
+            "one unknown split there; the difference is {:.1f} deviations of our runs, each with its own "
+            "split",
+            runs);
+    }
+    return fmt::format("same split: chance or a real difference ({:.1f} deviations of our runs)", runs);
+}
+
 bool Cell::agrees() const {
     return std::abs(deviation()) <= 3.0;
 }
@@ -218,7 +229,8 @@ std::vector<Cell> read_published(const std::filesystem::path& path) {
                              .sampler = parse_enum<Sampler>(f[2]),
                              .log_ratio = static_cast<std::int64_t>(parse_value(f[3], place)),
                              .m = static_cast<std::int64_t>(parse_value(f[5], place)),
-                             .metric = parse_enum<Metric>(f[8])});
+                             .metric = parse_enum<Metric>(f[8]),
+                             .random_split = has_random_split(source_of(f[0]))});
             values.emplace_back();
         }
         values[it->second].push_back(parse_value(f[9], place));

@@ -30,9 +30,12 @@ struct Cell {
     Metric metric = Metric::acc;
     Summary published;
     Summary ours;
+    bool random_split = false;  // the published split is not known; ours is drawn anew for each seed
     // (ours - published) / combined standard error.
     double deviation() const;
     bool agrees() const;  // within 3 combined standard errors
+    // Why a cell may disagree, with the number that says so.
+    std::string reason() const;
 };
 
 struct ValidateConfig {

@@ -8,11 +8,8 @@
 #include "imka/base/parallel.hpp"
 
 namespace imka {
-namespace {
-
-// P(|T| <= t): with T = sqrt(v) tan(a) the density is proportional to cos(a)^(v-1), a smooth integrand on [0,
-// π/2].
-double student_within(double t, std::size_t freedom) {
+// With T = sqrt(v) tan(a) the density is proportional to cos(a)^(v-1), a smooth integrand on [0, π/2].
+double student_probability(double t, std::size_t freedom) {
     const auto v = static_cast<double>(freedom);
     const auto integral = [v](double end) {
         constexpr int kSteps = 2000;  // Simpson; error far below 1e-12
@@ -24,16 +21,14 @@ double student_within(double t, std::size_t freedom) {
     return integral(std::atan(t / std::sqrt(v))) / integral(std::numbers::pi / 2.0);
 }
 
-}  // namespace
-
 double student_quantile(double confidence, std::size_t freedom) {
     assert(freedom >= 1 && confidence > 0.0 && confidence < 1.0);
     double low = 0.0;
     double high = 1.0;
-    while (student_within(high, freedom) < confidence) high *= 2.0;
+    while (student_probability(high, freedom) < confidence) high *= 2.0;
     for (int i = 0; i < 60; ++i) {
         const double middle = 0.5 * (low + high);
-        (student_within(middle, freedom) < confidence ? low : high) = middle;
+        (student_probability(middle, freedom) < confidence ? low : high) = middle;
     }
     return 0.5 * (low + high);
 }

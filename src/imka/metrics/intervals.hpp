@@ -20,6 +20,9 @@ Summary summarize(std::vector<double> values);
 // std / sqrt(n).
 double standard_error(const Summary& s);
 
+// P(|T| <= t) for Student's law with `freedom` degrees of freedom (t >= 0, freedom >= 1).
+double student_probability(double t, std::size_t freedom);
+
 // t with P(|T| <= t) = confidence for Student's law with `freedom` degrees of freedom (freedom >= 1).
 double student_quantile(double confidence, std::size_t freedom);
 

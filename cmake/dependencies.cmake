@@ -23,6 +23,8 @@ if(IMKA_GFORTRAN)
 endif()
 imka_require(gfortran libgfortran5 "run-time library of OpenBLAS's LAPACK")
 
+find_package(hwy 1.0 QUIET)
+imka_require(hwy libhwy-dev "vector instructions chosen at run time")
 find_package(fmt 9.1 QUIET)
 imka_require(fmt libfmt-dev "text of messages")
 find_package(yaml-cpp 0.7 QUIET)

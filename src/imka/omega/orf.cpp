@@ -6,6 +6,7 @@
 #include "imka/base/random.hpp"
 #include "imka/linalg/qr.hpp"
 #include "imka/omega/samplers.hpp"
+#include "imka/ops/normals/normals.hpp"
 
 namespace imka {
 namespace {
@@ -18,7 +19,7 @@ void fill_block(const OmegaRecipe& recipe, std::uint64_t b, MatrixView<double> b
     std::vector<float> row(block.cols());
     for (std::size_t i = 0; i < block.rows(); ++i) {
         const std::uint64_t first = (b * d + i) * d;
-        if (!cut) fill_normal(recipe.seed, Stream::omega_normal, first, row);
+        if (!cut) ops::fill_normal(recipe.seed, Stream::omega_normal, first, row);
         for (std::size_t j = 0; j < row.size(); ++j) {
             block(i, j) =
                 cut ? truncated_normal(recipe.seed, Stream::omega_normal, first + j, bound) : row[j];

@@ -4,6 +4,7 @@
 
 #include "imka/base/random.hpp"
 #include "imka/omega/samplers.hpp"
+#include "imka/ops/normals/normals.hpp"
 
 namespace imka {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 void fill_gaussian(const OmegaRecipe& recipe, std::uint64_t i, std::span<float> row) {
     const std::uint64_t first = i * static_cast<std::uint64_t>(recipe.d);
     if (recipe.truncation == 0.0) {
-        fill_normal(recipe.seed, Stream::omega_normal, first, row);
+        ops::fill_normal(recipe.seed, Stream::omega_normal, first, row);
         return;
     }
     const auto bound = static_cast<float>(recipe.truncation);
@@ -26,8 +27,8 @@ void cauchy_row(const OmegaRecipe& recipe, double scale, std::uint64_t i, std::s
     constexpr double kLeast = 0x1p-24;
     std::vector<float> denominators(row.size());
     const std::uint64_t first = i * static_cast<std::uint64_t>(recipe.d);
-    fill_normal(recipe.seed, Stream::omega_normal, first, row);
-    fill_normal(recipe.seed, Stream::omega_mixing, first, denominators);
+    ops::fill_normal(recipe.seed, Stream::omega_normal, first, row);
+    ops::fill_normal(recipe.seed, Stream::omega_mixing, first, denominators);
     for (std::size_t j = 0; j < row.size(); ++j) {
         const double b = denominators[j];
         const double safe = std::abs(b) < kLeast ? std::copysign(kLeast, b) : b;

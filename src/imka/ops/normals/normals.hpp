@@ -1,0 +1,17 @@
+// Standard normals in bulk: out[i] = normal(seed, stream, first + i) of base/random.hpp, with its bits, on
+// every instruction set (only IEEE additions, multiplications and square roots, none of them fused).
+//
+// Domain: any arguments. Cost: one pass over out, vectors as wide as the processor has, chosen at run time.
+// The naive form is imka::fill_normal.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "imka/base/random.hpp"
+
+namespace imka::ops {
+
+void fill_normal(std::uint64_t seed, Stream stream, std::uint64_t first, std::span<float> out);
+
+}  // namespace imka::ops

@@ -56,7 +56,13 @@ public:
     Matrix<float> transform(MatrixView<const float> x, const Exec& exec) const;
 
 private:
-    void transform_tile(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> z) const;
+    // Memory that a thread uses again for each of its tiles.
+    struct Scratch {
+        Matrix<float> x;  // kTileRows scaled inputs
+        Matrix<float> u;  // their projections
+    };
+    void transform_tile(MatrixView<const float> x, std::uint64_t first_row, Scratch& scratch,
+                        MatrixView<float> z) const;
     void apply_functions(std::span<const float> u, double norm2, std::span<float> z) const;
 
     FeatureRecipe recipe_;

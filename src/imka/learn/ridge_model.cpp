@@ -13,7 +13,8 @@
 namespace imka {
 namespace {
 
-constexpr std::size_t kBlockRows = 4096;  // rows whose features are in memory at a time
+// Rows whose features are in memory at a time: whole tiles, which the sums then read in place.
+constexpr std::size_t kBlockRows = 4 * RidgeAccumulator::kRowsPerTile;
 
 // Calls body(first, features of rows first ..) for all of x in blocks.
 void for_each_block(const FeatureMap& map, MatrixView<const float> x, const Exec& exec,

@@ -116,13 +116,13 @@ TEST(Ridge, PrimalEqualsDual) {
         gram(i, i) += 0.5;
         for (std::size_t o = 0; o < 2; ++o) dual(i, o) = y(i, o);
     }
-    solve_positive_definite(gram.view(), dual.view(), "the dual");
+    solve_positive_definite(gram.view(), dual.view(), "the dual", Exec{});
     for (std::size_t c = 0; c < z.cols(); ++c) {
         for (std::size_t o = 0; o < 2; ++o) {
             double w = 0.0;
             for (std::size_t i = 0; i < 120; ++i) w += dual(i, o) * z(i, c);
-            // An entry of the primal system sums 120 products below 0.03 in float; 80 of them make a row, the weights
-            // are of size 1, and the solution divides by at least alpha.
+            // An entry of the primal system sums 120 products below 0.03 in float; 80 of them make a row, the
+            // weights are of size 1, and the solution divides by at least alpha.
             ASSERT_NEAR(primal.w(c, o), w, 120 * 0.03 * 6e-8 * 80 / 0.5);
         }
     }
@@ -177,8 +177,8 @@ TEST(Ridge, ManyRowsDoNotWashOutTheSums) {
     RidgeAccumulator sums(2, 1);
     for (int i = 0; i < 256; ++i) sums.add(z.view(), y.view(), Exec{});
     const auto weights = sums.solve({.alpha = 0.0, .intercept = Intercept::none}, Exec{});
-    // Float sums of 512 equal terms: 512 x 6e-8 = 3e-5, times the condition of the system, about 4. Float sums of a
-    // million would be off by percents.
+    // Float sums of 512 equal terms: 512 x 6e-8 = 3e-5, times the condition of the system, about 4. Float
+    // sums of a million would be off by percents.
     EXPECT_NEAR(weights.w(0, 0), 2.0, 1.2e-4);
     EXPECT_NEAR(weights.w(1, 0), -3.0, 1.2e-4);
 }

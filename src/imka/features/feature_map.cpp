@@ -78,8 +78,8 @@ std::size_t functions_per_direction(Kernel kernel, Form form) {
     return used == Form::cos_sin || used == Form::positive ? 2 : 1;
 }
 
-FeatureMap::FeatureMap(const FeatureRecipe& recipe)
-    : FeatureMap(recipe, std::make_unique<DigitalProjector>(sample(recipe.omega))) {}
+FeatureMap::FeatureMap(const FeatureRecipe& recipe, const Exec& exec)
+    : FeatureMap(recipe, std::make_unique<DigitalProjector>(sample(recipe.omega, exec))) {}
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
     : recipe_(recipe), projector_(std::move(projector)) {

@@ -39,8 +39,8 @@ std::size_t functions_per_direction(Kernel kernel, Form form);
 
 class FeatureMap {
 public:
-    // Draws Ω.
-    explicit FeatureMap(const FeatureRecipe& recipe);
+    // Draws Ω, on all cores unless told otherwise.
+    explicit FeatureMap(const FeatureRecipe& recipe, const Exec& exec = {});
     // Uses the given projector (a saved Ω, a chip) in place of a drawn Ω.
     FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector);
 

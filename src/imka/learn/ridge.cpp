@@ -147,7 +147,7 @@ RidgeWeights RidgeAccumulator::solve(const RidgeConfig& config, const Exec& exec
         const auto targets = std::as_const(zy_).row(i).subspan(1);
         std::copy(targets.begin(), targets.end(), b.row(w + i).begin());
     }
-    solve_positive_definite(a.view(), b.view(), "the ridge system");
+    solve_positive_definite(a.view(), b.view(), "the ridge system", exec);
     RidgeWeights weights{.w = Matrix<double>(features_, outputs_),
                          .intercept = std::vector<double>(outputs_)};
     if (w == 1) std::copy(b.row(0).begin(), b.row(0).end(), weights.intercept.begin());

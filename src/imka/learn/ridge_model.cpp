@@ -38,7 +38,7 @@ RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t ou
                const FillTargets& targets, const Exec& exec) {
     validate(config.recipe);
     RidgeModel model{.recipe = config.recipe,
-                     .omega = sample(config.recipe.omega),
+                     .omega = sample(config.recipe.omega, exec),
                      .ridge = config.ridge,
                      .targets = config.targets,
                      .classes = {},

@@ -38,13 +38,13 @@ std::string time_text(double seconds) {
 std::string target_text(const BenchResult& r) {
     if (!r.target) return "";
     const auto& t = *r.target;
-    return fmt::format("{} {} {:.3g}: {:.3g}, {}", t.what, t.at_most ? "≤" : "≥", t.wanted, t.reached,
-                       t.met() ? "met" : "NOT met");
+    return fmt::format("{} {} {:.3g}: {} ({:.3g})", t.what, t.at_most ? "≤" : "≥", t.wanted,
+                       t.met() ? "yes" : "NO", t.reached);
 }
 
 std::string limit_text(const BenchResult& r) {
     if (r.limit_seconds <= 0.0) return "";
-    return fmt::format("{:.0f} % of {}", 100.0 * r.limit_seconds / median(r.seconds), r.limit);
+    return fmt::format("{:.0f} %", 100.0 * r.limit_seconds / median(r.seconds));
 }
 
 nlohmann::ordered_json interval_json(const MedianInterval& i) {
@@ -64,8 +64,8 @@ nlohmann::ordered_json rival_json(const RivalResult& r) {
 }
 
 std::vector<std::string> rival_cells(const RivalResult& r) {
-    if (!r.missing.empty()) return {r.name, "missing: install " + r.missing, ""};
-    if (!r.error.empty()) return {r.name, "failed: " + r.error, ""};
+    if (!r.missing.empty()) return {r.name, fmt::format("missing ({})", r.missing), ""};
+    if (!r.error.empty()) return {r.name, fmt::format("failed ({})", r.error), ""};
     return {r.name, time_text(median(r.seconds)),
             fmt::format("{:.2f} ({:.2f}–{:.2f})", r.ratio.median, r.ratio.low, r.ratio.high)};
 }
@@ -149,7 +149,7 @@ nlohmann::ordered_json to_json(const BenchResult& r) {
 
 std::vector<std::vector<std::string>> table_rows(const std::vector<BenchResult>& results) {
     std::vector<std::vector<std::string>> rows = {
-        {"what", "ours", "against", "theirs", "ratio (95 %)", "of the limit", "target"}};
+        {"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "wanted"}};
     for (const auto& r : results) {
         std::vector<std::string> row = {r.title, time_text(median(r.seconds))};
         const std::vector<std::string> end = {limit_text(r), target_text(r)};

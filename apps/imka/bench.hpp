@@ -25,10 +25,13 @@ struct MachineLimits {
     double copy_all = 0.0;   // bytes copied: each is read once and written once
     double write_all = 0.0;  // bytes written
 };
-MachineLimits measure_limits(const Exec& exec);
+MachineLimits measure_limits(const Exec& exec, int repeats);
+
+// The better of two measurements in everything: a limit is what the machine can do when nothing disturbs it.
+MachineLimits best_of(const MachineLimits& a, const MachineLimits& b);
 
 // The rate of aᵀa alone, again: a long benchmark wants it from before and after.
-double measure_syrk(const Exec& exec);
+double measure_syrk(const Exec& exec, int repeats);
 
 struct BenchSetup {
     Exec exec;
@@ -38,6 +41,7 @@ struct BenchSetup {
     Peer* peer = nullptr;                         // null: no interpreter
     std::map<std::string, std::string> versions;  // of the peer's libraries
     MachineLimits limits;
+    int limit_repeats() const { return quick ? 1 : 7; }
 };
 
 // Sizes by name; they go to the peer and into the results as they are.
@@ -83,7 +87,8 @@ struct BenchResult {
     std::vector<double> seconds;  // ours, one a round
     std::vector<RivalResult> rivals;
     std::string limit;           // what the machine would have to do at least
-    double limit_seconds = 0.0;  // in this time
+    double limit_seconds = 0.0;  // in this time: limit_time of the best limits of the run; 0: none
+    std::function<double(const MachineLimits&)> limit_time = {};
     std::optional<BenchTarget> target;
     BenchCheck check;
     std::vector<std::pair<std::string, double>> more;  // further numbers

@@ -78,11 +78,16 @@ void run(const BenchArgs& args, Context& context) {
     for (const auto& [name, version] : peers.items()) {
         if (version.is_string()) setup.versions[name] = version.get<std::string>();
     }
-    setup.limits = measure_limits(context.exec);
+    setup.limits = measure_limits(context.exec, setup.limit_repeats());
     std::vector<BenchResult> results;
     for (const auto& b : benchmarks()) {
         if (!wanted(args, b.name)) continue;
         for (auto& r : b.run(setup)) results.push_back(std::move(r));
+        if (!args.quick)
+            setup.limits = best_of(setup.limits, measure_limits(context.exec, setup.limit_repeats()));
+    }
+    for (auto& r : results) {
+        if (r.limit_time) r.limit_seconds = r.limit_time(setup.limits);
     }
     if (context.json) {
         nlohmann::ordered_json j = {{"imka_version", build_info().version}, {"quick", args.quick}};
@@ -94,6 +99,10 @@ void run(const BenchArgs& args, Context& context) {
         fmt::print("{}\n", j.dump());
     } else {
         fmt::print("{}", format_table(table_rows(results)));
+        fmt::print(
+            "\nratio: their time over ours, the median over rounds that alternate. of limit: the least time "
+            "this "
+            "machine\nneeds for the products, functions or writes that the work consists of, over ours.\n");
         print_machine(setup.limits, context.exec);
     }
     print_wrong(results);

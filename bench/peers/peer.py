@@ -22,7 +22,7 @@ PACKAGES = {
     "numpy": "python3-numpy",
     "sklearn": "python3-sklearn",
     "torch": "python3-torch",
-    "ffht": "FFHT (https://github.com/FALCONN-LIB/FFHT)",
+    "ffht": "github.com/FALCONN-LIB/FFHT",
 }
 
 
@@ -120,7 +120,12 @@ def numpy_normals(s):
     np = need("numpy")
     generator = np.random.default_rng(0)
     out = np.empty(s["count"], dtype=np.float32)
-    return (lambda: generator.standard_normal(out=out, dtype=np.float32)), None
+
+    def fill():
+        for _ in range(s["passes"]):
+            generator.standard_normal(out=out, dtype=np.float32)
+
+    return fill, None
 
 
 def ffht_transform(s):

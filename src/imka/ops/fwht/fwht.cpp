@@ -365,7 +365,7 @@ void widen(MatrixView<const float> x, std::size_t n, std::size_t width, float* o
         const auto row = x.row(r);
         std::copy(row.begin(), row.end(), out);
         std::fill(out + row.size(), out + n, 0.0F);
-        for (std::size_t j = n; j < width; ++j) out[j] = out[j - n];
+        for (std::size_t done = n; done < width; done *= 2) std::copy_n(out, done, out + done);
     }
 }
 
@@ -392,8 +392,8 @@ void project_group(const SignHadamard& matrix, const float* x, MatrixView<float>
 
 void project_rows(const SignHadamard& matrix, MatrixView<const float> x, MatrixView<float> u) {
     const std::size_t width = std::max(matrix.n, kChunk);
-    // Inputs that fit half of a second cache beside the outputs.
-    constexpr std::size_t kMostValues = 1U << 16U;
+    // Enough rows for the diagonals to be reused, few enough for the caches beside them.
+    constexpr std::size_t kMostValues = 1U << 14U;
     const std::size_t rows =
         std::clamp<std::size_t>(kMostValues / width, 1, std::max<std::size_t>(1, x.rows()));
     Buffer inputs(rows * width);

@@ -70,7 +70,7 @@ double bandwidth(const Exec& exec, int repeats,
                  const std::function<void(std::size_t first, std::size_t count)>& move) {
     const auto threads = static_cast<std::size_t>(thread_count(exec));
     const std::size_t part = kBandwidthBytes / threads;
-    return best_rate(static_cast<double>(part * threads),
+    return best_rate(static_cast<double>(part * threads), repeats,
                      [&] { parallel_for(exec, threads, [&](std::size_t t) { move(t * part, part); }); });
 }
 
@@ -92,8 +92,9 @@ MachineLimits measure_limits(const Exec& exec, int repeats) {
     limits.copy_all = bandwidth(quiet, repeats, [&](std::size_t first, std::size_t count) {
         std::memcpy(to.data() + first, from.data() + first, count);
     });
-    limits.write_all = bandwidth(
-        quiet, [&](std::size_t first, std::size_t count) { std::memset(to.data() + first, 1, count); });
+    limits.write_all = bandwidth(quiet, repeats, [&](std::size_t first, std::size_t count) {
+        std::memset(to.data() + first, 1, count);
+    });
     return limits;
 }
 

@@ -35,11 +35,15 @@ std::string time_text(double seconds) {
     return fmt::format("{:.3g} µs", seconds * 1e6);
 }
 
-std::string target_text(const BenchResult& r) {
-    if (!r.target) return "";
-    const auto& t = *r.target;
+std::string target_text(const BenchTarget& t) {
     return fmt::format("{} {} {:.3g}: {} ({:.3g})", t.what, t.at_most ? "≤" : "≥", t.wanted,
                        t.met() ? "yes" : "NO", t.reached);
+}
+
+std::string targets_text(const BenchResult& r) {
+    std::vector<std::string> texts;
+    for (const auto& t : r.targets) texts.push_back(target_text(t));
+    return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 std::string limit_text(const BenchResult& r) {
@@ -135,11 +139,12 @@ nlohmann::ordered_json to_json(const BenchResult& r) {
         j["limit"] = {
             {"what", r.limit}, {"seconds", r.limit_seconds}, {"share", r.limit_seconds / ours.median}};
     }
-    if (r.target) {
-        j["target"] = {{"what", r.target->what},
-                       {r.target->at_most ? "at_most" : "at_least", r.target->wanted},
-                       {"reached", r.target->reached},
-                       {"met", r.target->met()}};
+    j["targets"] = nlohmann::ordered_json::array();
+    for (const auto& t : r.targets) {
+        j["targets"].push_back({{"what", t.what},
+                                {t.at_most ? "at_most" : "at_least", t.wanted},
+                                {"reached", t.reached},
+                                {"met", t.met()}});
     }
     j["check"] = {
         {"what", r.check.what}, {"value", r.check.value}, {"bound", r.check.bound}, {"ok", r.check.ok}};
@@ -152,7 +157,7 @@ std::vector<std::vector<std::string>> table_rows(const std::vector<BenchResult>&
         {"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "wanted"}};
     for (const auto& r : results) {
         std::vector<std::string> row = {r.title, time_text(median(r.seconds))};
-        const std::vector<std::string> end = {limit_text(r), target_text(r)};
+        const std::vector<std::string> end = {limit_text(r), targets_text(r)};
         const auto add = [&](const std::vector<std::string>& cells) {
             row.insert(row.end(), cells.begin(), cells.end());
         };

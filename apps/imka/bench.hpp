@@ -89,7 +89,7 @@ struct BenchResult {
     std::string limit;           // what the machine would have to do at least
     double limit_seconds = 0.0;  // in this time: limit_time of the best limits of the run; 0: none
     std::function<double(const MachineLimits&)> limit_time = {};
-    std::optional<BenchTarget> target;
+    std::vector<BenchTarget> targets;
     BenchCheck check;
     std::vector<std::pair<std::string, double>> more;  // further numbers
 };

@@ -14,8 +14,6 @@
 #include <string_view>
 #include <vector>
 
-extern char** environ;
-
 namespace imka::embedded {
 extern const std::string_view peer_script;
 }
@@ -39,6 +37,7 @@ std::vector<std::string> peer_environment(const Exec& exec) {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
     std::vector<char*> list;
+    list.reserve(texts.size() + 1);
     for (auto& t : texts) list.push_back(t.data());
     list.push_back(nullptr);
     return list;

@@ -148,7 +148,7 @@ void map_file(const FeatureArgs& args, Context& context) {
                                .form = config.form};
     validate(recipe);
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
-    auto omega = sample(recipe.omega);
+    auto omega = sample(recipe.omega, context.exec);
     if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
     const FeatureMap map(recipe, std::make_unique<DigitalProjector>(std::move(omega)));
     Standardization scaling;

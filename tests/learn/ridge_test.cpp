@@ -32,7 +32,9 @@ RidgeWeights fit(const Matrix<float>& z, const Matrix<float>& y, const RidgeConf
     return sums.solve(config, exec);
 }
 
-// Gradient of the penalised squares at the solution, from the definition: it must vanish.
+// Gradient of the penalised squares at the solution, from the definition: it must vanish, but for the float
+// sums of 700 products of size 4 inside a tile (rounding about 700 x 4 x 6e-8 = 2e-4; a forgotten penalty
+// shows as 0.05).
 void expect_stationary(const Matrix<float>& z, const Matrix<float>& y, const RidgeConfig& config) {
     const auto weights = fit(z, y, config, 1, 100);
     for (std::size_t o = 0; o < y.cols(); ++o) {
@@ -47,12 +49,12 @@ void expect_stationary(const Matrix<float>& z, const Matrix<float>& y, const Rid
         if (config.intercept == Intercept::none) {
             EXPECT_EQ(weights.intercept[o], 0.0);
         } else {
-            EXPECT_NEAR(constant, 0.0, 1e-9);
+            EXPECT_NEAR(constant, 0.0, 5e-4);
         }
         for (std::size_t c = 0; c < z.cols(); ++c) {
             double gradient = config.alpha * weights.w(c, o);
             for (std::size_t r = 0; r < z.rows(); ++r) gradient += residual[r] * z(r, c);
-            ASSERT_NEAR(gradient, 0.0, 1e-9);
+            ASSERT_NEAR(gradient, 0.0, 5e-4);
         }
     }
 }
@@ -114,12 +116,14 @@ TEST(Ridge, PrimalEqualsDual) {
         gram(i, i) += 0.5;
         for (std::size_t o = 0; o < 2; ++o) dual(i, o) = y(i, o);
     }
-    solve_positive_definite(gram.view(), dual.view(), "the dual");
+    solve_positive_definite(gram.view(), dual.view(), "the dual", Exec{});
     for (std::size_t c = 0; c < z.cols(); ++c) {
         for (std::size_t o = 0; o < 2; ++o) {
             double w = 0.0;
             for (std::size_t i = 0; i < 120; ++i) w += dual(i, o) * z(i, c);
-            ASSERT_NEAR(primal.w(c, o), w, 1e-10);
+            // An entry of the primal system sums 120 products below 0.03 in float; 80 of them make a row, the
+            // weights are of size 1, and the solution divides by at least alpha.
+            ASSERT_NEAR(primal.w(c, o), w, 120 * 0.03 * 6e-8 * 80 / 0.5);
         }
     }
 }
@@ -159,6 +163,24 @@ TEST(KernelRidge, InterpolatesWithoutPenalty) {
     Matrix<double> out(20, 2);
     predict(model, x.view(), Exec{.threads = 7}, out.view());
     for (std::size_t i = 0; i < 40; ++i) ASSERT_NEAR(out.values()[i], y.values()[i], 1e-9);
+}
+
+// Small contributions are not lost behind large sums: a million equal rows give the weights of one.
+TEST(Ridge, ManyRowsDoNotWashOutTheSums) {
+    Matrix<float> z(4096, 2);
+    Matrix<float> y(4096, 1);
+    for (std::size_t r = 0; r < z.rows(); ++r) {
+        z(r, 0) = r % 2 == 0 ? 1.0F : 0.1F;
+        z(r, 1) = r % 2 == 0 ? 0.3F : 1.0F;
+        y(r, 0) = 2.0F * z(r, 0) - 3.0F * z(r, 1);
+    }
+    RidgeAccumulator sums(2, 1);
+    for (int i = 0; i < 256; ++i) sums.add(z.view(), y.view(), Exec{});
+    const auto weights = sums.solve({.alpha = 0.0, .intercept = Intercept::none}, Exec{});
+    // Float sums of 512 equal terms: 512 x 6e-8 = 3e-5, times the condition of the system, about 4. Float
+    // sums of a million would be off by percents.
+    EXPECT_NEAR(weights.w(0, 0), 2.0, 1.2e-4);
+    EXPECT_NEAR(weights.w(1, 0), -3.0, 1.2e-4);
 }
 
 TEST(Ridge, RefusesWhatCannotBeSolved) {

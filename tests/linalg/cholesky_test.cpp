@@ -26,7 +26,7 @@ Matrix<double> random_positive(std::size_t n) {
 }
 
 TEST(SolvePositiveDefinite, SolutionSolvesTheSystem) {
-    for (const std::size_t n : {1U, 2U, 17U, 130U}) {
+    for (const std::size_t n : {1U, 2U, 17U, 130U, 256U, 257U, 600U}) {
         const auto a = random_positive(n);
         Matrix<double> x(n, 3);
         for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = normal(2, Stream::test, i);
@@ -36,7 +36,7 @@ TEST(SolvePositiveDefinite, SolutionSolvesTheSystem) {
         for (std::size_t i = 0; i < n; ++i) {
             for (std::size_t j = 0; j < i; ++j) factor(i, j) = std::numeric_limits<double>::quiet_NaN();
         }
-        solve_positive_definite(factor.view(), x.view(), "the test system");
+        solve_positive_definite(factor.view(), x.view(), "the test system", Exec{});
         for (std::size_t i = 0; i < n; ++i) {
             for (std::size_t c = 0; c < 3; ++c) {
                 double sum = 0.0;
@@ -47,10 +47,24 @@ TEST(SolvePositiveDefinite, SolutionSolvesTheSystem) {
     }
 }
 
+TEST(SolvePositiveDefinite, BitsDoNotDependOnTheThreads) {
+    const auto a = random_positive(700);
+    const auto solve = [&](int threads) {
+        auto factor = a;
+        Matrix<double> x(700, 2);
+        for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = normal(2, Stream::test, i);
+        solve_positive_definite(factor.view(), x.view(), "the test system", Exec{.threads = threads});
+        return x;
+    };
+    const auto one = solve(1);
+    EXPECT_EQ(one, solve(2));
+    EXPECT_EQ(one, solve(7));
+}
+
 void expect_refused(Matrix<double> a) {
     Matrix<double> b(a.rows(), 1);
     try {
-        solve_positive_definite(a.view(), b.view(), "the test system");
+        solve_positive_definite(a.view(), b.view(), "the test system", Exec{});
         FAIL() << "accepted";
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::numeric);
@@ -70,6 +84,9 @@ TEST(SolvePositiveDefinite, RefusesSingularIndefiniteAndNan) {
     auto nan = random_positive(8);
     nan(2, 6) = std::numeric_limits<double>::quiet_NaN();
     expect_refused(nan);
+    auto late = random_positive(300);
+    late(290, 290) = -1.0;
+    expect_refused(late);
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ Work float_product(std::size_t m, std::size_t k) {
     };
 }
 
-Work double_product(std::size_t rows, std::size_t cols) {
-    return [a = filled<double>(rows, cols)] {
-        Matrix<double> c(a.cols(), a.cols());
-        gemm_tn_add(a.view(), a.view(), c.view());
+Work transposed_product(std::size_t rows, std::size_t cols) {
+    return [a = filled<float>(rows, cols)] {
+        Matrix<float> c(a.cols(), a.cols());
+        gemm_tn(a.view(), a.view(), c.view());
         return values_of(c);
     };
 }
@@ -56,7 +56,7 @@ Work solution(std::size_t n) {
             a(i, i) += 2.0;
             b(i, 0) = static_cast<double>(i);
         }
-        solve_positive_definite(a.view(), b.view(), "the test system");
+        solve_positive_definite(a.view(), b.view(), "the test system", Exec{.threads = 1});
         return values_of(b);
     };
 }
@@ -72,9 +72,9 @@ Work orthogonal(std::size_t n) {
 TEST(Linalg, CallsFromManyThreadsGiveTheBitsTheyGiveAlone) {
     const std::vector<Work> work = {float_product(104, 13),
                                     float_product(416, 13),
-                                    double_product(512, 106),
-                                    double_product(184, 106),
-                                    double_product(512, 128),
+                                    transposed_product(512, 106),
+                                    transposed_product(184, 106),
+                                    transposed_product(512, 128),
                                     solution(105),
                                     solution(417),
                                     orthogonal(13),

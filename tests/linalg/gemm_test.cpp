@@ -48,17 +48,27 @@ TEST(Gemm, DoubleProductIsTheNaiveOne) {
     expect_product_nt<double>(1.2e-16);
 }
 
-TEST(Gemm, TransposedProductAddsToItsTarget) {
-    const auto a = random_matrix<double>(37, 5, 3);
-    const auto b = random_matrix<double>(37, 6, 4);
-    auto c = random_matrix<double>(5, 6, 5);
-    const auto before = c;
-    gemm_tn_add(a.view(), b.view(), c.view());
+TEST(Gemm, TransposedProductsAreTheNaiveOnes) {
+    const auto a = random_matrix<float>(37, 5, 3);
+    const auto b = random_matrix<float>(37, 6, 4);
+    Matrix<float> c(5, 6);
+    Matrix<float> s(5, 5);
+    for (auto& v : s.values()) v = 7.0F;
+    gemm_tn(a.view(), b.view(), c.view());
+    syrk_tn(a.view(), s.view());
+    const auto naive = [&](const Matrix<float>& right, std::size_t i, std::size_t j) {
+        double sum = 0.0;
+        for (std::size_t l = 0; l < 37; ++l) sum += double{a(l, i)} * right(l, j);
+        return sum;
+    };
     for (std::size_t i = 0; i < 5; ++i) {
-        for (std::size_t j = 0; j < 6; ++j) {
-            double sum = before(i, j);
-            for (std::size_t l = 0; l < 37; ++l) sum += a(l, i) * b(l, j);
-            ASSERT_NEAR(c(i, j), sum, 1e-12);
+        for (std::size_t j = 0; j < 6; ++j) ASSERT_NEAR(c(i, j), naive(b, i, j), 1e-4);
+        for (std::size_t j = 0; j < 5; ++j) {
+            if (j < i) {
+                ASSERT_EQ(s(i, j), 7.0F) << "below the diagonal nothing is written";
+            } else {
+                ASSERT_NEAR(s(i, j), naive(a, i, j), 1e-4);
+            }
         }
     }
 }

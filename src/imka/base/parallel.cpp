@@ -10,15 +10,17 @@
 
 namespace imka {
 
-void parallel_for(const Exec& exec, std::size_t count, const std::function<void(std::size_t)>& body) {
+void parallel_for_workers(const Exec& exec, std::size_t count, const std::function<Worker()>& make_worker) {
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
     std::exception_ptr error;
     std::size_t error_index = count;
     const auto work = [&] {
+        Worker body;
         for (std::size_t i = next++; i < count; i = next++) {
             try {
                 check_cancelled(exec);
+                if (!body) body = make_worker();
                 body(i);
             } catch (...) {
                 const std::scoped_lock lock(mutex);
@@ -41,6 +43,10 @@ void parallel_for(const Exec& exec, std::size_t count, const std::function<void(
         work();
     }
     if (error) std::rethrow_exception(error);
+}
+
+void parallel_for(const Exec& exec, std::size_t count, const std::function<void(std::size_t)>& body) {
+    parallel_for_workers(exec, count, [&body] { return Worker([&body](std::size_t i) { body(i); }); });
 }
 
 double tree_sum(std::span<const double> values) {

@@ -14,6 +14,11 @@ namespace imka {
 // failing i among those that ran is rethrown after all threads have stopped.
 void parallel_for(const Exec& exec, std::size_t count, const std::function<void(std::size_t)>& body);
 
+// The same where a worker needs something of its own (scratch memory): make_worker() is called at most once
+// on each thread and gives the body that this thread runs.
+using Worker = std::function<void(std::size_t)>;
+void parallel_for_workers(const Exec& exec, std::size_t count, const std::function<Worker()>& make_worker);
+
 // Pairwise sum in an order that depends on values.size() alone.
 double tree_sum(std::span<const double> values);
 

@@ -188,7 +188,7 @@ Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, cons
 
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
                           std::uint64_t seed, const Exec& exec) {
-    const FeatureMap map(feature_recipe(config, data, seed));
+    const FeatureMap map(feature_recipe(config, data, seed), exec);
     const auto z = map.transform(gram_rows(config, data), exec);
     return gram_error(exact.view(), z.view(), exec);
 }

@@ -78,8 +78,8 @@ std::size_t functions_per_direction(Kernel kernel, Form form) {
     return used == Form::cos_sin || used == Form::positive ? 2 : 1;
 }
 
-FeatureMap::FeatureMap(const FeatureRecipe& recipe)
-    : FeatureMap(recipe, std::make_unique<DigitalProjector>(sample(recipe.omega))) {}
+FeatureMap::FeatureMap(const FeatureRecipe& recipe, const Exec& exec)
+    : FeatureMap(recipe, std::make_unique<DigitalProjector>(sample(recipe.omega, exec))) {}
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
     : recipe_(recipe), projector_(std::move(projector)) {
@@ -120,14 +120,13 @@ void FeatureMap::apply_functions(std::span<const float> u, double norm2, std::sp
     ops::step_power(u, power, static_cast<float>(scale), first);
 }
 
-void FeatureMap::transform_tile(MatrixView<const float> x, std::uint64_t first_row,
+void FeatureMap::transform_tile(MatrixView<const float> x, std::uint64_t first_row, Scratch& scratch,
                                 MatrixView<float> z) const {
-    Matrix<float> padded(kTileRows, x.cols());
-    Matrix<float> u(kTileRows, projector_->outputs());
+    // Rows behind a short tile hold what the scratch had before; their projections are not used.
     const auto scale = static_cast<float>(law_.input_scale);
     for (std::size_t r = 0; r < x.rows(); ++r) {
         const auto in = x.row(r);
-        const auto out = padded.row(r);
+        const auto out = scratch.x.row(r);
         for (std::size_t c = 0; c < in.size(); ++c) {
             if (!std::isfinite(in[c])) {
                 fail(ErrorCode::bad_data,
@@ -136,9 +135,11 @@ void FeatureMap::transform_tile(MatrixView<const float> x, std::uint64_t first_r
             out[c] = scale * in[c];
         }
     }
-    projector_->project(padded.view(), first_row, u.view());
-    for (std::size_t r = 0; r < x.rows(); ++r)
-        apply_functions(u.row(r), squared_norm(padded.row(r)), z.row(r));
+    projector_->project(std::as_const(scratch.x).view(), first_row, scratch.u.view());
+    const bool needs_norm = law_.norm_exponent != 0.0;
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        apply_functions(scratch.u.row(r), needs_norm ? squared_norm(scratch.x.row(r)) : 0.0, z.row(r));
+    }
 }
 
 void FeatureMap::transform(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
@@ -149,10 +150,15 @@ void FeatureMap::transform(MatrixView<const float> x, std::uint64_t first_row, c
     }
     assert(z.rows() == x.rows() && z.cols() == features());
     const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
-    parallel_for(exec, tiles, [&](std::size_t t) {
-        const std::size_t first = t * kTileRows;
-        const std::size_t count = std::min(kTileRows, x.rows() - first);
-        transform_tile(x.slice_rows(first, count), first_row + first, z.slice_rows(first, count));
+    parallel_for_workers(exec, tiles, [&] {
+        return
+            [&, scratch = Scratch{Matrix<float>(kTileRows, inputs()),
+                                  Matrix<float>(kTileRows, projector_->outputs())}](std::size_t t) mutable {
+                const std::size_t first = t * kTileRows;
+                const std::size_t count = std::min(kTileRows, x.rows() - first);
+                transform_tile(x.slice_rows(first, count), first_row + first, scratch,
+                               z.slice_rows(first, count));
+            };
     });
 }
 

@@ -39,8 +39,8 @@ std::size_t functions_per_direction(Kernel kernel, Form form);
 
 class FeatureMap {
 public:
-    // Draws Ω.
-    explicit FeatureMap(const FeatureRecipe& recipe);
+    // Draws Ω, on all cores unless told otherwise.
+    explicit FeatureMap(const FeatureRecipe& recipe, const Exec& exec = {});
     // Uses the given projector (a saved Ω, a chip) in place of a drawn Ω.
     FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector);
 
@@ -56,7 +56,13 @@ public:
     Matrix<float> transform(MatrixView<const float> x, const Exec& exec) const;
 
 private:
-    void transform_tile(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> z) const;
+    // Memory that a thread uses again for each of its tiles.
+    struct Scratch {
+        Matrix<float> x;  // kTileRows scaled inputs
+        Matrix<float> u;  // their projections
+    };
+    void transform_tile(MatrixView<const float> x, std::uint64_t first_row, Scratch& scratch,
+                        MatrixView<float> z) const;
     void apply_functions(std::span<const float> u, double norm2, std::span<float> z) const;
 
     FeatureRecipe recipe_;

@@ -24,7 +24,7 @@ KernelRidge fit_kernel_ridge(const KernelRidgeConfig& config, MatrixView<const f
         std::ranges::copy(x.row(i), model.x.row(i).begin());
         std::ranges::copy(y.row(i), model.dual.row(i).begin());
     }
-    solve_positive_definite(gram.view(), model.dual.view(), "the kernel ridge system");
+    solve_positive_definite(gram.view(), model.dual.view(), "the kernel ridge system", exec);
     return model;
 }
 

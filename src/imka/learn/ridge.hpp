@@ -33,13 +33,18 @@ struct RidgeWeights {
     std::vector<double> intercept;  // one an output; zero without an intercept
 };
 
-// Sums of products of [1, z, y], in double, over fixed tiles of rows in their order: neither the batches in
-// which rows arrive nor the threads change a bit.
+// Sums of products of z and [1, y] over fixed tiles of rows: within a tile in float by BLAS, over tiles in
+// double in their order. Neither the batches in which rows arrive nor the threads change a bit. The rounding
+// of a tile's sums is that of a float product of kRowsPerTile terms; a row's own contribution is never lost,
+// however many rows there are.
 class RidgeAccumulator {
 public:
+    static constexpr std::size_t kRowsPerTile = 512;
+
     RidgeAccumulator(std::size_t features, std::size_t outputs);
 
-    // Rows of z (features) and y (outputs) belong together.
+    // Rows of z (features) and y (outputs) belong together. Whole tiles are read where they are; a rest is
+    // copied.
     void add(MatrixView<const float> z, MatrixView<const float> y, const Exec& exec);
     std::uint64_t rows() const { return rows_; }
 
@@ -47,14 +52,17 @@ public:
     RidgeWeights solve(const RidgeConfig& config, const Exec& exec);
 
 private:
-    void flush(const Exec& exec);
+    void add_tile(MatrixView<const float> z, MatrixView<const float> y, const Exec& exec);
 
     std::size_t features_;
     std::size_t outputs_;
     std::uint64_t rows_ = 0;
     std::size_t buffered_ = 0;
-    Matrix<double> buffer_;    // rows of [1, z, y]
-    Matrix<double> products_;  // upper triangle of the sum of [1, z, y]ᵀ [1, z, y]
+    Matrix<float> z_buffer_;
+    Matrix<float> y_buffer_;
+    Matrix<double> zz_;  // upper triangle of ZᵀZ
+    Matrix<double> zy_;  // Zᵀ[1, Y]
+    std::vector<double> y_sums_;
 };
 
 // out = z w + intercept, in double. A row's bits do not depend on its batch.

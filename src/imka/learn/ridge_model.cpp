@@ -13,7 +13,8 @@
 namespace imka {
 namespace {
 
-constexpr std::size_t kBlockRows = 4096;  // rows whose features are in memory at a time
+// Rows whose features are in memory at a time: whole tiles, which the sums then read in place.
+constexpr std::size_t kBlockRows = 4 * RidgeAccumulator::kRowsPerTile;
 
 // Calls body(first, features of rows first ..) for all of x in blocks.
 void for_each_block(const FeatureMap& map, MatrixView<const float> x, const Exec& exec,
@@ -37,7 +38,7 @@ RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t ou
                const FillTargets& targets, const Exec& exec) {
     validate(config.recipe);
     RidgeModel model{.recipe = config.recipe,
-                     .omega = sample(config.recipe.omega),
+                     .omega = sample(config.recipe.omega, exec),
                      .ridge = config.ridge,
                      .targets = config.targets,
                      .classes = {},

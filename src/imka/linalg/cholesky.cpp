@@ -3,11 +3,15 @@
 #include <cblas.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
 #include "imka/linalg/blas.hpp"
 
 // LAPACK's Fortran entry; a row-major upper triangle is its lower one.
@@ -15,31 +19,82 @@ extern "C" void dpotrf_(const char* uplo, const blasint* n, double* a, const bla
                         std::size_t);
 
 namespace imka {
+namespace {
 
-void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what) {
-    assert(a.rows() == a.cols() && b.rows() == a.rows());
-    use_one_blas_thread();
-    const auto n = static_cast<blasint>(a.rows());
-    const auto lda = static_cast<blasint>(a.stride());
+constexpr std::size_t kBlock = 256;
+
+blasint as_blas(std::size_t n) {
+    return static_cast<blasint>(n);
+}
+
+// Block (i, j) of a matrix cut into squares of kBlock.
+MatrixView<double> block_of(MatrixView<double> a, std::size_t i, std::size_t j) {
+    const std::size_t r = i * kBlock;
+    const std::size_t c = j * kBlock;
+    return a.slice_rows(r, std::min(kBlock, a.rows() - r)).slice_cols(c, std::min(kBlock, a.cols() - c));
+}
+
+// a = Uᵀ U in place of a's upper triangle; the first pivot that is not positive, counted from 1, or 0.
+std::size_t factor_block(MatrixView<double> a) {
+    const auto n = as_blas(a.rows());
+    const auto lda = as_blas(a.stride());
     blasint info = 0;
     dpotrf_("L", &n, a.data(), &lda, &info, 1);
-    // OpenBLAS passes NaN pivots on; a NaN anywhere ends on the diagonal.
-    for (blasint i = 0; i < n && info == 0; ++i) {
-        const auto k = static_cast<std::size_t>(i);
-        if (!std::isfinite(a(k, k))) info = i + 1;
+    if (info != 0) return static_cast<std::size_t>(info);
+    // OpenBLAS passes NaN pivots on.
+    for (std::size_t i = 0; i < a.rows(); ++i) {
+        if (!std::isfinite(a(i, i))) return i + 1;
     }
-    if (info > 0) {
-        fail(ErrorCode::numeric,
-             fmt::format("{} is not positive definite (pivot {} of {}): features repeat or are "
-                         "constant; use a larger ridge penalty alpha",
-                         what, info, n));
+    return 0;
+}
+
+// b = U⁻ᵀ b or U⁻¹ b.
+void solve_triangle(MatrixView<double> u, MatrixView<double> b, CBLAS_TRANSPOSE transpose) {
+    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, transpose, CblasNonUnit, as_blas(b.rows()),
+                as_blas(b.cols()), 1.0, u.data(), as_blas(u.stride()), b.data(), as_blas(b.stride()));
+}
+
+// c -= aᵀ b
+void subtract_product(MatrixView<double> a, MatrixView<double> b, MatrixView<double> c) {
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(c.rows()), as_blas(c.cols()),
+                as_blas(a.rows()), -1.0, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 1.0,
+                c.data(), as_blas(c.stride()));
+}
+
+// One step: the rows of U that block k gives, and their products taken from all that is left.
+void eliminate(MatrixView<double> a, std::size_t k, std::size_t blocks, const Exec& exec) {
+    parallel_for(exec, blocks - k - 1, [&](std::size_t j) {
+        solve_triangle(block_of(a, k, k), block_of(a, k, k + 1 + j), CblasTrans);
+    });
+    std::vector<std::pair<std::size_t, std::size_t>> rest;
+    for (std::size_t i = k + 1; i < blocks; ++i) {
+        for (std::size_t j = i; j < blocks; ++j) rest.emplace_back(i, j);
     }
-    // a = Uᵀ U with U in the upper triangle of the row-major matrix.
-    for (const auto transpose : {CblasTrans, CblasNoTrans}) {
-        cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, transpose, CblasNonUnit, n,
-                    static_cast<blasint>(b.cols()), 1.0, a.data(), lda, b.data(),
-                    static_cast<blasint>(b.stride()));
+    parallel_for(exec, rest.size(), [&](std::size_t t) {
+        const auto [i, j] = rest[t];
+        subtract_product(block_of(a, k, i), block_of(a, k, j), block_of(a, i, j));
+    });
+}
+
+}  // namespace
+
+void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
+                             const Exec& exec) {
+    assert(a.rows() == a.cols() && b.rows() == a.rows());
+    use_one_blas_thread();
+    const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
+    for (std::size_t k = 0; k < blocks; ++k) {
+        if (const auto pivot = factor_block(block_of(a, k, k))) {
+            fail(ErrorCode::numeric,
+                 fmt::format(
+                     "{} is not positive definite (pivot {} of {}): features repeat or are constant; use a "
+                     "larger ridge penalty alpha",
+                     what, k * kBlock + pivot, a.rows()));
+        }
+        eliminate(a, k, blocks, exec);
     }
+    solve_triangle(a, b, CblasTrans);
+    solve_triangle(a, b, CblasNoTrans);
 }
 
 }  // namespace imka

@@ -30,12 +30,19 @@ void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<
                 c.data(), as_blas(c.stride()));
 }
 
-void gemm_tn_add(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c) {
+void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
     use_one_blas_thread();
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(a.cols()), as_blas(b.cols()),
-                as_blas(a.rows()), 1.0, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 1.0,
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(a.cols()), as_blas(b.cols()),
+                as_blas(a.rows()), 1.0F, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0F,
                 c.data(), as_blas(c.stride()));
+}
+
+void syrk_tn(MatrixView<const float> a, MatrixView<float> c) {
+    assert(c.rows() == a.cols() && c.cols() == a.cols());
+    use_one_blas_thread();
+    cblas_ssyrk(CblasRowMajor, CblasUpper, CblasTrans, as_blas(a.cols()), as_blas(a.rows()), 1.0F, a.data(),
+                as_blas(a.stride()), 0.0F, c.data(), as_blas(c.stride()));
 }
 
 std::string blas_description() {

@@ -13,8 +13,11 @@ namespace imka {
 void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
 
-// c += aᵀ b; a is k x n, b is k x m, c is n x m.
-void gemm_tn_add(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
+// c = aᵀ b; a is k x n, b is k x m, c is n x m.
+void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
+
+// The upper triangle of c = aᵀ a; a is k x n, c is n x n. What is below the diagonal is not touched.
+void syrk_tn(MatrixView<const float> a, MatrixView<float> c);
 
 // Rows of a row tile. A last, shorter tile is padded with zeros to this height: the product then runs the
 // same instructions for every row, wherever a caller's batch happens to end.

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
 #include "imka/omega/samplers.hpp"
 
 namespace imka {
@@ -57,6 +60,19 @@ void check_rows(const OmegaRecipe& recipe, std::int64_t first, MatrixView<float>
     }
 }
 
+std::size_t rows_of_a_block(const OmegaRecipe& recipe) {
+    const auto d = static_cast<std::size_t>(recipe.d);
+    switch (recipe.sampler) {
+        case Sampler::rff:
+            return 1;
+        case Sampler::orf:
+            return d;
+        case Sampler::sorf:
+            return std::bit_ceil(d);
+    }
+    return 1;
+}
+
 }  // namespace
 
 Norms resolve_norms(Sampler sampler, Norms norms) {
@@ -102,10 +118,18 @@ void validate(const OmegaRecipe& recipe) {
     check_fits_memory(static_cast<double>(recipe.m), static_cast<double>(recipe.d), sizeof(float), "Ω");
 }
 
-Matrix<float> sample(const OmegaRecipe& recipe) {
+Matrix<float> sample(const OmegaRecipe& recipe, const Exec& exec) {
     validate(recipe);
     Matrix<float> omega(static_cast<std::size_t>(recipe.m), static_cast<std::size_t>(recipe.d));
-    sample_rows(recipe, 0, omega.view());
+    // A piece of work is a number of whole blocks, so that no block is made twice.
+    constexpr std::size_t kLeastRows = 64;
+    const std::size_t rows = rows_of_a_block(recipe);
+    const std::size_t piece = (kLeastRows + rows - 1) / rows * rows;
+    parallel_for(exec, (omega.rows() + piece - 1) / piece, [&](std::size_t i) {
+        const std::size_t first = i * piece;
+        const std::size_t count = std::min(piece, omega.rows() - first);
+        sample_rows(recipe, static_cast<std::int64_t>(first), omega.view().slice_rows(first, count));
+    });
     return omega;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "imka/base/config.hpp"
+#include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
 #include "imka/kernel/kernel.hpp"
@@ -58,7 +59,8 @@ Fields fields(OmegaRecipe& recipe);
 // Error{bad_config} for sizes out of range and for a kernel x sampler that is refused, with the reason.
 void validate(const OmegaRecipe& recipe);
 
-Matrix<float> sample(const OmegaRecipe& recipe);
+// On all cores unless told otherwise; the threads change no bit.
+Matrix<float> sample(const OmegaRecipe& recipe, const Exec& exec = {});
 
 // Rows first .. first + out.rows() - 1, with the bits they have in the whole matrix. orf makes whole blocks
 // of d rows and keeps what is asked for, so cuts at multiples of d are cheapest.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
+#include "imka/ops/dot/dot.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/epilogue/epilogue_reference.hpp"
 #include "imka/ops/normals/normals.hpp"
@@ -193,6 +194,34 @@ inline void check_fill_normal(const OpsCase& c, std::string_view set) {
     }
 }
 
+// dot.hpp: |error| <= (size / lanes + 8) 2^-53 sum |z w|, with at least one lane; the same bits at any
+// address.
+inline void check_dot(const OpsCase& c, std::string_view set) {
+    const Finding f{"dot", set};
+    std::vector<double> w(c.u.rbegin(), c.u.rend());
+    for (auto& v : w) v *= 1.1;  // bits beyond those of a float
+    long double sum = 0.0L;
+    long double magnitude = 0.0L;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+        const long double product = static_cast<long double>(c.u[i]) * w[i];
+        sum += product;
+        magnitude += std::abs(product);
+    }
+    const double got = ops::dot(c.u, w);
+    Values moved(1 + c.split % 16U);
+    const auto shift = static_cast<std::ptrdiff_t>(moved.size());
+    moved.insert(moved.end(), c.u.begin(), c.u.end());
+    const double again = ops::dot({moved.begin() + shift, moved.end()}, w);
+    const auto as_float = static_cast<float>(got);
+    require(got == again || (std::isnan(got) && std::isnan(again)), f, 0.0F, as_float, 1.0F);
+    if (!std::isfinite(sum)) {
+        require(std::isnan(sum) ? std::isnan(got) : got == static_cast<double>(sum), f, 0.0F, as_float, 1.0F);
+        return;
+    }
+    const auto bound = static_cast<long double>(w.size() + 8) * 0x1p-53L * magnitude;
+    require(std::abs(got - sum) <= bound, f, 0.0F, as_float, 1.0F);
+}
+
 inline void feed_ops(std::string_view bytes) {
     const auto c = ops_case(bytes);
     on_each_instruction_set([&](std::string_view set) {
@@ -200,6 +229,7 @@ inline void feed_ops(std::string_view bytes) {
         check_offset_cos(c, set);
         check_step_power(c, set);
         check_exp_plus_minus(c, set);
+        check_dot(c, set);
         check_fill_normal(c, set);
     });
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace imka::app {
@@ -14,7 +15,7 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLine = std::chrono::seconds(30);
 
 std::string clock_text(double seconds) {
-    const auto s = static_cast<long>(seconds + 0.5);
+    const auto s = std::lround(seconds);
     if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
     return fmt::format("{}:{:02}", s / 60, s % 60);
 }

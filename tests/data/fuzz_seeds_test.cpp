@@ -1,32 +1,19 @@
-// Every seed of the fuzzers, and every past finding kept among them, gives a value or an imka::Error.
+// Every seed of the fuzzers of readers gives a value or an imka::Error.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "../../fuzz/feed.hpp"
-#include "imka/base/file.hpp"
+#include "support/fuzz_seeds.hpp"
 
 namespace imka {
 namespace {
 
-void feed_all(const std::string& name, void (*feed)(std::string_view)) {
-    int files = 0;
-    const auto folder = std::filesystem::path(IMKA_SOURCE_DIR) / "fuzz/corpus" / name;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        const auto bytes = read_file(entry.path(), 1 << 20);
-        EXPECT_NO_THROW(feed(bytes)) << entry.path();
-        ++files;
-    }
-    EXPECT_GT(files, 2) << folder;
-}
-
 TEST(FuzzSeeds, GiveOnlyOurErrors) {
-    feed_all("libsvm", fuzz::feed_libsvm);
-    feed_all("arff", fuzz::feed_arff);
-    feed_all("csv", fuzz::feed_csv);
-    feed_all("npy", fuzz::feed_npy);
-    feed_all("safetensors", fuzz::feed_safetensors);
-    feed_all("config", fuzz::feed_config);
+    feed_seeds("libsvm", fuzz::feed_libsvm);
+    feed_seeds("arff", fuzz::feed_arff);
+    feed_seeds("csv", fuzz::feed_csv);
+    feed_seeds("npy", fuzz::feed_npy);
+    feed_seeds("safetensors", fuzz::feed_safetensors);
+    feed_seeds("config", fuzz::feed_config);
 }
 
 }  // namespace

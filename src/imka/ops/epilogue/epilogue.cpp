@@ -64,6 +64,18 @@ HWY_INLINE bool all_within(V x, float bound) {
     return hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, bound)));
 }
 
+// Lanes beyond the bound are computed again, one by one. Without vector instructions they must not get into
+// the formulas at all: C++ gives no meaning to an integer made of NaN, where the instructions give any.
+HWY_INLINE V only_within(V x, float bound) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+    const D d;
+    return hn::IfThenElseZero(hn::Le(hn::Abs(x), hn::Set(d, bound)), x);
+#else
+    static_cast<void>(bound);
+    return x;
+#endif
+}
+
 // Calls body(first, count) for full vectors and once for the rest.
 template <class Body>
 HWY_INLINE void for_each_vector(std::size_t size, const Body& body) {
@@ -100,7 +112,7 @@ void cos_sin(std::span<const float> u, float scale, std::span<float> c, std::spa
     const V factor = hn::Set(D(), scale);
     for_each_vector(u.size(), [&](std::size_t i, std::size_t count) {
         const V x = load(u, i, count);
-        const auto [cosine, sine] = cos_sin_of(x);
+        const auto [cosine, sine] = cos_sin_of(only_within(x, kLargestAngle));
         store(hn::Mul(factor, cosine), c, i, count);
         store(hn::Mul(factor, sine), s, i, count);
         if (HWY_LIKELY(all_within(x, kLargestAngle))) return;
@@ -115,7 +127,7 @@ void offset_cos(std::span<const float> u, std::span<const float> offset, float s
     const V factor = hn::Set(D(), scale);
     for_each_vector(u.size(), [&](std::size_t i, std::size_t count) {
         const V x = hn::Add(load(u, i, count), load(offset, i, count));
-        store(hn::Mul(factor, cos_sin_of(x).cos), out, i, count);
+        store(hn::Mul(factor, cos_sin_of(only_within(x, kLargestAngle)).cos), out, i, count);
         if (HWY_LIKELY(all_within(x, kLargestAngle))) return;
         for (std::size_t k = i; k < i + count; ++k) {
             if (std::abs(u[k] + offset[k]) <= kLargestAngle) continue;
@@ -146,8 +158,8 @@ void exp_plus_minus(std::span<const float> u, float shift, float scale, std::spa
         const V x = load(u, i, count);
         const V plus = hn::Add(x, move);
         const V minus = hn::Sub(move, x);
-        store(hn::Mul(factor, hn::Exp(d, plus)), p, i, count);
-        store(hn::Mul(factor, hn::Exp(d, minus)), n, i, count);
+        store(hn::Mul(factor, hn::Exp(d, only_within(plus, kLargestExponent))), p, i, count);
+        store(hn::Mul(factor, hn::Exp(d, only_within(minus, kLargestExponent))), n, i, count);
         if (HWY_LIKELY(all_within(plus, kLargestExponent) && all_within(minus, kLargestExponent))) return;
         for (std::size_t k = i; k < i + count; ++k) {
             if (std::abs(u[k] + shift) <= kLargestExponent && std::abs(shift - u[k]) <= kLargestExponent)

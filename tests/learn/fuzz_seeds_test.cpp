@@ -1,0 +1,17 @@
+// Every seed of the fuzzer of model files gives a model that predicts or an imka::Error.
+#include <gtest/gtest.h>
+
+#include "../../fuzz/feed_model.hpp"
+#include "support/fuzz_seeds.hpp"
+
+namespace imka {
+namespace {
+
+TEST(ModelFuzzSeeds, GiveModelsOrOurErrors) {
+    int models = 0;
+    feed_seeds("model", [&](std::string_view bytes) { models += fuzz::feed_model(bytes) ? 1 : 0; });
+    EXPECT_GE(models, 4) << "the seeds no longer get past the reader";
+}
+
+}  // namespace
+}  // namespace imka

@@ -37,15 +37,17 @@ ProjectionCost projection_cost(const OmegaRecipe& recipe) {
     return {dense, outputs * (kStructuredFixed + kStructuredLevel * std::countr_zero(n))};
 }
 
-std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe) {
+std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, const Exec& exec) {
     validate(recipe);
-    if (prefers_structured(recipe)) return std::make_unique<SorfProjector>(recipe);
-    return std::make_unique<DigitalProjector>(sample(recipe));
+    if (prefers_structured(recipe)) return std::make_unique<SorfProjector>(recipe, exec);
+    return std::make_unique<DigitalProjector>(sample(recipe, exec));
 }
 
-std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega) {
+std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega,
+                                                  const Exec& exec) {
     validate(recipe);
-    if (prefers_structured(recipe) && omega == sample(recipe)) return std::make_unique<SorfProjector>(recipe);
+    if (prefers_structured(recipe) && omega == sample(recipe, exec))
+        return std::make_unique<SorfProjector>(recipe, exec);
     return std::make_unique<DigitalProjector>(std::move(omega));
 }
 

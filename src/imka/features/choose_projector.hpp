@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "imka/base/exec.hpp"
 #include "imka/features/projector.hpp"
 #include "imka/omega/omega.hpp"
 
@@ -21,10 +22,11 @@ ProjectionCost projection_cost(const OmegaRecipe& recipe);
 // more accurate of the two for small d.
 inline constexpr double kLeastGain = 1.5;
 
-std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe);
+std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, const Exec& exec = {});
 
 // The same for an Ω that was drawn before or read from a file: structured only if omega has the bits of
 // sample(recipe), so that a changed Ω is used as it is.
-std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega);
+std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega,
+                                                  const Exec& exec = {});
 
 }  // namespace imka

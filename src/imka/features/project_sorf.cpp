@@ -6,6 +6,7 @@
 #include <span>
 
 #include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
 #include "imka/omega/samplers.hpp"
 
 namespace imka {
@@ -43,7 +44,7 @@ bool has_sorf_structure(const OmegaRecipe& recipe) {
            (recipe.truncation == 0.0 || recipe.convention == Convention::measured);
 }
 
-SorfProjector::SorfProjector(const OmegaRecipe& recipe) {
+SorfProjector::SorfProjector(const OmegaRecipe& recipe, const Exec& exec) {
     validate(recipe);
     if (!has_sorf_structure(recipe)) {
         fail(ErrorCode::bad_config,
@@ -59,7 +60,7 @@ SorfProjector::SorfProjector(const OmegaRecipe& recipe) {
                .second = std::vector<float>(size),
                .third = std::vector<float>(size),
                .scale = std::vector<float>(size)};
-    for (std::size_t b = 0; b * n < m; ++b) add_block(recipe, b, matrix_);
+    parallel_for(exec, (m + n - 1) / n, [&](std::size_t b) { add_block(recipe, b, matrix_); });
 }
 
 void SorfProjector::project(MatrixView<const float> x, std::uint64_t /*first_row*/,

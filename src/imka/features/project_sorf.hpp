@@ -1,6 +1,7 @@
 // Projection by sign flips and Walsh-Hadamard transforms: Ω of a sorf recipe is never formed.
 #pragma once
 
+#include "imka/base/exec.hpp"
 #include "imka/features/projector.hpp"
 #include "imka/omega/omega.hpp"
 #include "imka/ops/fwht/sign_hadamard.hpp"
@@ -16,8 +17,9 @@ bool has_sorf_structure(const OmegaRecipe& recipe);
 // two, |row| the length of the n-dimensional row (omega_scale sqrt(n) for sqrt norms and Gaussian laws).
 class SorfProjector : public Projector {
 public:
-    // Needs has_sorf_structure(recipe); Error{bad_config} otherwise.
-    explicit SorfProjector(const OmegaRecipe& recipe);
+    // Needs has_sorf_structure(recipe); Error{bad_config} otherwise. Draws on all cores unless told
+    // otherwise.
+    explicit SorfProjector(const OmegaRecipe& recipe, const Exec& exec = {});
     std::size_t inputs() const override { return matrix_.d; }
     std::size_t outputs() const override { return matrix_.m; }
     void project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const override;

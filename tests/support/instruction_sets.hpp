@@ -5,24 +5,27 @@
 
 #include <cstdint>
 
+// Chooses the best set again when it goes out of scope.
+struct RestoreInstructionSet {
+    std::int64_t all;
+    ~RestoreInstructionSet() {
+        hwy::SetSupportedTargetsForTest(0);
+        hwy::GetChosenTarget().Update(all);
+    }
+};
+
 // Calls body(name) once for each set and gives their number; afterwards the best set is chosen again, also
 // when the body throws.
 template <class Body>
 int on_each_instruction_set(const Body& body) {
-    // Asked once: the answer takes longer than a short op, and inside the loop it would be the chosen set.
+    // Asked once: the answer takes longer than a short op.
     static const std::int64_t all = hwy::SupportedTargets();
-    const auto choose = [](std::int64_t targets) {
-        hwy::SetSupportedTargetsForTest(targets == all ? 0 : targets);
-        hwy::GetChosenTarget().Update(targets);
-    };
-    struct Restore {
-        decltype(choose)& choose;
-        ~Restore() { choose(all); }
-    } const restore{choose};
+    const RestoreInstructionSet restore{all};
     int count = 0;
     for (std::int64_t rest = all & HWY_TARGETS; rest != 0; rest &= rest - 1) {
         const std::int64_t target = rest & -rest;
-        choose(target);
+        hwy::SetSupportedTargetsForTest(target);
+        hwy::GetChosenTarget().Update(target);
         body(hwy::TargetName(target));
         ++count;
     }

@@ -1,6 +1,5 @@
 // imka doctor: what this build is, what the machine offers, what is missing and how to get it.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,23 +9,10 @@
 #include "imka/base/version.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/linalg/gemm.hpp"
+#include "machine.hpp"
 
 namespace imka::app {
 namespace {
-
-std::vector<std::string> instruction_sets() {
-    std::vector<std::string> sets;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) sets.emplace_back("sse4.2");
-    if (__builtin_cpu_supports("avx2")) sets.emplace_back("avx2");
-    if (__builtin_cpu_supports("fma")) sets.emplace_back("fma");
-    if (__builtin_cpu_supports("avx512f")) sets.emplace_back("avx512f");
-    if (__builtin_cpu_supports("avx512vnni")) sets.emplace_back("avx512vnni");
-#elif defined(__aarch64__)
-    sets.emplace_back("neon");
-#endif
-    return sets;
-}
 
 nlohmann::ordered_json report(const Context& context) {
     const auto build = build_info();
@@ -35,8 +21,7 @@ nlohmann::ordered_json report(const Context& context) {
     j["build"] = {{"type", build.build_type}, {"compiler", build.compiler}, {"sanitize", build.sanitize}};
     j["blas"] = blas_description();
     j["cores"] = std::thread::hardware_concurrency();
-    j["memory_gb"] =
-        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) * 1e-9;
+    j["memory_gb"] = memory_gigabytes();
     j["instruction_sets"] = instruction_sets();
     j["devices"] = {"cpu"};
     j["data_dir"] = context.data_dir.string();

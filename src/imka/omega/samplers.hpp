@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "imka/base/matrix.hpp"
 #include "imka/omega/omega.hpp"
@@ -17,6 +18,13 @@ constexpr std::int64_t kSorfMaxDimension = std::int64_t{1} << 24;
 void rff_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
 void orf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
 void sorf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
+
+// What Ω of a sorf recipe is made of, before clamp_entries. Blocks have n = sorf_block_rows rows.
+std::size_t sorf_block_rows(const OmegaRecipe& recipe);
+// The diagonals D1, D2, D3 of block b, one after another: 3 n values, each 1 or -1.
+std::vector<double> sorf_signs(const OmegaRecipe& recipe, std::uint64_t b);
+// Row i of Ω divided by the same row of (H D1 H D2 H D3)/n or (D1 H D2 H D3 H)/n.
+double sorf_scale(const OmegaRecipe& recipe, std::uint64_t i);
 
 FeatureLaw law_of(const OmegaRecipe& recipe);
 

@@ -11,16 +11,6 @@
 namespace imka {
 namespace {
 
-// The diagonals D1, D2, D3 of block b: D_{k+1}(j) is -1 where the top bit of the word (3 b + k) n + j is set.
-std::vector<double> draw_signs(std::uint64_t seed, std::uint64_t b, std::size_t n) {
-    std::vector<double> signs(3 * n);
-    for (std::size_t i = 0; i < signs.size(); ++i) {
-        const auto word = random_bits(seed, Stream::omega_sign, b * 3 * n + i);
-        signs[i] = (word >> 31U) != 0 ? -1.0 : 1.0;
-    }
-    return signs;
-}
-
 void multiply(std::span<double> row, std::span<const double> signs) {
     for (std::size_t j = 0; j < row.size(); ++j) row[j] *= signs[j];
 }
@@ -50,20 +40,40 @@ void block_row(Convention convention, std::span<const double> signs, std::size_t
 
 }  // namespace
 
+std::size_t sorf_block_rows(const OmegaRecipe& recipe) {
+    return std::bit_ceil(static_cast<std::size_t>(recipe.d));
+}
+
+// D_{k+1}(j) is -1 where the top bit of the word (3 b + k) n + j is set.
+std::vector<double> sorf_signs(const OmegaRecipe& recipe, std::uint64_t b) {
+    const std::size_t count = 3 * sorf_block_rows(recipe);
+    std::vector<double> signs(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto word = random_bits(recipe.seed, Stream::omega_sign, b * count + i);
+        signs[i] = (word >> 31U) != 0 ? -1.0 : 1.0;
+    }
+    return signs;
+}
+
+double sorf_scale(const OmegaRecipe& recipe, std::uint64_t i) {
+    const auto law = law_of(recipe);
+    return law.omega_scale * mixing_factor(recipe, law.law, i) *
+           relative_norm(recipe, i, sorf_block_rows(recipe));
+}
+
 void sorf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out) {
     const auto law = law_of(recipe);
-    const std::size_t n = std::bit_ceil(static_cast<std::size_t>(recipe.d));
+    const std::size_t n = sorf_block_rows(recipe);
     std::vector<double> values(n);
     for (std::size_t r = 0; r < out.rows();) {
         const std::uint64_t b = (first + r) / n;
-        const auto signs = draw_signs(recipe.seed, b, n);
+        const auto signs = sorf_signs(recipe, b);
         const std::size_t end = std::min<std::uint64_t>(out.rows(), (b + 1) * n - first);
         for (; r < end; ++r) {
             const std::uint64_t i = first + r;
             block_row(recipe.convention, signs, i - b * n, values);
             // sqrt(n) n^(-3/2) = 1/n, a power of two.
-            const double scale = law.omega_scale * mixing_factor(recipe, law.law, i) *
-                                 relative_norm(recipe, i, n) / static_cast<double>(n);
+            const double scale = sorf_scale(recipe, i) / static_cast<double>(n);
             const auto row = out.row(r);
             for (std::size_t j = 0; j < row.size(); ++j) row[j] = static_cast<float>(scale * values[j]);
             clamp_entries(recipe, law.omega_scale, row);

@@ -1,0 +1,336 @@
+// The benchmarks of `imka bench`. Each first checks that what it times is right.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "bench.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/base/random.hpp"
+#include "imka/features/feature_map.hpp"
+#include "imka/features/project_digital.hpp"
+#include "imka/features/project_sorf.hpp"
+#include "imka/kernel/kernel.hpp"
+#include "imka/learn/ridge_model.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "imka/metrics/accuracy.hpp"
+#include "imka/metrics/kernel_error.hpp"
+#include "imka/ops/fwht/fwht.hpp"
+#include "imka/ops/fwht/fwht_reference.hpp"
+#include "imka/ops/normals/normals.hpp"
+
+namespace imka::app {
+namespace {
+
+Matrix<float> gaussian(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    Matrix<float> x(rows, cols);
+    ops::fill_normal(seed, Stream::test, 0, x.values());
+    return x;
+}
+
+Exec quiet(const Exec& exec) {
+    Exec copy = exec;
+    copy.progress = nullptr;
+    return copy;
+}
+
+double operations(std::size_t rows, std::size_t d, std::size_t m) {
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(d) * static_cast<double>(m);
+}
+
+// The relative error of a Gram matrix by D features is about 1/sqrt(D) over the root mean square of the
+// kernel; six times 1/sqrt(D) is far above that for the kernels used here and far below a wrong map's.
+BenchCheck check_map(const FeatureMap& map, MatrixView<const float> x, const Exec& exec) {
+    const auto few = x.slice_rows(0, std::min<std::size_t>(x.rows(), 256));
+    Matrix<double> exact(few.rows(), few.rows());
+    exact_gram(map.recipe().omega.kernel, map.recipe().omega.gamma, few, few, exec, exact.view());
+    const auto z = map.transform(few, exec);
+    const double error = gram_error(std::as_const(exact).view(), std::as_const(z).view(), exec);
+    const double bound = 6.0 / std::sqrt(static_cast<double>(map.features()));
+    return {
+        .what = "relative error of the Gram matrix", .value = error, .bound = bound, .ok = error <= bound};
+}
+
+// Least time for [cos, sin] features: product and functions share the cores, writing may overlap with both.
+double feature_limit(const MachineLimits& limits, std::size_t rows, std::size_t d, std::size_t m) {
+    const auto directions = static_cast<double>(rows) * static_cast<double>(m);
+    return std::max(operations(rows, d, m) / limits.sgemm_all + directions / limits.cos_sin_all,
+                    directions * 2.0 * sizeof(float) / limits.write_all);
+}
+
+constexpr const char* kFeatureLimit = "product + cos, sin, or writing";
+
+// None where the first rival did not run.
+std::vector<BenchTarget> ratio_target(const BenchResult& result, double wanted) {
+    if (result.rivals.front().seconds.empty()) return {};
+    return {{.what = "ratio", .wanted = wanted, .reached = result.rivals.front().ratio.median}};
+}
+
+void add_peer_check(const BenchSetup& setup, const std::string& peer, BenchResult& result) {
+    auto& rival = result.rivals.front();
+    if (!rival.seconds.empty()) rival.check = setup.peer->check(peer, sizes_json(result.sizes)).value;
+    if (setup.peer != nullptr) setup.peer->forget();
+}
+
+// Inside or outside of the sphere that holds half of the rows, about: no plane separates that.
+std::vector<std::int32_t> two_classes(MatrixView<const float> x) {
+    std::vector<std::int32_t> y(x.rows());
+    const double threshold = static_cast<double>(x.cols()) - 2.0 / 3.0;
+    for (std::size_t r = 0; r < y.size(); ++r) {
+        double sum = 0.0;
+        for (const float v : x.row(r)) sum += static_cast<double>(v) * v;
+        y[r] = sum > threshold ? 1 : 0;
+    }
+    return y;
+}
+
+void project_all(const Projector& projector, MatrixView<const float> x, const Exec& exec,
+                 MatrixView<float> u) {
+    parallel_for(exec, x.rows() / kTileRows, [&](std::size_t t) {
+        const std::size_t first = t * kTileRows;
+        projector.project(x.slice_rows(first, kTileRows), first, u.slice_rows(first, kTileRows));
+    });
+}
+
+double largest_difference(const Matrix<float>& a, const Matrix<float>& b) {
+    double largest = 0.0;
+    for (std::size_t i = 0; i < a.values().size(); ++i)
+        largest = std::max(largest, std::abs(static_cast<double>(a.values()[i]) - b.values()[i]));
+    return largest;
+}
+
+}  // namespace
+
+std::vector<BenchResult> bench_features(const BenchSetup& setup) {
+    const std::size_t rows = setup.quick ? 2000 : 50000;
+    constexpr std::size_t kInputs = 22;
+    const std::size_t m = setup.quick ? 128 : 704;
+    constexpr double kGamma = 0.02;
+    const auto exec = quiet(setup.exec);
+    const FeatureMap map(
+        {.omega = {.gamma = kGamma, .d = kInputs, .m = static_cast<std::int64_t>(m), .seed = 1}});
+    const auto x = gaussian(rows, kInputs, 0);
+    BenchResult result{.name = "features",
+                       .title = fmt::format("features {} x {} -> {}", rows, kInputs, 2 * m),
+                       .sizes = {{"rows", rows}, {"d", kInputs}, {"D", 2 * m}, {"gamma", kGamma}},
+                       .check = check_map(map, x.view(), exec)};
+    Matrix<float> z(rows, map.features());
+    run_rounds(
+        setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
+        {{.name = "scikit-learn", .peer = "sklearn_features", .library = "sklearn"},
+         {.name = "PyTorch", .peer = "torch_features", .library = "torch"},
+         {.name = "ours into new memory", .body = [&] { map.transform(x.view(), exec); }}},
+        result);
+    add_peer_check(setup, "sklearn_features", result);
+    result.limit = kFeatureLimit;
+    result.limit_time = [=](const MachineLimits& l) { return feature_limit(l, rows, kInputs, m); };
+    result.targets = ratio_target(result, 4.0);
+    return {result};
+}
+
+std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
+    const std::size_t rows = setup.quick ? 512 : 16384;
+    const std::size_t d = setup.quick ? 100 : 1000;
+    const std::size_t m = setup.quick ? 256 : 2048;
+    const double gamma = 0.5 / static_cast<double>(d);
+    const auto exec = quiet(setup.exec);
+    const FeatureMap map({.omega = {.gamma = gamma,
+                                    .d = static_cast<std::int64_t>(d),
+                                    .m = static_cast<std::int64_t>(m),
+                                    .seed = 1}});
+    const auto x = gaussian(rows, d, 0);
+    const auto omega = gaussian(m, d, 1);
+    BenchResult result{.name = "projection",
+                       .title = fmt::format("features {} x {} -> {}", rows, d, 2 * m),
+                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}},
+                       .check = check_map(map, x.view(), exec)};
+    Matrix<float> z(rows, map.features());
+    // The product alone at its best: large pieces, and each thread's results stay in the cache.
+    constexpr std::size_t kPiece = 512;
+    const auto threads = static_cast<std::size_t>(thread_count(exec));
+    std::vector<Matrix<float>> outputs(threads, Matrix<float>(kPiece, m));
+    const auto product = [&] {
+        parallel_for(exec, threads, [&](std::size_t t) {
+            for (std::size_t first = t * kPiece; first < rows; first += threads * kPiece)
+                gemm_nt(x.view().slice_rows(first, kPiece), omega.view(), outputs[t].view());
+        });
+    };
+    run_rounds(
+        setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
+        {{.name = "the product alone (sgemm)", .body = product},
+         {.name = "product by NumPy", .peer = "numpy_product", .library = "numpy"}},
+        result);
+    if (setup.peer != nullptr) setup.peer->forget();
+    result.limit = kFeatureLimit;
+    result.limit_time = [=](const MachineLimits& l) { return feature_limit(l, rows, d, m); };
+    result.targets = {
+        {.what = "share of sgemm", .wanted = 0.9, .reached = result.rivals.front().ratio.median}};
+    result.more = {{"gflops", operations(rows, d, m) / median(result.seconds) * 1e-9}};
+    return {result};
+}
+
+std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
+    const std::size_t rows = setup.quick ? 2000 : 49990;
+    const std::size_t test_rows = setup.quick ? 1000 : 91701;
+    constexpr std::size_t kInputs = 22;
+    const std::size_t m = setup.quick ? 64 : 704;
+    constexpr double kGamma = 0.02;
+    constexpr double kAlpha = 0.5;
+    const auto exec = quiet(setup.exec);
+    const auto x = gaussian(rows, kInputs, 0);
+    const auto test = gaussian(test_rows, kInputs, 1);
+    const auto y = two_classes(x.view());
+    const RidgeFit fit{
+        .recipe = {.omega = {.gamma = kGamma, .d = kInputs, .m = static_cast<std::int64_t>(m), .seed = 1}},
+        .ridge = {.alpha = kAlpha}};
+    std::vector<std::int32_t> found;
+    const auto fit_and_predict = [&] {
+        const auto model = fit_classifier(fit, x.view(), y, {"inside", "outside"}, exec);
+        found = RidgePredictor(model).classify(test.view(), exec);
+    };
+    BenchResult result{.name = "ridge",
+                       .title = fmt::format("ridge fit {} + predict {}, D = {}", rows, test_rows, 2 * m),
+                       .sizes = {{"rows", rows},
+                                 {"test_rows", test_rows},
+                                 {"d", kInputs},
+                                 {"D", 2 * m},
+                                 {"gamma", kGamma},
+                                 {"alpha", kAlpha}}};
+    run_rounds(setup, fit_and_predict,
+               {{.name = "scikit-learn", .peer = "sklearn_ridge", .library = "sklearn"}}, result);
+    const double share = accuracy(two_classes(test.view()), found);
+    // Half is chance.
+    result.check = {.what = "accuracy", .value = share, .bound = 0.65, .ok = share >= 0.65};
+    add_peer_check(setup, "sklearn_ridge", result);
+    const double features = 2.0 * static_cast<double>(m);
+    result.limit = "features + ZᵀZ";
+    result.limit_time = [=](const MachineLimits& l) {
+        return feature_limit(l, rows + test_rows, kInputs, m) +
+               static_cast<double>(rows) * features * features / std::max(l.syrk_all, l.sgemm_all);
+    };
+    result.targets = ratio_target(result, 3.0);
+    return {result};
+}
+
+std::vector<BenchResult> bench_sorf(const BenchSetup& setup) {
+    const std::size_t rows = setup.quick ? kTileRows : 32 * kTileRows;
+    const std::size_t d = setup.quick ? 64 : 512;
+    const std::size_t m = 8 * d;
+    const auto exec = quiet(setup.exec);
+    const OmegaRecipe recipe{.gamma = 0.5 / static_cast<double>(d),
+                             .sampler = Sampler::sorf,
+                             .d = static_cast<std::int64_t>(d),
+                             .m = static_cast<std::int64_t>(m),
+                             .seed = 1};
+    const SorfProjector structured(recipe);
+    const DigitalProjector dense(sample(recipe, exec));
+    const auto x = gaussian(rows, d, 0);
+    Matrix<float> u(rows, m);
+    Matrix<float> expected(rows, m);
+    project_all(structured, x.view(), exec, u.view());
+    project_all(dense, x.view(), exec, expected.view());
+    const double error = largest_difference(u, expected);
+    // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
+    constexpr double kBound = 1e-4;
+    BenchResult result{.name = "sorf",
+                       .title = fmt::format("SORF projection {} x {} -> {}", rows, d, m),
+                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}},
+                       .check = {.what = "largest difference from the dense projection",
+                                 .value = error,
+                                 .bound = kBound,
+                                 .ok = error <= kBound}};
+    run_rounds(
+        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
+        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
+        result);
+    result.limit = "writing";
+    result.limit_time = [=](const MachineLimits& l) {
+        return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
+    };
+    result.targets = ratio_target(result, 4.0);
+    return {result};
+}
+
+std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
+    constexpr std::size_t kCount = std::size_t{1} << 17U;  // half a megabyte: stays in the cache
+    const std::size_t passes = setup.quick ? 2 : 256;
+    std::vector<float> ours(kCount);
+    std::vector<float> reference(kCount);
+    ops::fill_normal(7, Stream::test, 0, ours);
+    fill_normal(7, Stream::test, 0, reference);
+    std::size_t differ = 0;
+    for (std::size_t i = 0; i < kCount; ++i)
+        differ +=
+            std::bit_cast<std::uint32_t>(ours[i]) == std::bit_cast<std::uint32_t>(reference[i]) ? 0U : 1U;
+    BenchResult result{.name = "normals",
+                       .title = "normals, one core",
+                       .sizes = {{"count", kCount}, {"passes", passes}},
+                       .check = {.what = "values whose bits differ from the reference",
+                                 .value = static_cast<double>(differ),
+                                 .bound = 0.0,
+                                 .ok = differ == 0}};
+    run_rounds(
+        setup,
+        [&] {
+            for (std::size_t p = 0; p < passes; ++p) ops::fill_normal(7, Stream::test, p * kCount, ours);
+        },
+        {{.name = "our plain loop",
+          .body =
+              [&] {
+                  for (std::size_t p = 0; p < passes; ++p)
+                      fill_normal(7, Stream::test, p * kCount, reference);
+              }},
+         {.name = "NumPy", .peer = "numpy_normals", .library = "numpy"}},
+        result);
+    if (setup.peer != nullptr) setup.peer->forget();
+    const double rate = static_cast<double>(kCount * passes) / median(result.seconds) * 1e-9;
+    result.targets = {{.what = "G/s", .wanted = 0.6, .reached = rate}};
+    result.more = {{"giga_per_second", rate}};
+    return {result};
+}
+
+std::vector<BenchResult> bench_fwht(const BenchSetup& setup) {
+    std::vector<BenchResult> results;
+    for (const std::size_t n : {std::size_t{512}, std::size_t{4096}, std::size_t{65536}}) {
+        const std::size_t vectors = (setup.quick ? std::size_t{1} << 17U : std::size_t{1} << 24U) / n;
+        constexpr std::size_t kKept = 65536;  // values that stay in the cache from vector to vector
+        Matrix<float> x = gaussian(std::max<std::size_t>(1, kKept / n), n, 0);
+        Matrix<double> exact(2, 512);
+        for (std::size_t c = 0; c < 512; ++c) exact(0, c) = x.values()[c];
+        fwht_reference(exact.row(0), exact.row(1));
+        std::vector<float> few(x.values().begin(), x.values().begin() + 512);
+        fwht(std::span<float>(few));
+        double error = 0.0;
+        for (std::size_t c = 0; c < 512; ++c) error = std::max(error, std::abs(few[c] - exact(1, c)));
+        // log2(n) units in the last place of the sum of all |values|, about 0.8 n.
+        const double bound = 9.0 * 0.8 * 512.0 * 0x1p-24;
+        BenchResult result{.name = "fwht",
+                           .title = fmt::format("Walsh-Hadamard {}, one core", n),
+                           .sizes = {{"n", n}, {"vectors", vectors}},
+                           .check = {.what = "largest error against the definition, n = 512",
+                                     .value = error,
+                                     .bound = bound,
+                                     .ok = error <= bound}};
+        run_rounds(
+            setup,
+            [&] {
+                for (std::size_t v = 0; v < vectors; ++v) fwht(x.row(v % x.rows()));
+            },
+            {{.name = "FFHT", .peer = "ffht_transform", .library = "ffht"}}, result);
+        if (setup.peer != nullptr) setup.peer->forget();
+        const auto values = static_cast<double>(vectors * n);
+        const double additions = values * std::log2(static_cast<double>(n));
+        result.limit = "additions at half of sgemm's rate";
+        // A multiply-add counts as two operations in sgemm; here each is one.
+        result.limit_time = [=](const MachineLimits& l) { return additions / (0.5 * l.sgemm_core); };
+        result.more = {{"picoseconds_per_value", median(result.seconds) / values * 1e12}};
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+}  // namespace imka::app

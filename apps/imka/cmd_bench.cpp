@@ -1,0 +1,138 @@
+// imka bench: speed beside other libraries in one run, and the distance to the machine's limits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "app.hpp"
+#include "bench.hpp"
+#include "imka/base/error.hpp"
+#include "imka/base/version.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "machine.hpp"
+
+namespace imka::app {
+namespace {
+
+struct Benchmark {
+    std::string name;
+    std::vector<BenchResult> (*run)(const BenchSetup&);
+};
+
+const std::vector<Benchmark>& benchmarks() {
+    static const std::vector<Benchmark> list = {
+        {"features", bench_features}, {"projection", bench_projection}, {"sorf", bench_sorf},
+        {"ridge", bench_ridge},       {"normals", bench_normals},       {"fwht", bench_fwht},
+        {"stream", bench_stream}};
+    return list;
+}
+
+struct BenchArgs {
+    std::vector<std::string> names = {"all"};
+    std::string python;
+    std::uint64_t rows = 10'000'000;
+    int rounds = 9;
+    bool quick = false;
+};
+
+bool wanted(const BenchArgs& args, const std::string& name) {
+    return std::ranges::any_of(args.names, [&](const auto& n) { return n == "all" || n == name; });
+}
+
+nlohmann::ordered_json machine_json(const Exec& exec) {
+    return {{"cores", std::thread::hardware_concurrency()},
+            {"threads", thread_count(exec)},
+            {"memory_gb", memory_gigabytes()},
+            {"instruction_sets", instruction_sets()},
+            {"blas", blas_description()}};
+}
+
+void print_machine(const MachineLimits& l, const Exec& exec) {
+    fmt::print("\nThis machine at its best in this run ({} threads):\n\n", thread_count(exec));
+    const auto giga = [](double v) { return fmt::format("{:.3g}", v * 1e-9); };
+    fmt::print("{}", format_table({{"", "one core", "all"},
+                                   {"sgemm, GFLOP/s", giga(l.sgemm_core), giga(l.sgemm_all)},
+                                   {"syrk, GFLOP/s", "", giga(l.syrk_all)},
+                                   {"cos and sin, G pairs/s", giga(l.cos_sin_core), giga(l.cos_sin_all)},
+                                   {"copy, GB/s", "", giga(l.copy_all)},
+                                   {"write, GB/s", "", giga(l.write_all)}}));
+}
+
+void print_wrong(const std::vector<BenchResult>& results) {
+    for (const auto& r : results) {
+        if (!r.check.ok)
+            fmt::print(stderr, "imka: bench {}: WRONG: {} is {:.4g}, the bound is {:.4g}\n", r.name,
+                       r.check.what, r.check.value, r.check.bound);
+    }
+}
+
+void run(const BenchArgs& args, Context& context) {
+    BenchSetup setup{.exec = context.exec,
+                     .quick = args.quick,
+                     .rounds = args.quick ? std::min(args.rounds, 3) : args.rounds,
+                     .stream_rows = args.rows};
+    const auto peer = find_peer(args.python, context.exec);
+    setup.peer = peer.get();
+    const auto peers = peer ? nlohmann::ordered_json::parse(peer->hello()) : nlohmann::ordered_json::object();
+    for (const auto& [name, version] : peers.items()) {
+        if (version.is_string()) setup.versions[name] = version.get<std::string>();
+    }
+    setup.limits = measure_limits(context.exec, setup.limit_repeats());
+    std::vector<BenchResult> results;
+    for (const auto& b : benchmarks()) {
+        if (!wanted(args, b.name)) continue;
+        for (auto& r : b.run(setup)) results.push_back(std::move(r));
+        if (!args.quick)
+            setup.limits = best_of(setup.limits, measure_limits(context.exec, setup.limit_repeats()));
+    }
+    for (auto& r : results) {
+        if (r.limit_time) r.limit_seconds = r.limit_time(setup.limits);
+    }
+    if (context.json) {
+        nlohmann::ordered_json j = {{"imka_version", build_info().version}, {"quick", args.quick}};
+        j["machine"] = machine_json(context.exec);
+        j["limits"] = to_json(setup.limits);
+        j["peers"] = peers;
+        j["results"] = nlohmann::ordered_json::array();
+        for (const auto& r : results) j["results"].push_back(to_json(r));
+        fmt::print("{}\n", j.dump());
+    } else {
+        fmt::print("{}", format_table(table_rows(results)));
+        fmt::print(
+            "\nratio: their time over ours, the median over rounds that alternate. of limit: the least time "
+            "this "
+            "machine\nneeds for the products, functions or writes that the work consists of, over ours.\n");
+        print_machine(setup.limits, context.exec);
+    }
+    print_wrong(results);
+    if (std::ranges::any_of(results, [](const auto& r) { return !r.check.ok; })) context.exit_code = 1;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& root, Context& context) {
+    auto args = std::make_shared<BenchArgs>();
+    auto* verb = add_verb(root, "bench",
+                          "Speed beside the libraries that are installed, and beside this machine's limits",
+                          {"imka bench features ridge", "imka bench all --json > bench.json"});
+    add_common_options(*verb, context);
+    std::vector<std::string> names = {"all"};
+    for (const auto& b : benchmarks()) names.push_back(b.name);
+    verb->add_option("names", args->names, "What to measure")
+        ->check(CLI::IsMember(names))
+        ->capture_default_str();
+    verb->add_option("--python", args->python,
+                     "Interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
+        ->check(CLI::ExistingFile);
+    verb->add_option("--rounds", args->rounds, "Timed rounds of each side; an interval of 95 % needs six")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    verb->add_option("--rows", args->rows, "Rows of `stream`")
+        ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 40U))
+        ->capture_default_str();
+    verb->add_flag("--quick", args->quick, "Small sizes and three rounds: shows that it works, not how fast");
+    verb->callback([args, &context] { run(*args, context); });
+}
+
+}  // namespace imka::app

@@ -1,0 +1,113 @@
+// Runs one hot operation on a fixed size, for counting its instructions under callgrind (scripts/check
+// callgrind). Collection begins and ends with the function `counted`; everything before it is preparation.
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/features/feature_map.hpp"
+#include "imka/features/project_digital.hpp"
+#include "imka/features/project_sorf.hpp"
+#include "imka/learn/ridge.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "imka/ops/epilogue/epilogue.hpp"
+#include "imka/ops/fwht/fwht.hpp"
+#include "imka/ops/normals/normals.hpp"
+
+namespace {
+
+using imka::Matrix;
+
+// One thread: which thread takes which tile would change the counts a little.
+const imka::Exec kExec{.threads = 1};
+
+Matrix<float> gaussian(std::size_t rows, std::size_t cols) {
+    Matrix<float> x(rows, cols);
+    imka::ops::fill_normal(1, imka::Stream::test, 0, x.values());
+    return x;
+}
+
+imka::OmegaRecipe recipe(imka::Sampler sampler, std::int64_t d, std::int64_t m) {
+    return {.gamma = 0.02, .sampler = sampler, .d = d, .m = m, .seed = 1};
+}
+
+using Body = std::function<void()>;
+
+Body cos_sin() {
+    return [u = gaussian(1, 65536), out = Matrix<float>(2, 65536)]() mutable {
+        imka::ops::cos_sin(u.row(0), 0.5F, out.row(0), out.row(1));
+    };
+}
+
+Body normals() {
+    return [out = std::vector<float>(65536)]() mutable {
+        imka::ops::fill_normal(1, imka::Stream::test, 0, out);
+    };
+}
+
+Body fwht() {
+    return [x = gaussian(128, 512)]() mutable {
+        for (std::size_t r = 0; r < x.rows(); ++r) imka::fwht(x.row(r));
+    };
+}
+
+Body projection() {
+    return [projector = imka::DigitalProjector(gaussian(704, 22)), x = gaussian(imka::kTileRows, 22),
+            u = Matrix<float>(imka::kTileRows, 704)]() mutable {
+        projector.project(std::as_const(x).view(), 0, u.view());
+    };
+}
+
+Body sorf_projection() {
+    return [projector = imka::SorfProjector(recipe(imka::Sampler::sorf, 128, 512)),
+            x = gaussian(imka::kTileRows, 128), u = Matrix<float>(imka::kTileRows, 512)]() mutable {
+        projector.project(std::as_const(x).view(), 0, u.view());
+    };
+}
+
+Body feature_tile() {
+    return [map = std::make_shared<imka::FeatureMap>(
+                imka::FeatureRecipe{.omega = recipe(imka::Sampler::rff, 22, 704)}),
+            x = gaussian(imka::kTileRows, 22), z = Matrix<float>(imka::kTileRows, 1408)]() mutable {
+        map->transform(std::as_const(x).view(), 0, kExec, z.view());
+    };
+}
+
+Body ridge_tile() {
+    constexpr std::size_t kRows = imka::RidgeAccumulator::kRowsPerTile;
+    return
+        [sums = imka::RidgeAccumulator(256, 1), z = gaussian(kRows, 256), y = gaussian(kRows, 1)]() mutable {
+            sums.add(std::as_const(z).view(), std::as_const(y).view(), kExec);
+        };
+}
+
+const std::map<std::string, Body (*)()> kOps = {{"cos_sin", cos_sin},
+                                                {"normals", normals},
+                                                {"fwht", fwht},
+                                                {"projection", projection},
+                                                {"ridge_tile", ridge_tile},
+                                                {"feature_tile", feature_tile},
+                                                {"sorf_projection", sorf_projection}};
+
+}  // namespace
+
+// Named for --toggle-collect.
+extern "C" __attribute__((noinline)) void counted(const Body& body) {
+    body();
+}
+
+int main(int argc, char** argv) {
+    if (argc != 2 || !kOps.contains(argv[1])) {
+        for (const auto& [name, op] : kOps) std::puts(name.c_str());
+        return argc == 1 ? 0 : 2;
+    }
+    const auto body = kOps.at(argv[1])();
+    body();  // what happens once (choice of instructions, first use of memory) is not the operation
+    counted(body);
+    return 0;
+}

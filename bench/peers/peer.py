@@ -1,0 +1,183 @@
+"""Runs the peers of `imka bench`: one line in, one line out, so that rounds of both sides can alternate.
+
+    hello               -> {"python": "3.11.2", "numpy": "1.24.2", "sklearn": null, ...}   null: not installed
+    run NAME JSON       -> seconds of one round; data and fitted objects are kept between rounds
+    check NAME JSON     -> a number that shows the round was right (an accuracy, an error)
+    forget              -> ok; what was kept is dropped
+
+Instead of an answer there may be `missing PACKAGE` or `error TEXT`.
+"""
+
+import importlib
+import json
+import sys
+import time
+
+
+class Missing(Exception):
+    """A library that is not installed; its text is what brings it."""
+
+
+PACKAGES = {
+    "numpy": "python3-numpy",
+    "sklearn": "python3-sklearn",
+    "torch": "python3-torch",
+    "ffht": "github.com/FALCONN-LIB/FFHT",
+}
+
+
+def need(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Missing(PACKAGES[name])
+
+
+def version(name):
+    try:
+        return str(getattr(importlib.import_module(name), "__version__", "installed"))
+    except ImportError:
+        return None
+
+
+def hello():
+    found = {"python": sys.version.split()[0]}
+    found.update({name: version(name) for name in PACKAGES})
+    return json.dumps(found)
+
+
+def gaussian(np, rows, cols, seed):
+    return np.random.default_rng(seed).standard_normal((rows, cols), dtype=np.float32)
+
+
+def two_classes(np, x):
+    """As in the program: inside or outside of the sphere that holds half of the rows, about."""
+    return ((x * x).sum(axis=1) > x.shape[1] - 2.0 / 3.0).astype(np.int32)
+
+
+# A peer is a function of its sizes that prepares and returns (round, check); check may be None.
+
+
+def sklearn_features(s):
+    np = need("numpy")
+    need("sklearn")
+    from sklearn.kernel_approximation import RBFSampler
+
+    x = gaussian(np, s["rows"], s["d"], 0)
+    sampler = RBFSampler(gamma=s["gamma"], n_components=s["D"], random_state=0).fit(x[:1000])
+
+    def check():
+        few = x[:200]
+        z = sampler.transform(few)
+        distance = ((few[:, None, :] - few[None, :, :]) ** 2).sum(axis=2)
+        exact = np.exp(-s["gamma"] * distance)
+        return np.linalg.norm(z @ z.T - exact) / np.linalg.norm(exact)
+
+    return (lambda: sampler.transform(x)), check
+
+
+def sklearn_ridge(s):
+    np = need("numpy")
+    need("sklearn")
+    from sklearn.kernel_approximation import RBFSampler
+    from sklearn.linear_model import RidgeClassifier
+
+    x = gaussian(np, s["rows"], s["d"], 0)
+    test = gaussian(np, s["test_rows"], s["d"], 1)
+    y = two_classes(np, x)
+
+    def fit_and_predict():
+        sampler = RBFSampler(gamma=s["gamma"], n_components=s["D"], random_state=0)
+        model = RidgeClassifier(alpha=s["alpha"]).fit(sampler.fit_transform(x), y)
+        return model.predict(sampler.transform(test))
+
+    return fit_and_predict, lambda: (fit_and_predict() == two_classes(np, test)).mean()
+
+
+def torch_features(s):
+    torch = need("torch")
+    x = torch.randn(s["rows"], s["d"])
+    omega = torch.randn(s["d"], s["D"] // 2) * (2.0 * s["gamma"]) ** 0.5
+    scale = (2.0 / s["D"]) ** 0.5
+
+    @torch.no_grad()
+    def transform():
+        u = x @ omega
+        return torch.cat((torch.cos(u), torch.sin(u)), dim=1).mul_(scale)
+
+    return transform, None
+
+
+def numpy_product(s):
+    np = need("numpy")
+    x = gaussian(np, s["rows"], s["d"], 0)
+    omega = gaussian(np, s["m"], s["d"], 1)
+    out = np.empty((s["rows"], s["m"]), dtype=np.float32)
+    return (lambda: np.matmul(x, omega.T, out=out)), None
+
+
+def numpy_normals(s):
+    np = need("numpy")
+    generator = np.random.default_rng(0)
+    out = np.empty(s["count"], dtype=np.float32)
+
+    def fill():
+        for _ in range(s["passes"]):
+            generator.standard_normal(out=out, dtype=np.float32)
+
+    return fill, None
+
+
+def ffht_transform(s):
+    np = need("numpy")
+    ffht = need("ffht")
+    x = gaussian(np, s["vectors"], s["n"], 0)
+
+    def transform():
+        for row in x:
+            ffht.fht(row)
+
+    return transform, None
+
+
+PEERS = {f.__name__: f for f in (sklearn_features, sklearn_ridge, torch_features, numpy_product, numpy_normals,
+                                 ffht_transform)}
+prepared = {}
+
+
+def prepare(name, sizes):
+    key = (name, sizes)
+    if key not in prepared:
+        prepared[key] = PEERS[name](json.loads(sizes))
+    return prepared[key]
+
+
+def answer(line):
+    command, _, rest = line.strip().partition(" ")
+    if command == "hello":
+        return hello()
+    if command == "forget":
+        prepared.clear()
+        return "ok"
+    name, _, sizes = rest.partition(" ")
+    run, check = prepare(name, sizes)
+    if command == "check":
+        return repr(float(check()))
+    start = time.perf_counter()
+    run()
+    return repr(time.perf_counter() - start)
+
+
+def main():
+    for line in sys.stdin:
+        try:
+            reply = answer(line)
+        except Missing as package:
+            reply = f"missing {package}"
+        except Exception as problem:  # the program must hear of it, whatever it is
+            reply = f"error {type(problem).__name__}: {problem}".replace("\n", " ")
+        print(reply, flush=True)
+
+
+if __name__ == "__main__":
+    main()

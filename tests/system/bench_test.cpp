@@ -1,0 +1,117 @@
+// imka bench: form and sense of what it reports; not speed, which no test may depend on.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "support/command.hpp"
+
+namespace {
+
+using nlohmann::json;
+
+// An interpreter that answers with fixed lines, whatever the script: "run" gives `answer`.
+std::filesystem::path fake_python(const TempDir& dir, const std::string& answer) {
+    const auto path = dir / "python";
+    std::ofstream(path)
+        << "#!/bin/sh\n"
+           "while read -r command rest; do\n"
+           "  case $command in\n"
+           "    hello) echo '{\"python\": \"9.9\", \"sklearn\": \"7.7\", \"torch\": null}' ;;\n"
+           "    run) echo '"
+        << answer
+        << "' ;;\n"
+           "    check) echo 0.5 ;;\n"
+           "    *) echo ok ;;\n"
+           "  esac\n"
+           "done\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+}
+
+json bench(const std::string& arguments) {
+    const auto r = run_imka("bench --quick --json " + arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return json::parse(r.out);
+}
+
+TEST(Bench, FeaturesReportTimesLimitsAndACheck) {
+    const auto j = bench("features");
+    EXPECT_GE(j.at("machine").at("cores"), 1);
+    EXPECT_FALSE(j.at("machine").at("blas").get<std::string>().empty());
+    for (const auto& [name, rate] : j.at("limits").items()) EXPECT_GT(rate, 0.0) << name;
+    ASSERT_EQ(j.at("results").size(), 1U);
+    const auto& r = j.at("results").at(0);
+    EXPECT_EQ(r.at("name"), "features");
+    EXPECT_EQ(r.at("sizes").at("d"), 22);
+    EXPECT_EQ(r.at("ours").at("seconds").size(), 3U);
+    EXPECT_GT(r.at("ours").at("median_seconds"), 0.0);
+    EXPECT_GT(r.at("limit").at("share"), 0.0);
+    EXPECT_TRUE(r.at("check").at("ok"));
+    EXPECT_LT(r.at("check").at("value"), 0.4);
+    for (const auto& rival : r.at("rivals")) {
+        if (rival.contains("missing")) {
+            EXPECT_FALSE(rival.contains("ratio"));
+            continue;
+        }
+        EXPECT_LE(rival.at("ratio").at("low"), rival.at("ratio").at("median"));
+        EXPECT_LE(rival.at("ratio").at("median"), rival.at("ratio").at("high"));
+    }
+}
+
+TEST(Bench, EveryBenchmarkComputesTheRightThing) {
+    const TempDir dir;
+    const auto j = bench("all --python '" + fake_python(dir, "0.25").string() + "'");
+    std::set<std::string> names;
+    for (const auto& r : j.at("results")) {
+        names.insert(r.at("name").get<std::string>());
+        EXPECT_TRUE(r.at("check").at("ok")) << r.dump();
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"features", "fwht", "normals", "projection", "ridge", "sorf",
+                                            "stream"}));
+}
+
+TEST(Bench, TheRatioIsTheirTimeOverOurs) {
+    const TempDir dir;
+    const auto j = bench("ridge --python '" + fake_python(dir, "0.25").string() + "'");
+    const auto& r = j.at("results").at(0);
+    const auto& rival = r.at("rivals").at(0);
+    EXPECT_EQ(rival.at("name"), "scikit-learn 7.7");
+    EXPECT_EQ(rival.at("median_seconds"), 0.25);
+    EXPECT_NEAR(rival.at("ratio").at("median").get<double>(),
+                0.25 / r.at("ours").at("median_seconds").get<double>(), 1e-9);
+    EXPECT_EQ(r.at("targets").at(0).at("reached"), rival.at("ratio").at("median"));
+    EXPECT_EQ(rival.at("check"), 0.5);
+}
+
+TEST(Bench, APeerThatIsMissingOrBrokenIsSaidToBe) {
+    const TempDir dir;
+    auto rival = bench("ridge --python '" + fake_python(dir, "missing python3-sklearn").string() + "'")
+                     .at("results")
+                     .at(0)
+                     .at("rivals")
+                     .at(0);
+    EXPECT_EQ(rival.at("missing"), "python3-sklearn");
+    rival = bench("ridge --python '" + fake_python(dir, "error out of luck").string() + "'")
+                .at("results")
+                .at(0)
+                .at("rivals")
+                .at(0);
+    EXPECT_EQ(rival.at("error"), "out of luck");
+    rival = bench("ridge --python /bin/false").at("results").at(0).at("rivals").at(0);
+    EXPECT_EQ(rival.at("missing"), "python3");
+    const auto table = run_imka("bench ridge --quick --python /bin/false");
+    EXPECT_EQ(table.exit_code, 0);
+    EXPECT_NE(table.out.find("missing (python3)"), std::string::npos) << table.out;
+}
+
+TEST(Bench, BadUsageIsExitCode2) {
+    EXPECT_EQ(run_imka("bench sprint").exit_code, 2);
+    EXPECT_EQ(run_imka("bench --rounds 0").exit_code, 2);
+    EXPECT_EQ(run_imka("bench features --quick --python /no/such/python").exit_code, 2);
+}
+
+}  // namespace

@@ -8,7 +8,7 @@
 #include "imka/base/error.hpp"
 #include "imka/data/npy.hpp"
 #include "imka/data/standardize.hpp"
-#include "imka/features/project_digital.hpp"
+#include "imka/features/choose_projector.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -150,7 +150,7 @@ void map_file(const FeatureArgs& args, Context& context) {
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
     auto omega = sample(recipe.omega, context.exec);
     if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
-    const FeatureMap map(recipe, std::make_unique<DigitalProjector>(std::move(omega)));
+    const FeatureMap map(recipe, choose_projector(recipe.omega, std::move(omega), context.exec));
     Standardization scaling;
     if (args.standardize) scaling = stream_standardization(args.input, options, context.exec);
     std::uint64_t rows = 0;

@@ -11,7 +11,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
-#include "imka/features/project_digital.hpp"
+#include "imka/features/choose_projector.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
 
@@ -79,7 +79,7 @@ std::size_t functions_per_direction(Kernel kernel, Form form) {
 }
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, const Exec& exec)
-    : FeatureMap(recipe, std::make_unique<DigitalProjector>(sample(recipe.omega, exec))) {}
+    : FeatureMap(recipe, choose_projector(recipe.omega, exec)) {}
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
     : recipe_(recipe), projector_(std::move(projector)) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/features/project_digital.hpp"
+#include "imka/features/choose_projector.hpp"
 
 namespace imka {
 namespace {
@@ -29,7 +29,7 @@ void for_each_block(const FeatureMap& map, MatrixView<const float> x, const Exec
 }
 
 FeatureMap map_of(const RidgeModel& model) {
-    return {model.recipe, std::make_unique<DigitalProjector>(model.omega)};
+    return {model.recipe, choose_projector(model.recipe.omega, model.omega)};
 }
 
 using FillTargets = std::function<void(std::size_t row, std::span<float> out)>;

@@ -1,11 +1,28 @@
 #include "imka/base/matrix.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <new>
 
 #include "imka/base/error.hpp"
 
 namespace imka {
+
+void* allocate_pages(std::size_t bytes) {
+    constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kHugePage, bytes) != 0) throw std::bad_alloc();
+    // A wish: where it is not granted, small pages serve.
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
+void release_pages(void* memory) noexcept {
+    std::free(memory);
+}
 
 void check_fits_memory(double rows, double cols, std::size_t value_bytes, std::string_view what) {
     const double bytes = rows * cols * static_cast<double>(value_bytes);

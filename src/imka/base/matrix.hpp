@@ -54,6 +54,12 @@ private:
     std::size_t stride_ = 0;
 };
 
+// Memory for large matrices: on a boundary of, and in, huge pages where the system has them, since the first
+// touch of many small pages costs more than most work on them. Released by release_pages.
+void* allocate_pages(std::size_t bytes);
+void release_pages(void* memory) noexcept;
+inline constexpr std::size_t kLeastPages = std::size_t{8} << 20U;  // bytes from which on it pays
+
 // Storage on cache-line boundaries, so that vector loads do not straddle lines.
 template <class T>
 struct AlignedAllocator {
@@ -64,9 +70,13 @@ struct AlignedAllocator {
     AlignedAllocator(const AlignedAllocator<U>&) noexcept {}
     T* allocate(std::size_t n) {
         if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(::operator new(n * sizeof(T), kAlignment));
+        const std::size_t bytes = n * sizeof(T);
+        return static_cast<T*>(bytes >= kLeastPages ? allocate_pages(bytes)
+                                                    : ::operator new(bytes, kAlignment));
     }
-    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, kAlignment); }
+    void deallocate(T* p, std::size_t n) noexcept {
+        n * sizeof(T) >= kLeastPages ? release_pages(p) : ::operator delete(p, kAlignment);
+    }
     template <class U>
     bool operator==(const AlignedAllocator<U>&) const {
         return true;

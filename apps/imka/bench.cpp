@@ -101,7 +101,7 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
     ours();
     std::vector<bool> runs;
     for (const auto& rival : rivals) {
-        const auto version = setup.versions.find(rival.library);
+        const auto version = setup.versions.find(rival.package);
         auto& r = result.rivals.emplace_back();
         r.name = version == setup.versions.end() ? rival.name : rival.name + " " + version->second;
         runs.push_back(rival_round(setup, rival, result.sizes, r).has_value());

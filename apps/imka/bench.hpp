@@ -51,8 +51,8 @@ std::string sizes_json(const Sizes& sizes);
 // Somebody to compare with.
 struct Rival {
     std::string name;
-    std::string peer = {};  // what to run in the interpreter, and its library
-    std::string library = {};
+    std::string peer = {};  // what to run in the interpreter, and its package
+    std::string package = {};
     std::function<void()> body = {};  // or: what to run here
 };
 

@@ -121,8 +121,8 @@ std::vector<BenchResult> bench_features(const BenchSetup& setup) {
     Matrix<float> z(rows, map.features());
     run_rounds(
         setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
-        {{.name = "scikit-learn", .peer = "sklearn_features", .library = "sklearn"},
-         {.name = "PyTorch", .peer = "torch_features", .library = "torch"},
+        {{.name = "scikit-learn", .peer = "sklearn_features", .package = "sklearn"},
+         {.name = "PyTorch", .peer = "torch_features", .package = "torch"},
          {.name = "ours into new memory", .body = [&] { map.transform(x.view(), exec); }}},
         result);
     add_peer_check(setup, "sklearn_features", result);
@@ -162,7 +162,7 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     run_rounds(
         setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
         {{.name = "the product alone (sgemm)", .body = product},
-         {.name = "product by NumPy", .peer = "numpy_product", .library = "numpy"}},
+         {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"}},
         result);
     if (setup.peer != nullptr) setup.peer->forget();
     result.limit = kFeatureLimit;
@@ -201,7 +201,7 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
                                  {"gamma", kGamma},
                                  {"alpha", kAlpha}}};
     run_rounds(setup, fit_and_predict,
-               {{.name = "scikit-learn", .peer = "sklearn_ridge", .library = "sklearn"}}, result);
+               {{.name = "scikit-learn", .peer = "sklearn_ridge", .package = "sklearn"}}, result);
     const double share = accuracy(two_classes(test.view()), found);
     // Half is chance.
     result.check = {.what = "accuracy", .value = share, .bound = 0.65, .ok = share >= 0.65};
@@ -284,7 +284,7 @@ std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
                   for (std::size_t p = 0; p < passes; ++p)
                       fill_normal(7, Stream::test, p * kCount, reference);
               }},
-         {.name = "NumPy", .peer = "numpy_normals", .library = "numpy"}},
+         {.name = "NumPy", .peer = "numpy_normals", .package = "numpy"}},
         result);
     if (setup.peer != nullptr) setup.peer->forget();
     const double rate = static_cast<double>(kCount * passes) / median(result.seconds) * 1e-9;
@@ -320,7 +320,7 @@ std::vector<BenchResult> bench_fwht(const BenchSetup& setup) {
             [&] {
                 for (std::size_t v = 0; v < vectors; ++v) fwht(x.row(v % x.rows()));
             },
-            {{.name = "FFHT", .peer = "ffht_transform", .library = "ffht"}}, result);
+            {{.name = "FFHT", .peer = "ffht_transform", .package = "ffht"}}, result);
         if (setup.peer != nullptr) setup.peer->forget();
         const auto values = static_cast<double>(vectors * n);
         const double additions = values * std::log2(static_cast<double>(n));

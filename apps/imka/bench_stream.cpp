@@ -22,15 +22,13 @@ constexpr std::uint64_t kSeed = 1;
 // A block of generated rows, their targets and their features.
 struct Block {
     Matrix<float> x;
-    Matrix<float> target;
-    Matrix<float> z;
+    RidgeRows rows;
     std::vector<std::int32_t> y;
 };
 
 Block make_block(const FeatureMap& map) {
     return {.x = Matrix<float>(kBlock, map.inputs()),
-            .target = Matrix<float>(kBlock, 1),
-            .z = Matrix<float>(kBlock, map.features()),
+            .rows = RidgeRows(kBlock, map.features(), 1),
             .y = std::vector<std::int32_t>(kBlock)};
 }
 
@@ -41,7 +39,7 @@ void generate(std::uint64_t first, std::size_t count, const Exec& exec, Block& b
         generate_rows(Generator::ringnorm, kSeed, first + begin, block.x.view().slice_rows(begin, n),
                       std::span(block.y).subspan(begin, n));
     });
-    for (std::size_t r = 0; r < count; ++r) block.target(r, 0) = block.y[r] == 1 ? 1.0F : -1.0F;
+    for (std::size_t r = 0; r < count; ++r) block.rows.y(r)[0] = block.y[r] == 1 ? 1.0F : -1.0F;
 }
 
 struct StreamTimes {
@@ -62,11 +60,10 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
         for (std::uint64_t first = 0; first < rows; first += kBlock) {
             const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, rows - first));
             const auto x = std::as_const(block.x).view().slice_rows(0, count);
-            const auto z = block.z.view().slice_rows(0, count);
-            const auto target = std::as_const(block.target).view().slice_rows(0, count);
+            const auto z = block.rows.z(0, count);
             times.generate += seconds_of([&] { generate(first, count, exec, block); });
             times.features += seconds_of([&] { map.transform(x, first, exec, z); });
-            times.ridge += seconds_of([&] { sums.add(z, target, exec); });
+            times.ridge += seconds_of([&] { sums.add(block.rows.view(0, count), exec); });
             progress.update(first + count);
         }
         times.ridge += seconds_of([&] { weights = sums.solve({.alpha = 0.5}, exec); });
@@ -79,9 +76,10 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
 BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std::uint64_t first,
                          const Exec& exec, Block& block) {
     generate(first, kBlock, exec, block);
-    map.transform(std::as_const(block.x).view(), first, exec, block.z.view());
+    const auto z = block.rows.z(0, kBlock);
+    map.transform(std::as_const(block.x).view(), first, exec, z);
     Matrix<double> scores(kBlock, 1);
-    ridge_predict(weights, std::as_const(block.z).view(), exec, scores.view());
+    ridge_predict(weights, z, exec, scores.view());
     std::size_t right = 0;
     for (std::size_t r = 0; r < kBlock; ++r) right += (scores(r, 0) > 0.0) == (block.y[r] == 1) ? 1U : 0U;
     const double share = static_cast<double>(right) / kBlock;

@@ -15,27 +15,52 @@
 namespace imka {
 namespace {
 
-// Square blocks of ZᵀZ, the unit of parallel work: large enough that packing a block costs little beside its
-// product, small enough that a block of float and double sums stays in the second-level cache.
-constexpr std::size_t kColsPerBlock = 352;
-
-std::size_t block_count(std::size_t n) {
-    return (n + kColsPerBlock - 1) / kColsPerBlock;
+// Up to whole cache lines of floats.
+std::size_t round_up(std::size_t n) {
+    constexpr std::size_t kLine = 16;
+    return (n + kLine - 1) / kLine * kLine;
 }
 
-// The blocks (i, j), i <= j, of an upper triangle.
-std::vector<std::pair<std::size_t, std::size_t>> upper_blocks(std::size_t n) {
-    std::vector<std::pair<std::size_t, std::size_t>> blocks;
-    for (std::size_t i = 0; i < block_count(n); ++i) {
-        for (std::size_t j = i; j < block_count(n); ++j) blocks.emplace_back(i, j);
+// How the products are cut into pieces of parallel work: by the width of a row alone, never by the threads.
+// Wide blocks, since a narrow one costs as much packing as a wide one. To have work for many cores all the
+// same, the tiles of rows go round several lanes, each with sums of its own, where that costs little memory.
+struct Cut {
+    std::size_t lanes;
+    std::size_t block_width;
+    std::size_t blocks;  // along one side
+};
+
+Cut cut_for(std::size_t width) {
+    constexpr std::size_t kWidest = 720;
+    constexpr std::size_t kWhole = 256;
+    const std::size_t blocks =
+        std::max((width + kWidest - 1) / kWidest, std::size_t{width > kWhole ? 2U : 1U});
+    const std::size_t block_width = round_up((width + blocks - 1) / blocks);
+    return {.lanes = width <= 2048   ? 8U
+                     : width <= 4096 ? 4U
+                                     : 1U,
+            .block_width = block_width,
+            .blocks = (width + block_width - 1) / block_width};
+}
+
+struct BlockIndex {
+    std::size_t row;
+    std::size_t col;
+};
+
+// The blocks of an upper triangle, the half ones of the diagonal last: the workers then end together.
+std::vector<BlockIndex> upper_blocks(std::size_t count) {
+    std::vector<BlockIndex> blocks;
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t j = i + 1; j < count; ++j) blocks.push_back({i, j});
     }
+    for (std::size_t i = 0; i < count; ++i) blocks.push_back({i, i});
     return blocks;
 }
 
 template <class T>
-MatrixView<T> block_cols(MatrixView<T> a, std::size_t block) {
-    const std::size_t first = block * kColsPerBlock;
-    return a.slice_cols(first, std::min(kColsPerBlock, a.cols() - first));
+MatrixView<T> block_cols(MatrixView<T> a, std::size_t width, std::size_t block) {
+    return a.slice_cols(block * width, std::min(width, a.cols() - block * width));
 }
 
 void add_to(MatrixView<const float> from, MatrixView<double> to, bool upper) {
@@ -46,11 +71,6 @@ void add_to(MatrixView<const float> from, MatrixView<double> to, bool upper) {
     }
 }
 
-template <class T>
-void copy_row(std::span<const float> from, std::span<T> to) {
-    std::copy(from.begin(), from.end(), to.begin());
-}
-
 }  // namespace
 
 Fields fields(RidgeConfig& config) {
@@ -59,101 +79,109 @@ Fields fields(RidgeConfig& config) {
                   {.help = "Intercept: penalised like a weight, free of penalty, or none"})};
 }
 
-RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs)
-    : features_(features), outputs_(outputs), y_sums_(outputs) {
-    const auto p = static_cast<double>(1 + features + outputs);
-    // The products, and a copy when they are solved.
-    check_fits_memory(2.0 * p, p, sizeof(double), "the normal equations");
-    z_buffer_ = Matrix<float>(kRowsPerTile, features);
-    y_buffer_ = Matrix<float>(kRowsPerTile, outputs);
-    zz_ = Matrix<double>(features, features);
-    zy_ = Matrix<double>(features, 1 + outputs);
+RidgeRows::RidgeRows(std::size_t rows, std::size_t features, std::size_t outputs)
+    : features_(features), width_(features + 1 + outputs), values_(rows, round_up(width_)) {
+    for (std::size_t r = 0; r < rows; ++r) values_(r, features) = 1.0F;
 }
 
-void RidgeAccumulator::add(MatrixView<const float> z, MatrixView<const float> y, const Exec& exec) {
-    assert(z.cols() == features_ && y.cols() == outputs_ && z.rows() == y.rows());
+MatrixView<float> RidgeRows::z(std::size_t first, std::size_t count) {
+    return values_.view().slice_rows(first, count).slice_cols(0, features_);
+}
+
+std::span<float> RidgeRows::y(std::size_t row) {
+    return values_.row(row).first(width_).subspan(features_ + 1);
+}
+
+MatrixView<const float> RidgeRows::view(std::size_t first, std::size_t count) const {
+    return values_.view().slice_rows(first, count).slice_cols(0, width_);
+}
+
+RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs)
+    : features_(features), outputs_(outputs) {
+    const auto p = static_cast<double>(features) + static_cast<double>(outputs) + 1.0;
+    // The products, and a copy when they are solved.
+    check_fits_memory(2.0 * p, p, sizeof(double), "the normal equations");
+    buffer_ = Matrix<float>(kRowsPerTile, width());
+    for (std::size_t lane = 0; lane < cut_for(width()).lanes; ++lane) lanes_.emplace_back(width(), width());
+}
+
+void RidgeAccumulator::add(MatrixView<const float> rows, const Exec& exec) {
+    assert(rows.cols() == width());
     std::size_t first = 0;
-    while (first < z.rows()) {
-        const std::size_t left = z.rows() - first;
+    while (first < rows.rows()) {
+        const std::size_t left = rows.rows() - first;
         if (buffered_ == 0 && left >= kRowsPerTile) {
-            add_tile(z.slice_rows(first, kRowsPerTile), y.slice_rows(first, kRowsPerTile), exec);
-            first += kRowsPerTile;
+            const std::size_t whole = left - left % kRowsPerTile;
+            add_tiles(rows.slice_rows(first, whole), exec);
+            first += whole;
             continue;
         }
         const std::size_t count = std::min(left, kRowsPerTile - buffered_);
         for (std::size_t r = 0; r < count; ++r) {
-            copy_row(z.row(first + r), z_buffer_.row(buffered_ + r));
-            copy_row(y.row(first + r), y_buffer_.row(buffered_ + r));
+            std::ranges::copy(rows.row(first + r), buffer_.row(buffered_ + r).begin());
         }
         buffered_ += count;
         first += count;
         if (buffered_ == kRowsPerTile) {
-            add_tile(std::as_const(z_buffer_).view(), std::as_const(y_buffer_).view(), exec);
+            add_tiles(std::as_const(buffer_).view(), exec);
             buffered_ = 0;
         }
     }
-    rows_ += z.rows();
+    rows_ += rows.rows();
 }
 
-void RidgeAccumulator::add_tile(MatrixView<const float> z, MatrixView<const float> y, const Exec& exec) {
-    Matrix<float> ones_y(z.rows(), 1 + outputs_);
-    for (std::size_t r = 0; r < z.rows(); ++r) {
-        ones_y(r, 0) = 1.0F;
-        copy_row(y.row(r), ones_y.row(r).subspan(1));
-        for (std::size_t o = 0; o < outputs_; ++o) y_sums_[o] += y(r, o);
-    }
-    const auto blocks = upper_blocks(features_);
-    // Behind the blocks of ZᵀZ, one piece of work a block of Zᵀ[1, Y].
-    parallel_for_workers(exec, blocks.size() + block_count(features_), [&] {
-        return [&, scratch = Matrix<float>(kColsPerBlock, std::max(kColsPerBlock, ones_y.cols()))](
-                   std::size_t b) mutable {
-            const bool is_zz = b < blocks.size();
-            const auto [i, j] = is_zz ? blocks[b] : std::pair{b - blocks.size(), std::size_t{0}};
-            const auto left = block_cols(z, i);
-            const auto right = is_zz ? block_cols(z, j) : std::as_const(ones_y).view();
-            const auto sums = scratch.view().slice_rows(0, left.cols()).slice_cols(0, right.cols());
-            const bool diagonal = is_zz && i == j;
-            if (diagonal) {
-                syrk_tn(left, sums);
-            } else {
-                gemm_tn(left, right, sums);
+void RidgeAccumulator::add_tiles(MatrixView<const float> rows, const Exec& exec) {
+    const auto [lanes, size, count] = cut_for(width());
+    const auto blocks = upper_blocks(count);
+    parallel_for_workers(exec, blocks.size() * lanes, [&, lanes = lanes, size = size] {
+        return [&, lanes, size, scratch = Matrix<float>(size, size)](std::size_t piece) mutable {
+            const auto [i, j] = blocks[piece / lanes];
+            const std::size_t lane = piece % lanes;
+            const auto left = block_cols(rows, size, i);
+            const auto right = block_cols(rows, size, j);
+            const auto part = scratch.view().slice_rows(0, left.cols()).slice_cols(0, right.cols());
+            const auto band = lanes_[lane].view().slice_rows(i * size, left.cols());
+            const std::size_t tile = (lane + lanes - tiles_ % lanes) % lanes;  // the lane's first of these
+            for (std::size_t first = tile * kRowsPerTile; first < rows.rows();
+                 first += lanes * kRowsPerTile) {
+                const std::size_t n = std::min(kRowsPerTile, rows.rows() - first);
+                if (i == j) {
+                    syrk_tn(left.slice_rows(first, n), part);
+                } else {
+                    gemm_tn(left.slice_rows(first, n), right.slice_rows(first, n), part);
+                }
+                add_to(part, block_cols(band, size, j), i == j);
             }
-            const auto band = (is_zz ? zz_ : zy_).view().slice_rows(i * kColsPerBlock, left.cols());
-            add_to(sums, is_zz ? block_cols(band, j) : band, diagonal);
         };
     });
+    tiles_ += (rows.rows() + kRowsPerTile - 1) / kRowsPerTile;
 }
 
 RidgeWeights RidgeAccumulator::solve(const RidgeConfig& config, const Exec& exec) {
     if (rows_ == 0) fail(ErrorCode::bad_data, "a ridge fit needs at least one row");
     if (buffered_ > 0) {
-        const std::size_t rest = std::exchange(buffered_, 0);
-        add_tile(std::as_const(z_buffer_).view().slice_rows(0, rest),
-                 std::as_const(y_buffer_).view().slice_rows(0, rest), exec);
+        add_tiles(std::as_const(buffer_).view().slice_rows(0, std::exchange(buffered_, 0)), exec);
     }
-    // Unknowns: the intercept first, where there is one, then the weights.
-    const std::size_t w = config.intercept == Intercept::none ? 0 : 1;
-    Matrix<double> a(w + features_, w + features_);
-    Matrix<double> b(w + features_, outputs_);
-    if (w == 1) {
-        a(0, 0) = static_cast<double>(rows_) + (config.intercept == Intercept::free ? 0.0 : config.alpha);
-        for (std::size_t i = 0; i < features_; ++i) a(0, 1 + i) = zy_(i, 0);
-        std::copy(y_sums_.begin(), y_sums_.end(), b.row(0).begin());
-    }
-    for (std::size_t i = 0; i < features_; ++i) {
-        const auto row = std::as_const(zz_).row(i).subspan(i);
-        std::copy(row.begin(), row.end(), a.row(w + i).subspan(w + i).begin());
-        a(w + i, w + i) += config.alpha;
-        const auto targets = std::as_const(zy_).row(i).subspan(1);
-        std::copy(targets.begin(), targets.end(), b.row(w + i).begin());
+    // Unknowns: the weights, then the intercept where there is one.
+    const std::size_t unknowns = features_ + (config.intercept == Intercept::none ? 0 : 1);
+    Matrix<double> a(unknowns, unknowns);
+    Matrix<double> b(unknowns, outputs_);
+    for (std::size_t i = 0; i < unknowns; ++i) {
+        const auto add_row = [](std::span<const double> from, std::span<double> to) {
+            for (std::size_t c = 0; c < to.size(); ++c) to[c] += from[c];
+        };
+        for (const auto& lane : lanes_) {
+            add_row(lane.row(i).subspan(i), a.row(i).subspan(i));
+            add_row(lane.row(i).subspan(features_ + 1), b.row(i));
+        }
+        const bool penalized = i < features_ || config.intercept == Intercept::penalized;
+        if (penalized) a(i, i) += config.alpha;
     }
     solve_positive_definite(a.view(), b.view(), "the ridge system", exec);
     RidgeWeights weights{.w = Matrix<double>(features_, outputs_),
                          .intercept = std::vector<double>(outputs_)};
-    if (w == 1) std::copy(b.row(0).begin(), b.row(0).end(), weights.intercept.begin());
-    for (std::size_t i = 0; i < features_; ++i) {
-        std::copy(b.row(w + i).begin(), b.row(w + i).end(), weights.w.row(i).begin());
-    }
+    for (std::size_t i = 0; i < features_; ++i) std::ranges::copy(b.row(i), weights.w.row(i).begin());
+    if (unknowns > features_) std::ranges::copy(b.row(features_), weights.intercept.begin());
     return weights;
 }
 

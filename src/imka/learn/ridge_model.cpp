@@ -13,20 +13,10 @@
 namespace imka {
 namespace {
 
-// Rows whose features are in memory at a time: whole tiles, which the sums then read in place.
-constexpr std::size_t kBlockRows = 4 * RidgeAccumulator::kRowsPerTile;
-
-// Calls body(first, features of rows first ..) for all of x in blocks.
-void for_each_block(const FeatureMap& map, MatrixView<const float> x, const Exec& exec,
-                    const std::function<void(std::size_t first, MatrixView<const float> z)>& body) {
-    Matrix<float> z(std::min(kBlockRows, x.rows()), map.features());
-    for (std::size_t first = 0; first < x.rows(); first += kBlockRows) {
-        const std::size_t count = std::min(kBlockRows, x.rows() - first);
-        const auto block = z.view().slice_rows(0, count);
-        map.transform(x.slice_rows(first, count), first, exec, block);
-        body(first, block);
-    }
-}
+// Rows whose features are in memory at a time: whole tiles, one a lane of the sums, which read them in place.
+constexpr std::size_t kFitRows = 8 * RidgeAccumulator::kRowsPerTile;
+// Few enough that the features are still in cache when they meet the weights.
+constexpr std::size_t kPredictRows = 2048;
 
 FeatureMap map_of(const RidgeModel& model) {
     return {model.recipe, choose_projector(model.recipe.omega, model.omega)};
@@ -47,12 +37,14 @@ RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t ou
     const FeatureMap map = map_of(model);
     RidgeAccumulator sums(map.features(), outputs);
     Progress progress(exec, "fit", x.rows());
-    Matrix<float> y(kBlockRows, outputs);
-    for_each_block(map, x, exec, [&](std::size_t first, MatrixView<const float> z) {
-        for (std::size_t r = 0; r < z.rows(); ++r) targets(first + r, y.row(r));
-        sums.add(z, y.view().slice_rows(0, z.rows()), exec);
-        progress.update(first + z.rows());
-    });
+    RidgeRows block(std::min(kFitRows, x.rows()), map.features(), outputs);
+    for (std::size_t first = 0; first < x.rows(); first += kFitRows) {
+        const std::size_t count = std::min(kFitRows, x.rows() - first);
+        map.transform(x.slice_rows(first, count), first, exec, block.z(0, count));
+        for (std::size_t r = 0; r < count; ++r) targets(first + r, block.y(r));
+        sums.add(block.view(0, count), exec);
+        progress.update(first + count);
+    }
     model.weights = sums.solve(config.ridge, exec);
     return model;
 }
@@ -106,10 +98,14 @@ RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map)
 
 void RidgePredictor::scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out) const {
     Progress progress(exec, "predict", x.rows());
-    for_each_block(map_, x, exec, [&](std::size_t first, MatrixView<const float> z) {
-        ridge_predict(model_->weights, z, exec, out.slice_rows(first, z.rows()));
-        progress.update(first + z.rows());
-    });
+    Matrix<float> block(std::min(kPredictRows, x.rows()), map_.features());
+    for (std::size_t first = 0; first < x.rows(); first += kPredictRows) {
+        const std::size_t count = std::min(kPredictRows, x.rows() - first);
+        const auto z = block.view().slice_rows(0, count);
+        map_.transform(x.slice_rows(first, count), first, exec, z);
+        ridge_predict(model_->weights, z, exec, out.slice_rows(first, count));
+        progress.update(first + count);
+    }
 }
 
 std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, const Exec& exec) const {

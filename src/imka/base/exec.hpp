@@ -8,6 +8,8 @@
 
 namespace imka {
 
+class Team;
+
 // Receives progress of long work. Called from one thread at a time.
 class ProgressSink {
 public:
@@ -30,6 +32,7 @@ struct Exec {
     ProgressSink* progress = nullptr;           // none
     LogSink* log = nullptr;                     // none
     const std::atomic<bool>* cancel = nullptr;  // set to true to stop: the work throws Error{interrupted}
+    const Team* team = nullptr;  // processes that share the work (base/team.hpp). Never changes a result
 };
 
 int thread_count(const Exec& exec);

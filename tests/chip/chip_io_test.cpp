@@ -89,6 +89,31 @@ TEST(ChipFile, NamesLineAndKeyOfMistakes) {
     EXPECT_THAT(error_in("name: [a\n"), HasSubstr("not valid YAML"));
 }
 
+TEST(ChipFile, ReadsCores) {
+    const auto hermes = chip_preset("hermes").core;
+    EXPECT_EQ(hermes.rows, 256);
+    EXPECT_EQ(hermes.read_mode, ReadMode::four_phase);
+    EXPECT_EQ(hermes.adc.max_count, 423);
+    EXPECT_EQ(hermes.adc.rounding, AdcRounding::floor);
+    EXPECT_NEAR(hermes.adc.counts_per_us * 0.115, 1.0, 1e-15);
+    EXPECT_TRUE(hermes.affine.fp16);
+    EXPECT_EQ(hermes.affine.output_bits, 8);
+
+    const auto core = [](const std::string& line) { return error_in(kHead + "core:\n  " + line + "\n"); };
+    EXPECT_THAT(core("rows: {value: 0}"), HasSubstr("line 6: core.rows: 0 is out of range"));
+    EXPECT_THAT(core("rows: {value: -1}"), HasSubstr("line 6: core.rows: -1 is out of range"));
+    EXPECT_THAT(core("read_mode: {value: two_phase}"), HasSubstr("four_phase, one_phase"));
+    EXPECT_THAT(core("fp16: {value: yes}"), HasSubstr("'yes' is neither true nor false"));
+    EXPECT_THAT(core("input_step: {value: 1, unit: ns}"), HasSubstr("'ns'; it must be s"));
+    EXPECT_THAT(core("input_levels: {value: 0}"), HasSubstr("line 6: core.input_levels: 0"));
+    EXPECT_THAT(core("adc_noise: {value: -1, unit: counts}"), HasSubstr("line 6: core.adc_noise: -1"));
+    EXPECT_THAT(core("offset_sd: {value: -1, unit: counts}"), HasSubstr("line 6: core.offset_sd: -1"));
+    EXPECT_THAT(core("output_bits: {value: 1}"), HasSubstr("line 6: core.output_bits: 1"));
+    EXPECT_THAT(core("wire_resistance: {value: -1, unit: ohm}"),
+                HasSubstr("line 6: core.wire_resistance: -1"));
+    EXPECT_THAT(core("polarity_asymmetry: {value: -1}"), HasSubstr("line 6: core.polarity_asymmetry: -1"));
+}
+
 TEST(ChipFile, NamesLineAndKeyOfMistakesInCurves) {
     const auto curve = [](const std::string& pieces) {
         return error_in(kHead + "device:\n  drift_mean:\n    source: s\n    pieces:" + pieces + "\n");

@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t kSize = 256;  // 65 536 devices
-constexpr DeviceIds kIds{.seed = 7, .first = 0};
+constexpr DeviceIds kIds{.seed = 7, .first = 0, .stride = kSize};
 
 Matrix<float> all(float value) {
     Matrix<float> m(kSize, kSize);
@@ -160,18 +160,20 @@ TEST(DeviceState, APartAloneIsThePartOfTheWhole) {
     const auto m = chip_preset("hermes").device;
     Matrix<float> target(8, 6);
     for (std::size_t i = 0; i < 48; ++i) target.values()[i] = 0.4F * static_cast<float>(i);
-    const auto whole = program_devices(m, target.view(), {.seed = 3, .first = 100});
-    const auto part = program_devices(m, target.view().slice_rows(5, 2), {.seed = 3, .first = 100 + 5 * 6});
+    const DeviceIds ids{.seed = 3, .first = 100, .stride = 9};
+    const auto whole = program_devices(m, target.view(), ids);
+    const auto part = program_devices(m, target.view().slice_rows(5, 2).slice_cols(1, 4),
+                                      {.seed = 3, .first = device_index(ids, 5, 1), .stride = 9});
     const auto old = conductances_at(m, whole, {.seconds = 100.0});
     const auto old_part = conductances_at(m, part, {.seconds = 100.0});
     for (std::size_t r = 0; r < 2; ++r) {
-        for (std::size_t c = 0; c < 6; ++c) {
-            EXPECT_EQ(part.g_us(r, c), whole.g_us(5 + r, c));
-            EXPECT_EQ(part.nu(r, c), whole.nu(5 + r, c));
-            EXPECT_EQ(old_part.g_us(r, c), old.g_us(5 + r, c));
+        for (std::size_t c = 0; c < 4; ++c) {
+            EXPECT_EQ(part.g_us(r, c), whole.g_us(5 + r, 1 + c));
+            EXPECT_EQ(part.nu(r, c), whole.nu(5 + r, 1 + c));
+            EXPECT_EQ(old_part.g_us(r, c), old.g_us(5 + r, 1 + c));
         }
     }
-    const auto other = program_devices(m, target.view(), {.seed = 4, .first = 100});
+    const auto other = program_devices(m, target.view(), {.seed = 4, .first = 100, .stride = 9});
     EXPECT_NE(other.g_us, whole.g_us);
 }
 

@@ -96,8 +96,10 @@ TEST_P(MvmError, IsThatOfTheSeparateSimulation) {
         const auto w = draw_weights(p.laws, 100 + seed);
         const auto x = draw_inputs(p.laws, 200 + seed);
         const auto mapped = map_weights(w.view(), column_conductances(w.view(), p.scale, m.g_max_us));
-        const auto plus = program_devices(m, mapped.plus_us.view(), {.seed = seed, .first = 0});
-        const auto minus = program_devices(m, mapped.minus_us.view(), {.seed = seed, .first = kSize * kSize});
+        const auto plus =
+            program_devices(m, mapped.plus_us.view(), {.seed = seed, .first = 0, .stride = kSize});
+        const auto minus = program_devices(m, mapped.minus_us.view(),
+                                           {.seed = seed, .first = kSize * kSize, .stride = kSize});
         measured[0] += relative_error(w, x, difference(plus.g_us, minus.g_us), mapped.weight_per_us);
         Matrix<float> reference;
         for (std::size_t k = 1; k < 4; ++k) {

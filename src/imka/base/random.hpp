@@ -33,6 +33,10 @@ enum class Stream : std::uint32_t {
     chip_stuck = 13,        // whether it is stuck
     chip_read_frozen = 14,  // slow part of its read noise
     chip_read_fresh = 15,   // fast part, new for every product
+    chip_polarity = 16,     // how much a device differs when read backwards
+    chip_adc_gain = 17,
+    chip_adc_offset = 18,
+    chip_adc_noise = 19,
 };
 
 // The index-th 32-bit word of a stream.

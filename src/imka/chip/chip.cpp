@@ -36,6 +36,7 @@ std::string_view text_of(std::size_t index) {
 
 void validate(const ChipSpec& chip) {
     validate(chip.device);
+    validate(chip.core);
 }
 
 std::vector<std::string> chip_names() {

@@ -1,9 +1,10 @@
-// A chip as its file describes it: devices, with the origin of every constant.
+// A chip as its file describes it: devices and cores, with the origin of every constant.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "imka/chip/core.hpp"
 #include "imka/chip/device.hpp"
 
 namespace imka {
@@ -18,6 +19,7 @@ struct ChipSpec {
     std::string name;
     std::string description;
     DeviceModel device;
+    CoreSpec core;
     std::vector<Provenance> provenance;  // in the order of the file
 };
 

@@ -209,9 +209,9 @@ void read_constant(Mapping& section, const std::string& key, std::string_view un
     }
 }
 
-void read_count(Mapping& section, const std::string& key, Context& context, int& out) {
+void read_count(Mapping& section, const std::string& key, std::string_view unit, Context& context, int& out) {
     std::int64_t value = out;
-    read_constant(section, key, "", context, value);
+    read_constant(section, key, unit, context, value);
     if (value < 0 || value > 1'000'000'000) section.fail_key(key, fmt::format("{} is out of range", value));
     out = static_cast<int>(value);
 }
@@ -266,7 +266,7 @@ DeviceModel read_device(Mapping map, Context& context) {
     };
     number("g_max", "uS", m.g_max_us);
     m.programming_reference_g_max_us = m.g_max_us;
-    read_count(map, "devices_per_polarity", context, m.devices_per_polarity);
+    read_count(map, "devices_per_polarity", "", context, m.devices_per_polarity);
     number("t_0", "s", m.t_0_seconds);
     number("t_read", "s", m.t_read_seconds);
     read_curve(map, "programming_error", "uS", context, m.programming_error_us);
@@ -286,6 +286,34 @@ DeviceModel read_device(Mapping map, Context& context) {
     map.done();
     validate_section(map, m);
     return m;
+}
+
+CoreSpec read_core(Mapping map, Context& context) {
+    CoreSpec s;
+    const auto read = [&](const std::string& key, std::string_view unit, auto& out) {
+        read_constant(map, key, unit, context, out);
+    };
+    read_count(map, "rows", "", context, s.rows);
+    read_count(map, "cols", "", context, s.cols);
+    read("read_mode", "", s.read_mode);
+    read("polarity_asymmetry", "", s.polarity_asymmetry);
+    read_count(map, "input_levels", "", context, s.dac.levels);
+    read("input_encoding", "", s.dac.encoding);
+    read("input_step", "s", s.dac.step_seconds);
+    read("counts_per_us", "counts/uS", s.adc.counts_per_us);
+    read_count(map, "max_count", "counts", context, s.adc.max_count);
+    read("rounding", "", s.adc.rounding);
+    read("gain_sd", "", s.adc.gain_sd);
+    read("negative_gain_sd", "", s.adc.negative_gain_sd);
+    read("offset_sd", "counts", s.adc.offset_sd_counts);
+    read("adc_noise", "counts", s.adc.noise_counts);
+    read("fp16", "", s.affine.fp16);
+    read_count(map, "output_bits", "", context, s.affine.output_bits);
+    read("ir_drop", "", s.ir_drop.scale);
+    read("wire_resistance", "ohm", s.ir_drop.wire_ohm);
+    map.done();
+    validate_section(map, s);
+    return s;
 }
 
 std::map<std::string, std::string> read_sources(Mapping& root) {
@@ -323,6 +351,7 @@ ChipSpec parse_chip(std::string_view text, std::string_view where) {
     chip.description = root.text("description");
     Context context{.sources = read_sources(root), .provenance = {}};
     if (auto device = root.find_mapping("device")) chip.device = read_device(std::move(*device), context);
+    if (auto core = root.find_mapping("core")) chip.core = read_core(std::move(*core), context);
     root.done();
     chip.provenance = std::move(context.provenance);
     return chip;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "imka/base/error.hpp"
@@ -60,6 +61,7 @@ void check_targets(const DeviceModel& model, MatrixView<const float> target_us) 
 DeviceState program_devices(const DeviceModel& m, MatrixView<const float> target_us, DeviceIds ids) {
     validate(m);
     check_targets(m, target_us);
+    assert(ids.stride >= target_us.cols());
     const std::size_t rows = target_us.rows();
     const std::size_t cols = target_us.cols();
     DeviceState state{ids, {rows, cols}, {rows, cols}, {rows, cols}};
@@ -67,7 +69,7 @@ DeviceState program_devices(const DeviceModel& m, MatrixView<const float> target
     const double rest = std::sqrt(1.0 - rho * rho);
     for (std::size_t r = 0; r < rows; ++r) {
         for (std::size_t c = 0; c < cols; ++c) {
-            const std::uint64_t index = ids.first + r * cols + c;
+            const auto index = device_index(ids, r, c);
             const auto limits = reach(m, ids.seed, index);
             double target = std::clamp(double{target_us(r, c)}, limits.low, limits.high);
             if (target < m.zero_threshold_us) target = 0.0;
@@ -85,15 +87,18 @@ DeviceState program_devices(const DeviceModel& m, MatrixView<const float> target
 Conductances conductances_at(const DeviceModel& model, const DeviceState& state, const ReadTime& time) {
     validate(time);
     const auto noise = read_noise_parts(model, time);
-    const std::size_t count = state.g_us.values().size();
-    Conductances out{{state.g_us.rows(), state.g_us.cols()}, {state.g_us.rows(), state.g_us.cols()}};
-    for (std::size_t i = 0; i < count; ++i) {
-        const double drifted =
-            state.g_us.values()[i] * drift_factor(state.nu.values()[i], time.seconds, model.t_0_seconds);
-        const double sd = drifted * state.read_noise.values()[i];
-        const double z = normal(state.ids.seed, Stream::chip_read_frozen, state.ids.first + i);
-        out.g_us.values()[i] = static_cast<float>(std::max(0.0, drifted + sd * noise.frozen * z));
-        out.fresh_sd_us.values()[i] = static_cast<float>(sd * noise.fresh);
+    const std::size_t rows = state.g_us.rows();
+    const std::size_t cols = state.g_us.cols();
+    Conductances out{{rows, cols}, {rows, cols}};
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < cols; ++c) {
+            const double drifted =
+                state.g_us(r, c) * drift_factor(state.nu(r, c), time.seconds, model.t_0_seconds);
+            const double sd = drifted * state.read_noise(r, c);
+            const double z = normal(state.ids.seed, Stream::chip_read_frozen, device_index(state.ids, r, c));
+            out.g_us(r, c) = static_cast<float>(std::max(0.0, drifted + sd * noise.frozen * z));
+            out.fresh_sd_us(r, c) = static_cast<float>(sd * noise.fresh);
+        }
     }
     return out;
 }

@@ -12,11 +12,15 @@
 namespace imka {
 
 // Which devices these are: names their random numbers. Device (r, c) of an array has the index
-// first + r * cols + c; arrays of one seed must not overlap.
+// first + r * stride + c; arrays of one seed must not overlap.
 struct DeviceIds {
     std::uint64_t seed = 0;
     std::uint64_t first = 0;
+    std::uint64_t stride = 0;  // at least the columns of the array
 };
+inline std::uint64_t device_index(const DeviceIds& ids, std::size_t row, std::size_t col) {
+    return ids.first + row * ids.stride + col;
+}
 
 // One polarity of every cell of an array, after programming.
 struct DeviceState {

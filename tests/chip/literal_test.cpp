@@ -57,7 +57,7 @@ struct Bench {
         return literal_products(core(), x.view(), time, {.seed = 21, .first = 0});
     }
     Matrix<double> counts(const ReadTime& time = {}) const {
-        return literal_counts(core(), x.view(), time, {.seed = 21, .first = 0});
+        return literal_counts(core(), x.view(), time, {.seed = 21, .first = 0}).counts;
     }
 };
 
@@ -264,7 +264,7 @@ TEST(Literal, DriftIsSeenAndCompensated) {
     const ReadTime day{.seconds = 86400.0};
     auto core = s.core();
     const auto column_sums = [&](const ReadTime& time) {
-        const auto counts = literal_counts(core, s.x.view(), time, {});
+        const auto counts = literal_counts(core, s.x.view(), time, {}).counts;
         std::vector<double> sums(counts.cols(), 0.0);
         for (std::size_t v = 0; v < 64; ++v) {
             for (std::size_t c = 0; c < counts.cols(); ++c)

@@ -37,6 +37,7 @@ enum class Stream : std::uint32_t {
     chip_adc_gain = 17,
     chip_adc_offset = 18,
     chip_adc_noise = 19,
+    chip_calibration = 20,  // rows chosen for calibration
 };
 
 // The index-th 32-bit word of a stream.

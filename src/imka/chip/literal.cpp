@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "imka/base/error.hpp"
@@ -51,7 +52,15 @@ struct Column {
     std::uint64_t seed;  // of the noise of conversions
     std::uint64_t product;
     std::size_t col;
+    LiteralCounts& out;  // conversions are counted there
 };
+
+double counted(const Column& k, double counts) {
+    const int most = k.core.spec.adc.max_count;
+    ++k.out.conversions;
+    if (most > 0 && std::abs(counts) >= most) ++k.out.saturated;
+    return counts;
+}
 
 double adc_noise(const Column& k, int conversion) {
     const auto cols = static_cast<std::uint64_t>(k.core.spec.cols);
@@ -89,7 +98,7 @@ double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us,
         }
         const double noise = adc_noise(k, phase * slices + slice);
         counts += slice_weight(spec.dac, slice) *
-                  convert(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise);
+                  counted(k, convert(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise));
     }
     return counts;
 }
@@ -113,8 +122,9 @@ double one_phase_counts(const Column& k) {
             add_device(k, r, duration, -1.0, subtracted.g_us(r, k.col) * subtracted.backwards(r, k.col),
                        current);
         }
+        const double noise = adc_noise(k, slice);
         counts += slice_weight(spec.dac, slice) *
-                  convert_signed(spec.adc, k.core.adc[k.col], charge_counts(k, current), adc_noise(k, slice));
+                  counted(k, convert_signed(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise));
     }
     return counts;
 }
@@ -130,32 +140,32 @@ void check_inputs(const ProgrammedCore& core, MatrixView<const float> x, const P
 
 }  // namespace
 
-Matrix<double> literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
-                              const ProductIds& ids) {
+LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+                             const ProductIds& ids) {
     check_inputs(core, x, ids);
     const auto plus_now = conductances_at(core.device, core.plus, time);
     const auto minus_now = conductances_at(core.device, core.minus, time);
     auto plus = make_plane(core.spec, core.plus);
     auto minus = make_plane(core.spec, core.minus);
     std::vector<std::int32_t> steps(core.used_rows());
-    Matrix<double> counts(x.rows(), core.used_cols());
+    LiteralCounts out{.counts = {x.rows(), core.used_cols()}};
     for (std::size_t v = 0; v < x.rows(); ++v) {
         const std::uint64_t product = ids.first + v;
         quantize_inputs(core.spec.dac, x.row(v), core.input_range, steps);
         read_devices(plus_now, core.plus.ids, ids.seed, product, plus);
         read_devices(minus_now, core.minus.ids, ids.seed, product, minus);
         for (std::size_t c = 0; c < core.used_cols(); ++c) {
-            const Column column{core, plus, minus, steps, ids.seed, product, c};
-            counts(v, c) = core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(column)
-                                                                       : one_phase_counts(column);
+            const Column column{core, plus, minus, steps, ids.seed, product, c, out};
+            out.counts(v, c) = core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(column)
+                                                                           : one_phase_counts(column);
         }
     }
-    return counts;
+    return out;
 }
 
 Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
                                const ProductIds& ids) {
-    const auto counts = literal_counts(core, x, time, ids);
+    const auto counts = literal_counts(core, x, time, ids).counts;
     Matrix<float> y(counts.rows(), counts.cols());
     for (std::size_t v = 0; v < y.rows(); ++v) {
         for (std::size_t c = 0; c < y.cols(); ++c) {

@@ -28,8 +28,13 @@ struct ProductIds {
 Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
                                const ProductIds& ids);
 
-// The counts c before the affine correction; for calibration.
-Matrix<double> literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
-                              const ProductIds& ids);
+// The counts c before the affine correction, and how many conversions ended at max_count.
+struct LiteralCounts {
+    Matrix<double> counts;
+    std::uint64_t conversions = 0;
+    std::uint64_t saturated = 0;
+};
+LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+                             const ProductIds& ids);
 
 }  // namespace imka

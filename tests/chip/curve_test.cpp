@@ -88,6 +88,9 @@ TEST(Curve, RefusesWhatHasNoValueSomewhere) {
     c.pieces[0].coefficients[0] = 0.0;
     EXPECT_THAT(error(c), HasSubstr("must not be 0"));
     c = two_pieces();
+    c.pieces[1].coefficients = {1e308, 1e308};
+    EXPECT_THAT(error(c), HasSubstr("not finite at u = "));
+    c = two_pieces();
     c.value_scale = 0.0;
     EXPECT_THAT(error(c), HasSubstr("a scale of 0"));
 }

@@ -79,6 +79,11 @@ void validate(const Curve& curve, std::string_view name) {
             fail(ErrorCode::bad_config, fmt::format("{}: the last piece must have no 'below'", where));
         last = piece.below;
     }
+    // Finite coefficients may still overflow; what devices ask for lies between 0 and 1.
+    for (int i = 0; i <= 64; ++i) {
+        if (!std::isfinite(evaluate(curve, i / 64.0)))
+            fail(ErrorCode::bad_config, fmt::format("{}: not finite at u = {}", name, i / 64.0));
+    }
 }
 
 }  // namespace imka

@@ -43,7 +43,8 @@ struct Curve {
 double evaluate(const Curve& curve, double u);
 
 // Error{bad_config} that begins with `name`: pieces out of order, too few or too many coefficients, values
-// that are not finite, a logarithm or a falling power that reaches u = 0 unclamped.
+// that are not finite (coefficients, or the curve itself between 0 and 1), a logarithm or a falling power
+// that reaches u = 0 unclamped.
 void validate(const Curve& curve, std::string_view name);
 
 }  // namespace imka

@@ -37,7 +37,13 @@ enum class Stream : std::uint32_t {
     chip_adc_gain = 17,
     chip_adc_offset = 18,
     chip_adc_noise = 19,
-    chip_calibration = 20,  // rows chosen for calibration
+    chip_calibration = 20,     // rows chosen for calibration
+    chip_response = 24,        // how a device answers to pulses: SET, current, drift
+    chip_pulse = 25,           // what is new with every pulse
+    chip_verify = 26,          // noise of the read after a pulse
+    chip_tuning_input = 27,    // inputs of programming by products
+    chip_tuning_read = 28,     // slow noise of devices while a batch of these is measured
+    chip_tuning_product = 29,  // noise of one such product
 };
 
 // The index-th 32-bit word of a stream.

@@ -37,6 +37,7 @@ std::string_view text_of(std::size_t index) {
 void validate(const ChipSpec& chip) {
     validate(chip.device);
     validate(chip.core);
+    if (chip.pulses) validate(*chip.pulses);
 }
 
 std::vector<std::string> chip_names() {

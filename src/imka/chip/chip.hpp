@@ -1,11 +1,13 @@
 // A chip as its file describes it: devices and cores, with the origin of every constant.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "imka/chip/core.hpp"
 #include "imka/chip/device.hpp"
+#include "imka/chip/device_pulse.hpp"
 
 namespace imka {
 
@@ -20,6 +22,7 @@ struct ChipSpec {
     std::string description;
     DeviceModel device;
     CoreSpec core;
+    std::optional<PulseModel> pulses;    // of one device; none: programming with pulses is not known
     std::vector<Provenance> provenance;  // in the order of the file
 };
 

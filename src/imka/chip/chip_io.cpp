@@ -316,6 +316,43 @@ CoreSpec read_core(Mapping map, Context& context) {
     return s;
 }
 
+PulseModel read_pulses(Mapping map, Context& context) {
+    PulseModel m;
+    const auto read = [&](const std::string& key, std::string_view unit, double& out) {
+        read_constant(map, key, unit, context, out);
+    };
+    read("set_mean", "uS", m.set_mean_us);
+    read("set_sd", "uS", m.set_sd_us);
+    read("reset_conductance", "uS", m.reset_us);
+    read("half_current", "uA", m.half_mean_ua);
+    read("half_current_sd", "uA", m.half_sd_ua);
+    read("current_width", "uA", m.width_ua);
+    read("cycle_sd", "", m.cycle_sd);
+    read("reset_current", "uA", m.reset_ua);
+    read("drift_g_max", "uS", m.drift_g_max_us);
+    read_curve(map, "drift_mean", "", context, m.drift_mean);
+    read_curve(map, "drift_sd", "", context, m.drift_sd);
+    read("device_share", "", m.device_share);
+    read("glass_full", "", m.glass_full);
+    read("settling", "", m.settling);
+    read("t_verify", "s", m.t_verify_seconds);
+    read_curve(map, "read_noise", "", context, m.read_noise);
+    read("count_conductance", "uS", m.count_us);
+    read("conversion_noise", "uS", m.conversion_noise_us);
+    read_count(map, "verify_reads", "", context, m.verify_reads);
+    read("pulse_voltage", "V", m.pulse_volts);
+    read("reset_pulse", "s", m.reset_pulse_seconds);
+    read("set_pulse", "s", m.set_pulse_seconds);
+    read("set_current", "uA", m.set_ua);
+    read("read_energy", "J", m.read_joules);
+    read("product_energy", "J", m.product_joules);
+    read("product_time", "s", m.product_seconds);
+    read_count(map, "parallel_devices", "", context, m.parallel_devices);
+    map.done();
+    validate_section(map, m);
+    return m;
+}
+
 std::map<std::string, std::string> read_sources(Mapping& root) {
     std::map<std::string, std::string> sources;
     const auto node = root.find("sources");
@@ -352,6 +389,7 @@ ChipSpec parse_chip(std::string_view text, std::string_view where) {
     Context context{.sources = read_sources(root), .provenance = {}};
     if (auto device = root.find_mapping("device")) chip.device = read_device(std::move(*device), context);
     if (auto core = root.find_mapping("core")) chip.core = read_core(std::move(*core), context);
+    if (auto pulses = root.find_mapping("pulses")) chip.pulses = read_pulses(std::move(*pulses), context);
     root.done();
     chip.provenance = std::move(context.provenance);
     return chip;

@@ -1,0 +1,51 @@
+// Products as a core measures them while it is being programmed: random inputs, conductances of the moment,
+// their noise, converters. Fresh noise of devices is added to the charge of a phase, as a normal number with
+// the variance of the sum; slices of inputs, IR drop and polarity asymmetry are left out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/chip/core.hpp"
+
+namespace imka {
+
+// Inputs `first`, `first` + 1, ... as shares of the input range: normal numbers times `deviation`, rounded to
+// the steps of the converter.
+Matrix<float> tuning_inputs(const DacConfig& dac, double deviation, std::uint64_t seed, std::uint64_t first,
+                            std::size_t count, std::size_t rows);
+
+// What the crossbar holds during a batch of products; one row for each output.
+struct Crossbar {
+    Matrix<float> plus_us;  // outputs x inputs
+    Matrix<float> minus_us;
+    Matrix<float> plus_variance;  // of the noise that is new in every product, uS²
+    Matrix<float> minus_variance;
+};
+Crossbar crossbar_of(const ProgrammedCore& core, const ReadTime& time);
+
+// Names the noise of products; their numbers are below 2^32.
+struct TuningIds {
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;
+};
+
+// Counts of the four phases added with their signs, or of the one phase, divided by counts_per_us: what the
+// sum of inputs times conductances is measured to be, uS. Same bits for any thread count.
+Matrix<float> measure_products(const Exec& exec, const CoreSpec& spec, std::span<const AdcColumn> adc,
+                               const Crossbar& crossbar, const Matrix<float>& inputs, const TuningIds& ids);
+
+// inputs times net conductances without any error: what is asked for; net_us has one row for each output.
+Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us);
+
+// Scale and offset of each output by least squares: scale * measured + offset is nearest to `exact`.
+std::vector<AffineColumn> fit_columns(const Matrix<float>& measured, const Matrix<float>& exact);
+
+// |scale * measured + offset - exact| / |exact|, over all products together.
+double relative_error(const Matrix<float>& measured, const Matrix<float>& exact,
+                      std::span<const AffineColumn> columns);
+
+}  // namespace imka

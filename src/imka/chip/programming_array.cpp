@@ -36,11 +36,6 @@ void fill_cell(const PulseContext& c, const FillPlan& plan, double target_us, st
     a.outcomes[cell] = fill(c, plan.verify, target_us, devices, cost);
 }
 
-// The exponent nu' of ((t_0 + day) / t_0)^-nu' for a device that is `age` old when the clock says t_0.
-double exponent_of_day(const PulseContext& c, double nu, double age) {
-    return nu * std::log1p(kDaySeconds / age) / std::log1p(kDaySeconds / c.device.t_0_seconds);
-}
-
 }  // namespace
 
 PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
@@ -79,19 +74,16 @@ PolarityNow polarity_at(const PulseContext& context, const PulsedArray& a, std::
 }
 
 DeviceState array_state(const PulseContext& context, const PulsedArray& a, double end_seconds) {
-    const double when = end_seconds + context.device.t_0_seconds;
+    const double t_0 = context.device.t_0_seconds;
+    const double when = end_seconds + t_0;
+    const double log_ratio = std::log1p(kDaySeconds / t_0);
     DeviceState state{a.ids, {a.rows, a.cols}, {a.rows, a.cols}, {a.rows, a.cols}};
     for (std::size_t cell = 0; cell < a.rows * a.cols; ++cell) {
         const auto now = polarity_at(context, a, cell, when);
         if (now.g_us <= 0.0) continue;
-        double weighted = 0.0;
-        for (std::size_t i = cell * a.depth; i < (cell + 1) * a.depth; ++i) {
-            const double age = when - a.pulsed_seconds[i];
-            weighted += conductance_after(context, a.devices[i], age) *
-                        exponent_of_day(context, a.devices[i].nu, age);
-        }
+        const double later = polarity_at(context, a, cell, when + kDaySeconds).g_us;
         state.g_us.values()[cell] = static_cast<float>(now.g_us);
-        state.nu.values()[cell] = static_cast<float>(weighted / now.g_us);
+        state.nu.values()[cell] = static_cast<float>(std::log(now.g_us / later) / log_ratio);
         state.read_noise.values()[cell] = static_cast<float>(now.noise_us / now.g_us);
     }
     return state;

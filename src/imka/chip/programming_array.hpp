@@ -46,9 +46,8 @@ struct PolarityNow {
 PolarityNow polarity_at(const PulseContext& context, const PulsedArray& array, std::size_t cell,
                         double seconds);
 
-// The state t_0 after end_seconds. The sum of devices that drift with different exponents and ages is no
-// power law; its exponent is the mean weighted by conductance of those that give each device its true loss
-// over one day.
+// The state t_0 after end_seconds. The sum of devices of different exponents and ages is no power law; its
+// exponent is the one that gives the true loss over the following day.
 DeviceState array_state(const PulseContext& context, const PulsedArray& array, double end_seconds);
 
 }  // namespace imka

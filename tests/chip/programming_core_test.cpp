@@ -53,7 +53,7 @@ struct Bench {
     ProgrammingResult run(ProgrammingMethod method, int threads = 0) const {
         auto c = config;
         c.method = method;
-        return program_core_by({.threads = threads}, chip, w.view(), mapping, ids, c);
+        return program_core_by({.threads = threads}, {chip, w.view(), mapping, ids, c});
     }
 };
 
@@ -140,8 +140,8 @@ TEST(PulsedArray, StateDriftsLikeItsDevices) {
     Matrix<float> target(24, 24);
     for (std::size_t i = 0; i < 576; ++i) target.values()[i] = static_cast<float>(i) * 0.035F;
     ProgrammingCost cost;
-    const auto array =
-        fill_array({}, context, {}, target.view(), {.seed = 3, .first = 0, .stride = 24}, cost);
+    const auto array = fill_array(
+        {}, context, {.target_us = target.view(), .ids = {.seed = 3, .first = 0, .stride = 24}}, cost);
     const auto state = array_state(context, array, 0.0);
     auto quiet = b.chip.device;
     quiet.read_noise_scale = 0.0;
@@ -163,10 +163,10 @@ TEST(MeasuredProducts, AreThoseOfTheLiteralSimulator) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         Bench b(60, 40);
         b.chip.core.read_mode = mode;
-        const auto x = tuning_inputs(b.chip.core.dac, kDeviation, 5, 0, 200, 60);
+        const auto x = tuning_inputs(b.run(ProgrammingMethod::statistical).core, kDeviation, 0, 200);
         const auto rms_difference = [&](const ProgrammedCore& core, const ReadTime& time) {
             const auto literal = literal_counts(core, x.view(), time, {.seed = 4, .first = 0}).counts;
-            const auto y = measure_products({}, core.spec, core.adc, crossbar_of(core, time), x, {.seed = 6});
+            const auto y = measure_products({}, core, crossbar_of(core, time), x, 0);
             double sum = 0.0;
             for (std::size_t i = 0; i < y.values().size(); ++i) {
                 const double d = y.values()[i] * core.spec.adc.counts_per_us - literal.values()[i];
@@ -210,12 +210,12 @@ TEST(GradientDescent, StopsAtItsTargetError) {
     EXPECT_LT(all.steps[5].error, all.steps[0].error);
 }
 
-// At 300 s, t_0 of the device: cores of 128 x 128, 10 draws of weights, devices and converters.
+// At 300 s, t_0 of the device: 128 inputs and 48 outputs, 10 draws of weights, devices and converters.
 TEST(GradientDescent, LowersTheMeasuredErrorByAQuarter) {
     double before = 0.0;
     double after = 0.0;
     for (std::uint64_t draw = 0; draw < 10; ++draw) {
-        Bench b(128, 128, 100 + draw);
+        Bench b(128, 48, 100 + draw);
         b.ids.seed = 50 + draw;
         const auto r = b.run(ProgrammingMethod::gradient_descent);
         std::printf("draw %2d: max-SET-fill %.4f, gradient descent %.4f\n", static_cast<int>(draw),

@@ -27,23 +27,25 @@ void check_targets(const DeviceModel& model, MatrixView<const float> target_us) 
     }
 }
 
-void fill_cell(const PulseContext& c, const FillPlan& plan, double target_us, std::size_t cell,
-               PulsedArray& a, ProgrammingCost& cost) {
+void fill_cell(const PulseContext& c, const FillPlan& plan, std::size_t cell, PulsedArray& a,
+               ProgrammingCost& cost) {
     const std::uint64_t polarity = device_index(a.ids, cell / a.cols, cell % a.cols);
     const std::span<PulsedDevice> devices(&a.devices[cell * a.depth], a.depth);
     for (std::size_t k = 0; k < a.depth; ++k) devices[k] = make_device(c, polarity * a.depth + k);
     const auto fill = plan.method == FillMethod::equal ? equal_fill : max_set_fill;
+    const double target_us = plan.target_us(cell / a.cols, cell % a.cols);
     a.outcomes[cell] = fill(c, plan.verify, target_us, devices, cost);
 }
 
 }  // namespace
 
 PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
-                       MatrixView<const float> target_us, DeviceIds ids, ProgrammingCost& cost) {
+                       ProgrammingCost& cost) {
+    const auto target_us = plan.target_us;
     check_targets(context.device, target_us);
     const std::size_t cells = target_us.rows() * target_us.cols();
     const auto depth = static_cast<std::size_t>(context.device.devices_per_polarity);
-    PulsedArray a{.ids = ids,
+    PulsedArray a{.ids = plan.ids,
                   .rows = target_us.rows(),
                   .cols = target_us.cols(),
                   .depth = depth,
@@ -52,8 +54,7 @@ PulsedArray fill_array(const Exec& exec, const PulseContext& context, const Fill
                   .outcomes = std::vector<FillOutcome>(cells)};
     std::vector<ProgrammingCost> costs(a.rows);
     parallel_for(exec, a.rows, [&](std::size_t r) {
-        for (std::size_t c = 0; c < a.cols; ++c)
-            fill_cell(context, plan, target_us(r, c), r * a.cols + c, a, costs[r]);
+        for (std::size_t c = 0; c < a.cols; ++c) fill_cell(context, plan, r * a.cols + c, a, costs[r]);
     });
     for (const auto& part : costs) add(part, cost);
     return a;

@@ -28,6 +28,8 @@ enum class FillMethod {
 };
 
 struct FillPlan {
+    MatrixView<const float> target_us;
+    DeviceIds ids;
     FillMethod method = FillMethod::max_set;
     VerifyConfig verify;
 };
@@ -35,7 +37,7 @@ struct FillPlan {
 // Programs every polarity to its target. Error{bad_config} for targets that are not within [0, g_max], naming
 // the first. Same bits for any thread count.
 PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
-                       MatrixView<const float> target_us, DeviceIds ids, ProgrammingCost& cost);
+                       ProgrammingCost& cost);
 
 // Conductance and standard deviation of its read noise for Q_s power 1, at a time of the clock that
 // pulsed_seconds count on. For one polarity: the sum of its devices.

@@ -46,13 +46,10 @@ struct Check {
 Check check_products(const Exec& exec, const ProgrammedCore& core, const Matrix<float>& net_us,
                      const GradientConfig& config, const ReadTime& time) {
     const auto bar = crossbar_of(core, time);
-    const auto seed = core.ids.seed;
     const auto batch = [&](std::uint64_t number) {
         const std::uint64_t first = kFirstCheck + number * config.inputs;
-        const auto x = tuning_inputs(core.spec.dac, config.input_deviation, seed, first, config.inputs,
-                                     core.used_rows());
-        return std::pair{measure_products(exec, core.spec, core.adc, bar, x, {.seed = seed, .first = first}),
-                         exact_currents(exec, x, net_us)};
+        const auto x = tuning_inputs(core, config.input_deviation, first, config.inputs);
+        return std::pair{measure_products(exec, core, bar, x, first), exact_currents(exec, x, net_us)};
     };
     const auto [fit_y, fit_t] = batch(0);
     const auto [y, t] = batch(1);
@@ -62,8 +59,8 @@ Check check_products(const Exec& exec, const ProgrammedCore& core, const Matrix<
     return check;
 }
 
-// One job with everything derived from it.
-struct Job {
+// A job with everything derived from it.
+struct Work {
     const Exec& exec;
     const ProgrammingConfig& config;
     PulseContext context;
@@ -71,7 +68,7 @@ struct Job {
     Matrix<float> net_us;
 };
 
-ProgrammingErrors errors_of(const Job& job, const ProgrammedCore& core) {
+ProgrammingErrors errors_of(const Work& job, const ProgrammedCore& core) {
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
     return {.weight = weight_error(core, job.net_us),
             .product = check_products(job.exec, core, job.net_us, job.config.gradient, time).error};
@@ -82,15 +79,18 @@ struct Arrays {
     PulsedArray minus;
 };
 
-Arrays fill(const Job& job, const ProgrammedCore& core, const VerifyConfig& verify, ProgrammingCost& cost) {
+Arrays fill(const Work& job, const ProgrammedCore& core, const VerifyConfig& verify, ProgrammingCost& cost) {
     const auto method =
         job.config.method == ProgrammingMethod::verify ? FillMethod::equal : FillMethod::max_set;
-    const FillPlan plan{.method = method, .verify = verify};
-    return {fill_array(job.exec, job.context, plan, job.mapped.plus_us.view(), core.plus.ids, cost),
-            fill_array(job.exec, job.context, plan, job.mapped.minus_us.view(), core.minus.ids, cost)};
+    const auto plane = [&](const Matrix<float>& target_us, const DeviceIds& ids) {
+        const FillPlan plan{.target_us = target_us.view(), .ids = ids, .method = method, .verify = verify};
+        return fill_array(job.exec, job.context, plan, cost);
+    };
+    auto plus = plane(job.mapped.plus_us, core.plus.ids);
+    return {std::move(plus), plane(job.mapped.minus_us, core.minus.ids)};
 }
 
-void take_arrays(const Job& job, const Arrays& arrays, double end_seconds, ProgrammedCore& core) {
+void take_arrays(const Work& job, const Arrays& arrays, double end_seconds, ProgrammedCore& core) {
     core.plus = array_state(job.context, arrays.plus, end_seconds);
     core.minus = array_state(job.context, arrays.minus, end_seconds);
 }
@@ -101,8 +101,18 @@ void count_outcomes(const PulsedArray& array, ProgrammingResult& result) {
         array.outcomes.begin(), array.outcomes.end(), [](const FillOutcome& o) { return !o.reached; }));
 }
 
+void check_pulses(const ChipSpec& chip, ProgrammingMethod method) {
+    if (!chip.pulses)
+        fail(ErrorCode::bad_config,
+             fmt::format(
+                 "chip '{}' has no section 'pulses', which programming by {} needs; its devices can be "
+                 "programmed by {}",
+                 chip.name, to_string(method), to_string(ProgrammingMethod::statistical)));
+    validate(*chip.pulses);
+}
+
 // The same devices with one pulse each.
-ProgrammingErrors errors_unverified(const Job& job, ProgrammedCore core) {
+ProgrammingErrors errors_unverified(const Work& job, ProgrammedCore core) {
     auto once = job.config.verify;
     once.max_pulses = 1;
     ProgrammingCost ignored;
@@ -110,10 +120,11 @@ ProgrammingErrors errors_unverified(const Job& job, ProgrammedCore core) {
     return errors_of(job, core);
 }
 
-void run_gradient(const Job& job, Arrays& arrays, ProgrammingResult& result) {
+void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
     auto& core = result.core;
-    const GradientArrays both{job.mapped.plus_us, job.mapped.minus_us, arrays.plus, arrays.minus};
-    auto outcome = tune_by_products(job.exec, job.context, core, job.config.gradient, both, job.config.verify,
+    auto outcome = tune_by_products(job.exec,
+                                    {job.context, core, job.config.gradient, job.config.verify,
+                                     job.mapped.plus_us, job.mapped.minus_us, arrays.plus, arrays.minus},
                                     result.cost);
     take_arrays(job, arrays, outcome.end_seconds, core);
     result.steps = std::move(outcome.steps);
@@ -135,50 +146,44 @@ void validate(const ProgrammingConfig& config) {
     validate(config.gradient);
 }
 
-ProgrammingResult program_core_by(const Exec& exec, const ChipSpec& chip, MatrixView<const float> weights,
-                                  const CoreMapping& mapping, const CoreIds& ids,
-                                  const ProgrammingConfig& config) {
+ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job) {
+    const auto& [chip, weights, mapping, ids, config] = job;
     validate(config);
-    const bool pulsed = config.method != ProgrammingMethod::statistical;
-    if (pulsed && !chip.pulses)
-        fail(ErrorCode::bad_config,
-             fmt::format("chip '{}' has no section 'pulses', which programming by {} needs; its "
-                         "devices can be programmed by {}",
-                         chip.name, to_string(config.method), to_string(ProgrammingMethod::statistical)));
-    const PulseModel none;
     ProgrammingResult result;
     result.core = program_core(chip.core, chip.device, weights, mapping, ids);
-    Job job{exec,
-            config,
-            {chip.device, chip.pulses ? *chip.pulses : none, ids.seed},
-            map_weights(weights, mapping.column_us),
-            {}};
-    job.net_us = net_of(job.mapped);
-    if (pulsed) {
-        validate(*chip.pulses);
-        auto arrays = fill(job, result.core, config.verify, result.cost);
-        count_outcomes(arrays.plus, result);
-        count_outcomes(arrays.minus, result);
-        take_arrays(job, arrays, 0.0, result.core);
-        if (config.method == ProgrammingMethod::gradient_descent) {
-            result.before = errors_of(job, result.core);
-            run_gradient(job, arrays, result);
-        } else {
-            result.before = errors_unverified(job, result.core);
-        }
+    const PulseModel unused;
+    Work work{exec,
+              config,
+              {chip.device, chip.pulses ? *chip.pulses : unused, ids.seed},
+              map_weights(weights, mapping.column_us),
+              {}};
+    work.net_us = net_of(work.mapped);
+    if (config.method == ProgrammingMethod::statistical) {
+        result.after = errors_of(work, result.core);
+        result.before = result.after;
+        return result;
     }
-    result.after = errors_of(job, result.core);
-    if (!pulsed) result.before = result.after;
+    check_pulses(chip, config.method);
+    auto arrays = fill(work, result.core, config.verify, result.cost);
+    count_outcomes(arrays.plus, result);
+    count_outcomes(arrays.minus, result);
+    take_arrays(work, arrays, 0.0, result.core);
+    if (config.method == ProgrammingMethod::gradient_descent) {
+        result.before = errors_of(work, result.core);
+        run_gradient(work, arrays, result);
+    } else {
+        result.before = errors_unverified(work, result.core);
+    }
+    result.after = errors_of(work, result.core);
     return result;
 }
 
-ProgrammingErrors programming_errors(const Exec& exec, const ProgrammedCore& core,
-                                     MatrixView<const float> weights, const CoreMapping& mapping,
-                                     const GradientConfig& inputs, const ReadTime& time) {
-    validate(inputs);
-    const auto net = net_of(map_weights(weights, mapping.column_us));
+ProgrammingErrors programming_errors(const Exec& exec, const ProgrammingJob& job, const ProgrammedCore& core,
+                                     const ReadTime& time) {
+    validate(job.config);
+    const auto net = net_of(map_weights(job.weights, job.mapping.column_us));
     return {.weight = weight_error(core, net),
-            .product = check_products(exec, core, net, inputs, time).error};
+            .product = check_products(exec, core, net, job.config.gradient, time).error};
 }
 
 }  // namespace imka

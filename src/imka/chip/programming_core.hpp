@@ -51,16 +51,22 @@ struct ProgrammingResult {
     std::vector<GradientStep> steps;  // of gradient descent
 };
 
+// Weights (inputs x outputs) and the core that is to hold them.
+struct ProgrammingJob {
+    const ChipSpec& chip;
+    MatrixView<const float> weights;
+    const CoreMapping& mapping;
+    CoreIds ids;
+    ProgrammingConfig config;
+};
+
 // The core as program_core gives it, its devices programmed by the method; gradient_descent also sets scale
 // and offset of the columns to those fitted at the end. Error{bad_config} where the chip has no model of
 // pulses. Same bits for any thread count.
-ProgrammingResult program_core_by(const Exec& exec, const ChipSpec& chip, MatrixView<const float> weights,
-                                  const CoreMapping& mapping, const CoreIds& ids,
-                                  const ProgrammingConfig& config);
+ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job);
 
-// The errors of any programmed core at a time after t_0.
-ProgrammingErrors programming_errors(const Exec& exec, const ProgrammedCore& core,
-                                     MatrixView<const float> weights, const CoreMapping& mapping,
-                                     const GradientConfig& inputs, const ReadTime& time);
+// The errors of a core that holds the weights of the job, at a time after t_0; inputs as in config.gradient.
+ProgrammingErrors programming_errors(const Exec& exec, const ProgrammingJob& job, const ProgrammedCore& core,
+                                     const ReadTime& time);
 
 }  // namespace imka

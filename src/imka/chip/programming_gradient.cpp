@@ -24,21 +24,19 @@ void check(bool good, std::string_view field, double value, std::string_view ran
 // What the loop carries from one iteration to the next.
 struct Loop {
     const Exec& exec;
+    const GradientJob& job;
     const PulseContext& context;
-    const ProgrammedCore& core;
     const GradientConfig& config;
-    const VerifyConfig& verify;
-    GradientArrays arrays;
     Matrix<float> net_us;             // targets, outputs x inputs
     Matrix<float> average;            // of the estimated errors, inputs x outputs
     std::vector<std::uint16_t> seen;  // iterations in each average
 };
 
-Matrix<float> net_targets(const GradientArrays& a) {
-    Matrix<float> net(a.plus.cols, a.plus.rows);
-    for (std::size_t r = 0; r < a.plus.rows; ++r) {
-        for (std::size_t c = 0; c < a.plus.cols; ++c)
-            net(c, r) = a.plus_target_us(r, c) - a.minus_target_us(r, c);
+Matrix<float> net_targets(const GradientJob& job) {
+    Matrix<float> net(job.plus.cols, job.plus.rows);
+    for (std::size_t r = 0; r < job.plus.rows; ++r) {
+        for (std::size_t c = 0; c < job.plus.cols; ++c)
+            net(c, r) = job.plus_target_us(r, c) - job.minus_target_us(r, c);
     }
     return net;
 }
@@ -63,7 +61,7 @@ void read_array(const Loop& k, const PulsedArray& array, std::uint64_t iteration
     parallel_for(k.exec, array.rows, [&](std::size_t r) {
         for (std::size_t c = 0; c < array.cols; ++c) {
             const auto now = polarity_at(k.context, array, r * array.cols + c, seconds);
-            const double sd = now.noise_us * k.core.device.read_noise_scale;
+            const double sd = now.noise_us * k.context.device.read_noise_scale;
             const std::uint64_t index = (iteration << 36U) | device_index(array.ids, r, c);
             const double z = normal(k.context.seed, Stream::chip_tuning_read, index);
             g_us(c, r) = static_cast<float>(std::max(0.0, now.g_us + sd * std::sqrt(power.slow) * z));
@@ -73,11 +71,11 @@ void read_array(const Loop& k, const PulsedArray& array, std::uint64_t iteration
 }
 
 Crossbar crossbar_now(const Loop& k, std::uint64_t iteration, double seconds) {
-    const std::size_t rows = k.arrays.plus.rows;
-    const std::size_t cols = k.arrays.plus.cols;
+    const std::size_t rows = k.job.plus.rows;
+    const std::size_t cols = k.job.plus.cols;
     Crossbar bar{{cols, rows}, {cols, rows}, {cols, rows}, {cols, rows}};
-    read_array(k, k.arrays.plus, iteration, seconds, bar.plus_us, bar.plus_variance);
-    read_array(k, k.arrays.minus, iteration, seconds, bar.minus_us, bar.minus_variance);
+    read_array(k, k.job.plus, iteration, seconds, bar.plus_us, bar.plus_variance);
+    read_array(k, k.job.minus, iteration, seconds, bar.minus_us, bar.minus_variance);
     return bar;
 }
 
@@ -97,8 +95,8 @@ Matrix<float> expected_us(const Loop& k, double seconds) {
     parallel_for(k.exec, net.cols(), [&](std::size_t r) {
         for (std::size_t c = 0; c < net.rows(); ++c) {
             const std::size_t cell = r * net.rows() + c;
-            net(c, r) += static_cast<float>(unsettled_us(k, k.arrays.plus, cell, seconds) -
-                                            unsettled_us(k, k.arrays.minus, cell, seconds));
+            net(c, r) += static_cast<float>(unsettled_us(k, k.job.plus, cell, seconds) -
+                                            unsettled_us(k, k.job.minus, cell, seconds));
         }
     });
     return net;
@@ -152,7 +150,7 @@ double next_current(const Loop& k, const PulsedDevice& d, double error) {
     // At the ends of its curve a device does not answer to small steps.
     if (d.at_set) return nominal_current_ua(p, p.set_mean_us - error);
     if (d.current_ua >= p.reset_ua) return nominal_current_ua(p, p.reset_us - error);
-    const double step = k.config.rate * k.verify.gain_ua_per_us * error;
+    const double step = k.config.rate * k.job.verify.gain_ua_per_us * error;
     return std::clamp(d.current_ua + step, 0.0, p.reset_ua);
 }
 
@@ -185,7 +183,7 @@ void correct_row(Loop& k, const Estimate& estimate, std::size_t r, double second
         const double doubt = k.config.caution * estimate.column_rms[c] / std::sqrt(static_cast<double>(seen));
         if (std::abs(average) <= band + doubt) continue;
         const bool held_by_plus = k.net_us(c, r) > 0.0F || (k.net_us(c, r) == 0.0F && average < 0.0F);
-        auto& array = held_by_plus ? k.arrays.plus : k.arrays.minus;
+        auto& array = held_by_plus ? k.job.plus : k.job.minus;
         if (correct(k, array, cell, held_by_plus ? average : -average, seconds, cost)) seen = 0;
     }
 }
@@ -202,10 +200,8 @@ std::uint64_t correct_all(Loop& k, const Estimate& estimate, double seconds, Pro
 GradientStep iterate(Loop& k, std::uint64_t iteration, double seconds, ProgrammingCost& cost) {
     const auto& config = k.config;
     const std::uint64_t first = iteration * config.inputs;
-    const auto x = tuning_inputs(k.core.spec.dac, config.input_deviation, k.context.seed, first,
-                                 config.inputs, k.arrays.plus.rows);
-    auto y = measure_products(k.exec, k.core.spec, k.core.adc, crossbar_now(k, iteration, seconds), x,
-                              {.seed = k.context.seed, .first = first});
+    const auto x = tuning_inputs(k.job.core, config.input_deviation, first, config.inputs);
+    auto y = measure_products(k.exec, k.job.core, crossbar_now(k, iteration, seconds), x, first);
     add_products(k.context.pulse, config.inputs, cost);
     const auto exact = exact_currents(k.exec, x, expected_us(k, seconds));
     const auto columns = fit_columns(y, exact);
@@ -236,13 +232,11 @@ void validate(const GradientConfig& c) {
           ">= 0 s");
 }
 
-GradientOutcome tune_by_products(const Exec& exec, const PulseContext& context, const ProgrammedCore& core,
-                                 const GradientConfig& config, GradientArrays arrays,
-                                 const VerifyConfig& verify, ProgrammingCost& cost) {
+GradientOutcome tune_by_products(const Exec& exec, const GradientJob& job, ProgrammingCost& cost) {
+    const auto& config = job.config;
     validate(config);
-    Loop k{exec, context, core, config, verify, arrays, net_targets(arrays), {}, {}};
-    k.average = Matrix<float>(arrays.plus.rows, arrays.plus.cols);
-    k.seen.assign(arrays.plus.rows * arrays.plus.cols, 0);
+    Loop k{exec, job, job.context, config, net_targets(job), {job.plus.rows, job.plus.cols}, {}};
+    k.seen.assign(job.plus.rows * job.plus.cols, 0);
     GradientOutcome out;
     Progress progress(exec, "programming by products", static_cast<std::uint64_t>(config.iterations));
     for (int i = 0; i < config.iterations; ++i) {

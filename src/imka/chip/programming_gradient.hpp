@@ -35,9 +35,13 @@ struct GradientStep {
     std::uint64_t pulses = 0;  // given because of it
 };
 
-// Targets and devices of a core during the loop; the arrays are changed.
-struct GradientArrays {
-    const Matrix<float>& plus_target_us;
+// What the loop works on; the arrays are changed.
+struct GradientJob {
+    const PulseContext& context;
+    const ProgrammedCore& core;  // converters and numbers; its devices are not looked at
+    const GradientConfig& config;
+    const VerifyConfig& verify;           // its gain
+    const Matrix<float>& plus_target_us;  // inputs x outputs
     const Matrix<float>& minus_target_us;
     PulsedArray& plus;
     PulsedArray& minus;
@@ -57,8 +61,6 @@ struct GradientOutcome {
 //   a): one pulse on the adjustable device of the polarity that holds the weight, I += rate gain a (with the
 //   sign of the polarity)
 // Ends after `iterations`, at target_error, or when nothing is left to pulse. Same bits for any thread count.
-GradientOutcome tune_by_products(const Exec& exec, const PulseContext& context, const ProgrammedCore& core,
-                                 const GradientConfig& config, GradientArrays arrays,
-                                 const VerifyConfig& verify, ProgrammingCost& cost);
+GradientOutcome tune_by_products(const Exec& exec, const GradientJob& job, ProgrammingCost& cost);
 
 }  // namespace imka

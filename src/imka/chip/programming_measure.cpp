@@ -57,28 +57,34 @@ Phase phase_of(const Matrix<float>& durations, const Matrix<float>& g_us, const 
 
 // A tile of products on one core.
 struct Tile {
-    const CoreSpec& spec;
-    std::span<const AdcColumn> adc;
-    TuningIds ids;  // of the first product of the tile
+    const ProgrammedCore& core;
+    std::uint64_t first;  // product of the tile
 };
 
+std::uint64_t conversion_index(const Tile& t, std::size_t row, std::size_t column, std::uint64_t phase) {
+    const auto cols = static_cast<std::uint64_t>(t.core.spec.cols);
+    const std::uint64_t number = std::uint64_t{t.core.ids.core} * cols + column;
+    return ((t.first + row) << 32U) | (number * kPhases + phase);
+}
+
 double noise_counts(const Tile& t, const AdcColumn& column, double variance, std::uint64_t index) {
-    const double device = t.spec.adc.counts_per_us * column.gain;
-    const double converter = t.spec.adc.noise_counts;
+    const double device = t.core.spec.adc.counts_per_us * column.gain;
+    const double converter = t.core.spec.adc.noise_counts;
     const double power = device * device * variance + converter * converter;
-    return power > 0.0 ? std::sqrt(power) * normal(t.ids.seed, Stream::chip_tuning_product, index) : 0.0;
+    return power > 0.0 ? std::sqrt(power) * normal(t.core.ids.seed, Stream::chip_tuning_product, index) : 0.0;
 }
 
 // Adds sign * counts of a phase, in uS.
 template <class Convert>
 void add_phase(const Tile& t, const Phase& phase, std::uint64_t number, double sign, Convert convert,
                MatrixView<float> out) {
-    const double scale = t.spec.adc.counts_per_us;
+    const double scale = t.core.spec.adc.counts_per_us;
     for (std::size_t v = 0; v < out.rows(); ++v) {
         for (std::size_t c = 0; c < out.cols(); ++c) {
-            const std::uint64_t index = ((t.ids.first + v) * out.cols() + c) * kPhases + number;
-            const double noise = noise_counts(t, t.adc[c], phase.variance(v, c), index);
-            const double counts = convert(t.spec.adc, t.adc[c], scale * phase.charge_us(v, c), noise);
+            const std::uint64_t index = conversion_index(t, v, c, number);
+            const double noise = noise_counts(t, t.core.adc[c], phase.variance(v, c), index);
+            const double counts =
+                convert(t.core.spec.adc, t.core.adc[c], scale * phase.charge_us(v, c), noise);
             out(v, c) += static_cast<float>(sign * counts / scale);
         }
     }
@@ -126,11 +132,11 @@ void put_tile(const Matrix<float>& tile, std::size_t i, Matrix<float>& out) {
 
 }  // namespace
 
-Matrix<float> tuning_inputs(const DacConfig& dac, double deviation, std::uint64_t seed, std::uint64_t first,
-                            std::size_t count, std::size_t rows) {
-    Matrix<float> x(count, rows);
-    fill_normal(seed, Stream::chip_tuning_input, first * rows, x.values());
-    const double levels = dac.levels;
+Matrix<float> tuning_inputs(const ProgrammedCore& core, double deviation, std::uint64_t first,
+                            std::size_t count) {
+    Matrix<float> x(count, core.used_rows());
+    fill_normal(core.ids.seed, Stream::chip_tuning_input, first * x.cols(), x.values());
+    const double levels = core.spec.dac.levels;
     for (auto& v : x.values())
         v = static_cast<float>(std::clamp(std::nearbyint(v * deviation * levels), -levels, levels) / levels);
     return x;
@@ -150,15 +156,14 @@ Crossbar crossbar_of(const ProgrammedCore& core, const ReadTime& time) {
     return {values(plus.g_us), values(minus.g_us), squares(plus.fresh_sd_us), squares(minus.fresh_sd_us)};
 }
 
-Matrix<float> measure_products(const Exec& exec, const CoreSpec& spec, std::span<const AdcColumn> adc,
-                               const Crossbar& crossbar, const Matrix<float>& inputs, const TuningIds& ids) {
-    assert(adc.size() == crossbar.plus_us.rows() && inputs.cols() == crossbar.plus_us.cols());
-    Matrix<float> out(inputs.rows(), adc.size());
+Matrix<float> measure_products(const Exec& exec, const ProgrammedCore& core, const Crossbar& crossbar,
+                               const Matrix<float>& inputs, std::uint64_t first) {
+    assert(core.adc.size() == crossbar.plus_us.rows() && inputs.cols() == crossbar.plus_us.cols());
+    Matrix<float> out(inputs.rows(), core.adc.size());
+    const auto measure = core.spec.read_mode == ReadMode::four_phase ? measure_four : measure_one;
     parallel_for(exec, tiles_of(inputs.rows()), [&](std::size_t i) {
-        const Tile tile{spec, adc, {.seed = ids.seed, .first = ids.first + i * kTileRows}};
-        Matrix<float> part(kTileRows, adc.size());
-        const auto measure = spec.read_mode == ReadMode::four_phase ? measure_four : measure_one;
-        measure(tile, crossbar, tile_rows(inputs, i), part.view());
+        Matrix<float> part(kTileRows, core.adc.size());
+        measure({core, first + i * kTileRows}, crossbar, tile_rows(inputs, i), part.view());
         put_tile(part, i, out);
     });
     return out;

@@ -14,9 +14,9 @@
 namespace imka {
 
 // Inputs `first`, `first` + 1, ... as shares of the input range: normal numbers times `deviation`, rounded to
-// the steps of the converter.
-Matrix<float> tuning_inputs(const DacConfig& dac, double deviation, std::uint64_t seed, std::uint64_t first,
-                            std::size_t count, std::size_t rows);
+// the steps of the converter. Cores of one chip get the same.
+Matrix<float> tuning_inputs(const ProgrammedCore& core, double deviation, std::uint64_t first,
+                            std::size_t count);
 
 // What the crossbar holds during a batch of products; one row for each output.
 struct Crossbar {
@@ -27,16 +27,11 @@ struct Crossbar {
 };
 Crossbar crossbar_of(const ProgrammedCore& core, const ReadTime& time);
 
-// Names the noise of products; their numbers are below 2^32.
-struct TuningIds {
-    std::uint64_t seed = 0;
-    std::uint64_t first = 0;
-};
-
 // Counts of the four phases added with their signs, or of the one phase, divided by counts_per_us: what the
-// sum of inputs times conductances is measured to be, uS. Same bits for any thread count.
-Matrix<float> measure_products(const Exec& exec, const CoreSpec& spec, std::span<const AdcColumn> adc,
-                               const Crossbar& crossbar, const Matrix<float>& inputs, const TuningIds& ids);
+// sum of inputs times conductances is measured to be, uS. Converters are those of the core; its devices are
+// not looked at. The products are numbered from `first` on, below 2^32. Same bits for any thread count.
+Matrix<float> measure_products(const Exec& exec, const ProgrammedCore& core, const Crossbar& crossbar,
+                               const Matrix<float>& inputs, std::uint64_t first);
 
 // inputs times net conductances without any error: what is asked for; net_us has one row for each output.
 Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us);

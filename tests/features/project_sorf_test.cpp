@@ -1,6 +1,7 @@
 // Projection through transforms against the product by Ω, and the choice between the two.
 #include "imka/features/project_sorf.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "imka/features/project_digital.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/omega/samplers.hpp"
+#include "support/error.hpp"
 #include "support/targets.hpp"
 
 namespace imka {
@@ -81,6 +83,32 @@ TEST(SorfProjector, IsTheProductByOmegaOnEveryInstructionSet) {
             }
         }
     });
+}
+
+TEST(SorfProjector, ServesAnOmegaThatFitsNoMemory) {
+    constexpr std::int64_t kSize = std::int64_t{1} << 20;  // four terabytes
+    const auto recipe = sorf_recipe({kSize, kSize});
+    EXPECT_THAT(error_of([&] { sample(recipe); }), testing::HasSubstr("Ω of 1048576 x 1048576 values needs"));
+    const auto projector = choose_projector(recipe);
+    Matrix<float> x(1, kSize);
+    fill_normal(3, Stream::test, 0, x.values());
+    const auto u = project(*projector, x);
+    Matrix<float> omega(1, kSize);
+    for (const std::int64_t i : {std::int64_t{0}, std::int64_t{777}, kSize - 1}) {
+        sample_rows(recipe, i, omega.view());
+        double want = 0.0;
+        for (std::size_t j = 0; j < omega.cols(); ++j) want += double{omega(0, j)} * double{x(0, j)};
+        const double units = 1.001 * 0x1p-24 * (3.0 * 20.0 + 3.0);
+        EXPECT_NEAR(u(0, static_cast<std::size_t>(i)), want, units * length(omega.row(0)) * length(x.row(0)));
+        EXPECT_GT(std::abs(want), 0.0);
+    }
+}
+
+TEST(SorfProjector, RefusesDiagonalsThatFitNoMemory) {
+    EXPECT_THAT(error_of([] {
+                    choose_projector(sorf_recipe({std::int64_t{1} << 20, std::int64_t{1} << 50}));
+                }),
+                testing::HasSubstr("the diagonals of the transforms of 4 x 1125899906842624 values needs"));
 }
 
 TEST(SorfProjector, ServesEveryKernelNormAndConvention) {

@@ -43,6 +43,7 @@ std::string target_text(const BenchTarget& t) {
 std::string targets_text(const BenchResult& r) {
     std::vector<std::string> texts;
     for (const auto& t : r.targets) texts.push_back(target_text(t));
+    if (!r.note.empty()) texts.push_back(r.note);
     return fmt::format("{}", fmt::join(texts, "; "));
 }
 

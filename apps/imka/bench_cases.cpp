@@ -11,6 +11,7 @@
 #include "imka/base/matrix.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
+#include "imka/features/choose_projector.hpp"
 #include "imka/features/feature_map.hpp"
 #include "imka/features/project_digital.hpp"
 #include "imka/features/project_sorf.hpp"
@@ -153,6 +154,45 @@ BenchResult bench_fwht_size(const BenchSetup& setup, std::size_t n) {
     return result;
 }
 
+BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t m) {
+    const std::size_t rows = setup.quick ? kTileRows : 32 * kTileRows;
+    const auto exec = quiet(setup.exec);
+    const OmegaRecipe recipe{.gamma = 0.5 / static_cast<double>(d),
+                             .sampler = Sampler::sorf,
+                             .d = static_cast<std::int64_t>(d),
+                             .m = static_cast<std::int64_t>(m),
+                             .seed = 1};
+    const SorfProjector structured(recipe);
+    const DigitalProjector dense(sample(recipe, exec));
+    const auto x = gaussian(rows, d, 0);
+    Matrix<float> u(rows, m);
+    Matrix<float> expected(rows, m);
+    project_all(structured, x.view(), exec, u.view());
+    project_all(dense, x.view(), exec, expected.view());
+    const double error = largest_difference(u, expected);
+    // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
+    constexpr double kBound = 1e-4;
+    BenchResult result{.name = "sorf",
+                       .title = fmt::format("SORF projection {} x {} -> {}", rows, d, m),
+                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}},
+                       .check = {.what = "largest difference from the dense projection",
+                                 .value = error,
+                                 .bound = kBound,
+                                 .ok = error <= kBound}};
+    run_rounds(
+        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
+        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
+        result);
+    result.limit = "writing";
+    result.limit_time = [=](const MachineLimits& l) {
+        return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
+    };
+    const double model = projection_cost(recipe).gain();
+    result.note = fmt::format("model: {:.2f}, {}", model, model >= kLeastGain ? "structured" : "dense");
+    result.more = {{"model_ratio", model}};
+    return result;
+}
+
 }  // namespace
 
 std::vector<BenchResult> bench_features(const BenchSetup& setup) {
@@ -267,42 +307,12 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
 }
 
 std::vector<BenchResult> bench_sorf(const BenchSetup& setup) {
-    const std::size_t rows = setup.quick ? kTileRows : 32 * kTileRows;
-    const std::size_t d = setup.quick ? 64 : 512;
-    const std::size_t m = 8 * d;
-    const auto exec = quiet(setup.exec);
-    const OmegaRecipe recipe{.gamma = 0.5 / static_cast<double>(d),
-                             .sampler = Sampler::sorf,
-                             .d = static_cast<std::int64_t>(d),
-                             .m = static_cast<std::int64_t>(m),
-                             .seed = 1};
-    const SorfProjector structured(recipe);
-    const DigitalProjector dense(sample(recipe, exec));
-    const auto x = gaussian(rows, d, 0);
-    Matrix<float> u(rows, m);
-    Matrix<float> expected(rows, m);
-    project_all(structured, x.view(), exec, u.view());
-    project_all(dense, x.view(), exec, expected.view());
-    const double error = largest_difference(u, expected);
-    // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
-    constexpr double kBound = 1e-4;
-    BenchResult result{.name = "sorf",
-                       .title = fmt::format("SORF projection {} x {} -> {}", rows, d, m),
-                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}},
-                       .check = {.what = "largest difference from the dense projection",
-                                 .value = error,
-                                 .bound = kBound,
-                                 .ok = error <= kBound}};
-    run_rounds(
-        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
-        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
-        result);
-    result.limit = "writing";
-    result.limit_time = [=](const MachineLimits& l) {
-        return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
-    };
-    result.targets = ratio_target(result, 4.0);
-    return {result};
+    if (setup.quick) return {bench_sorf_shape(setup, 64, 512)};
+    std::vector<BenchResult> results = {bench_sorf_shape(setup, 512, 4096)};
+    results.front().targets = ratio_target(results.front(), 4.0);
+    for (const std::size_t d : {16U, 32U, 64U, 128U, 1000U})
+        results.push_back(bench_sorf_shape(setup, d, 2048));
+    return results;
 }
 
 std::vector<BenchResult> bench_normals(const BenchSetup& setup) {

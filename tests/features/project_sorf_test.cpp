@@ -189,6 +189,21 @@ TEST(ChooseProjector, TakesTransformsWhereTheyAreMuchCheaper) {
     }
 }
 
+TEST(ChooseProjector, TheFitFindsTheConstantsBehindCosts) {
+    const ProjectionConstants want{
+        .dense_fixed = 0.3, .dense_input = 0.01, .structured_fixed = 0.2, .structured_level = 0.07};
+    std::vector<ProjectionTiming> timings;
+    for (const Shape shape : {Shape{3, 64}, Shape{16, 300}, Shape{100, 1000}, Shape{4096, 4096}}) {
+        const auto recipe = sorf_recipe(shape);
+        timings.push_back({.recipe = recipe, .cost = projection_cost(recipe, want)});
+    }
+    const auto got = fit_projection_constants(timings);
+    EXPECT_NEAR(got.dense_fixed, want.dense_fixed, 1e-10);
+    EXPECT_NEAR(got.dense_input, want.dense_input, 1e-10);
+    EXPECT_NEAR(got.structured_fixed, want.structured_fixed, 1e-10);
+    EXPECT_NEAR(got.structured_level, want.structured_level, 1e-10);
+}
+
 TEST(ChooseProjector, ClampedEntriesNeedTheMatrix) {
     auto recipe = sorf_recipe({128, 512});
     recipe.truncation = 1.0;

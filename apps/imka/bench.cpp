@@ -127,6 +127,12 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
         for (std::size_t i = 0; i < r.seconds.size(); ++i) ratios.push_back(r.seconds[i] / result.seconds[i]);
         if (!ratios.empty()) r.ratio = median_interval(ratios);
     }
+    if (setup.peer == nullptr) return;
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+        if (runs[i] && !rivals[i].peer.empty())
+            result.rivals[i].check = setup.peer->check(rivals[i].peer, sizes_json(result.sizes)).value;
+    }
+    setup.peer->forget();
 }
 
 nlohmann::ordered_json to_json(const BenchResult& r) {

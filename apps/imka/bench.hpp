@@ -95,8 +95,8 @@ struct BenchResult {
     std::string note = {};                             // beside the targets
 };
 
-// Warms both sides up, then runs rounds in turn, the order changing from round to round. Fills seconds and
-// rivals of the result.
+// Warms both sides up, then runs rounds in turn, the order changing from round to round, and asks the peers
+// for a check of their results. Fills seconds and rivals of the result.
 void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, const std::vector<Rival>& rivals,
                 BenchResult& result);
 

@@ -70,12 +70,6 @@ std::vector<BenchTarget> ratio_target(const BenchResult& result, double wanted) 
     return {{.what = "ratio", .wanted = wanted, .reached = result.rivals.front().ratio.median}};
 }
 
-void add_peer_check(const BenchSetup& setup, const std::string& peer, BenchResult& result) {
-    auto& rival = result.rivals.front();
-    if (!rival.seconds.empty()) rival.check = setup.peer->check(peer, sizes_json(result.sizes)).value;
-    if (setup.peer != nullptr) setup.peer->forget();
-}
-
 // Inside or outside of the sphere that holds half of the rows, about: no plane separates that.
 std::vector<std::int32_t> two_classes(MatrixView<const float> x) {
     std::vector<std::int32_t> y(x.rows());
@@ -139,7 +133,6 @@ BenchResult bench_fwht_size(const BenchSetup& setup, std::size_t n) {
         {{.name = "FFHT", .peer = "ffht_transform", .package = "ffht"},
          {.name = "ours, a call a row", .body = one_by_one}},
         result);
-    add_peer_check(setup, "ffht_transform", result);
     const auto values = static_cast<double>(passes * kFwhtKept);
     const double additions = values * std::log2(static_cast<double>(n));
     result.limit = "additions at half of sgemm's rate";
@@ -215,7 +208,6 @@ std::vector<BenchResult> bench_features(const BenchSetup& setup) {
          {.name = "PyTorch", .peer = "torch_features", .package = "torch"},
          {.name = "ours into new memory", .body = [&] { map.transform(x.view(), exec); }}},
         result);
-    add_peer_check(setup, "sklearn_features", result);
     result.limit = kFeatureLimit;
     result.limit_time = [=](const MachineLimits& l) { return feature_limit(l, rows, kInputs, m); };
     result.targets = ratio_target(result, 4.0);
@@ -236,7 +228,7 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     const auto omega = gaussian(m, d, 1);
     BenchResult result{.name = "projection",
                        .title = fmt::format("features {} x {} -> {}", rows, d, 2 * m),
-                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}},
+                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}, {"gamma", gamma}},
                        .check = check_map(map, x.view(), exec)};
     Matrix<float> z(rows, map.features());
     // The product alone at its best: large pieces, and each thread's results stay in the cache.
@@ -252,9 +244,9 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     run_rounds(
         setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
         {{.name = "the product alone (sgemm)", .body = product},
-         {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"}},
+         {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"},
+         {.name = "PyTorch", .peer = "torch_features", .package = "torch"}},
         result);
-    if (setup.peer != nullptr) setup.peer->forget();
     result.limit = kFeatureLimit;
     result.limit_time = [=](const MachineLimits& l) { return feature_limit(l, rows, d, m); };
     result.targets = {
@@ -291,11 +283,12 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
                                  {"gamma", kGamma},
                                  {"alpha", kAlpha}}};
     run_rounds(setup, fit_and_predict,
-               {{.name = "scikit-learn", .peer = "sklearn_ridge", .package = "sklearn"}}, result);
+               {{.name = "scikit-learn", .peer = "sklearn_ridge", .package = "sklearn"},
+                {.name = "PyTorch", .peer = "torch_ridge", .package = "torch"}},
+               result);
     const double share = accuracy(two_classes(test.view()), found);
     // Half is chance.
     result.check = {.what = "accuracy", .value = share, .bound = 0.65, .ok = share >= 0.65};
-    add_peer_check(setup, "sklearn_ridge", result);
     const double features = 2.0 * static_cast<double>(m);
     result.limit = "features + ZᵀZ";
     result.limit_time = [=](const MachineLimits& l) {
@@ -346,7 +339,6 @@ std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
               }},
          {.name = "NumPy", .peer = "numpy_normals", .package = "numpy"}},
         result);
-    if (setup.peer != nullptr) setup.peer->forget();
     const double rate = static_cast<double>(kCount * passes) / median(result.seconds) * 1e-9;
     result.targets = {{.what = "G/s", .wanted = 0.6, .reached = rate}};
     result.more = {{"giga_per_second", rate}};

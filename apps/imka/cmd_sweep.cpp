@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
@@ -32,8 +31,7 @@ void list_experiments(const Context& context) {
     std::vector<std::vector<std::string>> rows = {{"name", "runs", "title"}};
     for (const auto& known : known_experiments()) {
         const auto e = parse_experiment(known.text, std::string(known.name));
-        std::size_t runs = 0;
-        for (const auto& c : expand(e)) runs += c.config.seeds.size();
+        const auto runs = count_runs(e);
         rows.push_back({e.name, std::to_string(runs), e.title});
         list.push_back(
             {{"name", e.name}, {"runs", runs}, {"title", e.title}, {"description", e.description}});

@@ -125,9 +125,10 @@ TEST(Experiment, FaultsAreNamedWithTheirPlace) {
         {"name: ../up\n", "is no name"},
         {"name: [a]\n", "'name' must be plain text"},
         {head + "base: &x {gamma: 1}\n", "e.yaml: line 2: the anchor '&x'"},
-        {head + "base: *x\n", "alias"},
+        {head + "base: *x\n", "not valid YAML: yaml-cpp: error at line 2"},
         {head + "---\nname: b\n", "a second document"},
-        {head + "grid: {kernel: [rbf\n", "not valid YAML"},
+        {head + "grid: {kernel: [rbf\n", "e.yaml: line 2: "},
+        {head + "grid: {kernel: \"rbf\n", "not valid YAML: yaml-cpp: error at line 3"},
         {head + "? [a]\n: b\n", "a key must be plain text"},
         {head + "cases: [{seeds: [[[[1]]]]}]\n", "nested too deeply"},
     };

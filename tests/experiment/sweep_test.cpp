@@ -62,7 +62,7 @@ TEST(RunKey, OfAKnownRunStaysWhatItWas) {
     auto e = parse_experiment("name: a\ngrid: {kernel: [rbf]}\n", "a.yaml");
     const auto plan = plan_sweep(e, {}, Exec{});
     ASSERT_EQ(plan.runs.size(), 1U);
-    EXPECT_EQ(plan.runs[0].key, "KEY");
+    EXPECT_EQ(plan.runs[0].key, "0d15a64dc1e6cd3dcf625cc87ceb7f93ea9b6a3c945a13c697a3b841b477827b");
     e.name = "b";
     EXPECT_EQ(plan_sweep(e, {}, Exec{}).runs[0].key, plan.runs[0].key) << "the name is no part of a run";
 }

@@ -1,7 +1,6 @@
 // imka ridge: fits and tests a kernel ridge classifier; saves, loads, predicts.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,7 +11,7 @@
 #include "imka/base/team.hpp"
 #include "imka/data/row_reader.hpp"
 #include "imka/experiment/mpi.hpp"
-#include "ranks.hpp"
+#include "launch.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -60,12 +59,10 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
 }
 
 // One fit over the processes of a job; the first speaks for all.
-void fit_and_test_together(const RidgeArgs& args, const Ranks& ranks, Context& context) {
+void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context& context) {
     const auto team = start_mpi_team();
     context.exec.team = team.get();
-    if (context.exec.threads == 0) {
-        context.exec.threads = std::max(1, thread_count(context.exec) / ranks.local_size);
-    }
+    if (context.exec.threads == 0) context.exec.threads = threads_per_process(launch);
     if (team->rank() > 0) context.exec.progress = nullptr;
     try {
         fit_and_test(args, context);
@@ -154,9 +151,9 @@ void add_ridge(CLI::App& root, Context& context) {
     verb->callback([args, &context] {
         finish_run_args(args->run);
         if (args->load.empty() && args->predict.empty() && args->output.empty()) {
-            const auto ranks = find_ranks();
-            if (ranks.size > 1) {
-                fit_and_test_together(*args, ranks, context);
+            const auto launch = current_launch();
+            if (launch.size > 1) {
+                fit_and_test_together(*args, launch, context);
             } else {
                 fit_and_test(*args, context);
             }

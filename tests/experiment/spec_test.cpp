@@ -221,6 +221,15 @@ TEST(KnownExperiments, AreWhatTheySay) {
                 StartsWith("bad_usage: 'smoek' is neither a known experiment (ridge_fp32, "));
 }
 
+TEST(Documentation, ExampleOfAnExperimentHasTheRunsItSays) {
+    const auto text = read_file(std::filesystem::path(IMKA_SOURCE_DIR) / "docs/howto/sweep.md", 1U << 20U);
+    const std::string fence = "```yaml\n";
+    const auto begin = text.find(fence) + fence.size();
+    const auto e = parse_experiment(text.substr(begin, text.find("```", begin) - begin), "sweep.md");
+    EXPECT_EQ(plan_sweep(e, {}, Exec{}).runs.size(), 80U);
+    EXPECT_THAT(text, HasSubstr("# 80 runs"));
+}
+
 TEST(KnownExperiments, LiuHasTheSizesOfTheSurveysReplication) {
     std::map<Kernel, std::set<std::int64_t>> sizes;
     for (const auto& p : expand(find_experiment("liu")))

@@ -268,7 +268,7 @@ TEST(SweepRanks, OneKilledAndTheJobRelaunchedGiveTheSameRecords) {
 }
 
 TEST(SweepRanks, OfSlurmAndPmiAreQuietSaveTheFirst) {
-    for (const auto* environment : {"SLURM_PROCID=1 SLURM_NTASKS=2", "PMI_RANK=1 PMI_SIZE=2"}) {
+    for (const auto* environment : {"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "PMI_RANK=1 PMI_SIZE=2"}) {
         const TempDir dir;
         const auto r = run_imka("sweep smoke --output " + quoted(dir / "out"), environment);
         EXPECT_EQ(r.exit_code, 0) << r.err;

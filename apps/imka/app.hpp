@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "imka/base/config.hpp"
+#include "imka/base/error.hpp"
 #include "imka/base/exec.hpp"
 
 namespace imka::app {
@@ -20,6 +21,9 @@ struct Context {
     bool json = false;               // one JSON object on standard output, nothing else there
     int exit_code = 0;               // 1: a check failed
 };
+
+// What the program returns for an error.
+int exit_code(ErrorCode code);
 
 // A verb under parent, with its worked examples at the end of --help.
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
@@ -44,6 +48,7 @@ void add_data(CLI::App& root, Context& context);
 void add_features(CLI::App& root, Context& context);
 void add_gram(CLI::App& root, Context& context);
 void add_ridge(CLI::App& root, Context& context);
+void add_sweep(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);
 void add_doctor(CLI::App& root, Context& context);
 void add_validate(CLI::App& root, Context& context);

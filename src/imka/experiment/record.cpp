@@ -1,0 +1,219 @@
+#include "imka/experiment/record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/sha256.hpp"
+
+namespace imka {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json as_object(const std::map<std::string, T>& values) {
+    Json j = Json::object();
+    for (const auto& [name, value] : values) j[name] = value;
+    return j;
+}
+
+Record from_json(const nlohmann::json& j) {
+    Record r{.key = j.at("key"),
+             .experiment = j.at("experiment"),
+             .kind = j.at("kind"),
+             .seed = j.at("seed"),
+             .config = j.at("config"),
+             .data_sha256 = j.at("data_sha256"),
+             .results = j.at("results"),
+             .error = j.at("error"),
+             .imka_version = j.at("imka_version"),
+             .build = j.at("build"),
+             .instruction_set = j.at("instruction_set"),
+             .wall_seconds = j.at("wall_seconds"),
+             .peak_memory_mb = j.at("peak_memory_mb"),
+             .finished = j.at("finished")};
+    if (r.key.empty()) fail(ErrorCode::bad_data, "the key is empty");
+    return r;
+}
+
+// The records of one key, joined as they are read.
+class Collector {
+public:
+    void add(Record record, const std::filesystem::path& file, std::uint64_t line) {
+        const auto [place, is_new] = places_.try_emplace(record.key, set_.records.size());
+        if (is_new) {
+            set_.records.push_back(std::move(record));
+            return;
+        }
+        Record& known = set_.records[place->second];
+        if (record.ok() && known.ok()) {
+            if (record.results != known.results) {
+                add_problem(RecordProblem::Kind::disagrees, file, line,
+                            fmt::format("run {} was recorded before with other results", record.key));
+            }
+        } else if (record.ok() || !known.ok()) {
+            known = std::move(record);
+        }
+    }
+    void add_problem(RecordProblem::Kind kind, const std::filesystem::path& file, std::uint64_t line,
+                     std::string what) {
+        set_.problems.push_back({.kind = kind, .file = file, .line = line, .what = std::move(what)});
+    }
+    RecordSet take() { return std::move(set_); }
+
+private:
+    RecordSet set_;
+    std::unordered_map<std::string, std::size_t> places_;
+};
+
+void read_line(const std::string& text, bool complete, const std::filesystem::path& file, std::uint64_t line,
+               Collector& all) {
+    if (text.find_first_not_of(" \t\r") == std::string::npos) return;
+    auto parsed = parse_record(text);
+    if (parsed.record) {
+        all.add(std::move(*parsed.record), file, line);
+    } else if (!complete) {
+        all.add_problem(RecordProblem::Kind::torn, file, line, "the line is cut short");
+    } else {
+        all.add_problem(parsed.problem, file, line, std::move(parsed.what));
+    }
+}
+
+void read_one_file(const std::filesystem::path& file, Collector& all) {
+    std::ifstream in(file);
+    if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read", file.string()));
+    std::uint64_t line = 0;
+    for (std::string text; std::getline(in, text);) read_line(text, !in.eof(), file, ++line, all);
+}
+
+std::vector<std::filesystem::path> record_files(const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& place : {folder, folder / "records"}) {
+        if (!std::filesystem::is_directory(place)) continue;
+        for (const auto& entry : std::filesystem::directory_iterator(place)) {
+            if (entry.is_regular_file() && entry.path().extension() == ".jsonl")
+                files.push_back(entry.path());
+        }
+    }
+    std::ranges::sort(files);
+    return files;
+}
+
+std::string csv_field(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + "\"";
+}
+
+template <class T>
+std::set<std::string> names_of(const std::vector<Record>& records, std::map<std::string, T> Record::*part) {
+    std::set<std::string> names;
+    for (const auto& r : records) {
+        for (const auto& [name, value] : r.*part) names.insert(name);
+    }
+    return names;
+}
+
+}  // namespace
+
+std::string Record::setting(const std::string& name) const {
+    const auto place = config.find(name);
+    return place == config.end() ? std::string() : place->second;
+}
+
+std::string run_key(std::string_view kind, const std::map<std::string, std::string>& config,
+                    std::string_view data_sha256) {
+    const Json j = {{"schema", kRecordSchema},
+                    {"revision", kResultRevision},
+                    {"kind", kind},
+                    {"config", as_object(config)},
+                    {"data_sha256", data_sha256}};
+    return sha256_hex(j.dump());
+}
+
+std::string to_json_line(const Record& r) {
+    const Json j = {{"schema", kRecordSchema},
+                    {"key", r.key},
+                    {"experiment", r.experiment},
+                    {"kind", r.kind},
+                    {"seed", r.seed},
+                    {"config", as_object(r.config)},
+                    {"data_sha256", r.data_sha256},
+                    {"results", as_object(r.results)},
+                    {"error", r.error},
+                    {"imka_version", r.imka_version},
+                    {"build", r.build},
+                    {"instruction_set", r.instruction_set},
+                    {"wall_seconds", r.wall_seconds},
+                    {"peak_memory_mb", r.peak_memory_mb},
+                    {"finished", r.finished}};
+    // A message may quote bytes of a broken file.
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+RecordLine parse_record(std::string_view line) {
+    using Kind = RecordProblem::Kind;
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    if (!j.is_object()) return {.record = {}, .problem = Kind::malformed, .what = "not a JSON object"};
+    const auto schema = j.find("schema");
+    if (schema == j.end() || !schema->is_string() || schema->get<std::string>() != kRecordSchema) {
+        return {.record = {},
+                .problem = Kind::other_schema,
+                .what = fmt::format("not a record of the schema {}", kRecordSchema)};
+    }
+    try {
+        return {.record = from_json(j), .what = {}};
+    } catch (const std::exception& e) {
+        return {.record = {}, .problem = Kind::malformed, .what = e.what()};
+    }
+}
+
+RecordSet read_records(const std::filesystem::path& path) {
+    Collector all;
+    if (std::filesystem::is_directory(path)) {
+        for (const auto& file : record_files(path)) read_one_file(file, all);
+    } else {
+        read_one_file(path, all);
+    }
+    return all.take();
+}
+
+std::string to_csv(const std::vector<Record>& records) {
+    const auto settings = names_of(records, &Record::config);
+    const auto results = names_of(records, &Record::results);
+    std::vector<std::string> header = {"key", "experiment", "kind", "seed"};
+    std::ranges::copy(settings, std::back_inserter(header));
+    std::ranges::copy(results, std::back_inserter(header));
+    for (const auto* name : {"error", "data_sha256", "imka_version", "build", "instruction_set",
+                             "wall_seconds", "peak_memory_mb", "finished"}) {
+        header.emplace_back(name);
+    }
+    std::string out = fmt::format("{}\n", fmt::join(header, ","));
+    for (const auto& r : records) {
+        std::vector<std::string> row = {r.key, csv_field(r.experiment), csv_field(r.kind),
+                                        std::to_string(r.seed)};
+        for (const auto& name : settings) row.push_back(csv_field(r.setting(name)));
+        for (const auto& name : results) {
+            const auto place = r.results.find(name);
+            row.push_back(place == r.results.end() ? "" : fmt::format("{}", place->second));
+        }
+        for (const auto& text :
+             {r.error, r.data_sha256, r.imka_version, r.build, r.instruction_set,
+              fmt::format("{}", r.wall_seconds), fmt::format("{}", r.peak_memory_mb), r.finished}) {
+            row.push_back(csv_field(text));
+        }
+        out += fmt::format("{}\n", fmt::join(row, ","));
+    }
+    return out;
+}
+
+}  // namespace imka

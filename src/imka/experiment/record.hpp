@@ -1,0 +1,80 @@
+// Records: what a finished run was, on which data and program, and what came out. One JSON line each
+// (docs/formats.md); everything that reads results reads these.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace imka {
+
+// Changes with the form of a line. Records of another schema are kept, flagged and never used.
+inline constexpr std::string_view kRecordSchema = "imka-record-1";
+
+struct Record {
+    std::string key;         // run_key(): names the run in every file
+    std::string experiment;  // the experiment that asked for it; not part of the key
+    std::string kind;        // what was run: "ridge"
+    std::uint64_t seed = 0;
+    // All settings with one seed, as the field list names them; values as plain text ("0.05", "orf", "auto").
+    std::map<std::string, std::string> config;
+    std::string data_sha256;  // of the parsed tables
+    // By name: d, m, D, log_ratio, accuracy, gram_error. Empty when the run failed.
+    std::map<std::string, double> results;
+    std::string error;  // the sentence of a failed run; empty: it succeeded
+    std::string imka_version;
+    std::string build;            // compiler, build type, BLAS
+    std::string instruction_set;  // that the ops chose
+    double wall_seconds = 0.0;
+    double peak_memory_mb = 0.0;  // of the process, until the run ended
+    std::string finished;         // "2026-01-31T12:00:00Z"
+
+    bool ok() const { return error.empty(); }
+    // "" when there is no such setting.
+    std::string setting(const std::string& name) const;
+};
+
+// SHA-256 over all that determines the result: schema, kind, settings with the seed, data, and the revision
+// of the results (kResultRevision), which changes when the program means to give other numbers.
+std::string run_key(std::string_view kind, const std::map<std::string, std::string>& config,
+                    std::string_view data_sha256);
+inline constexpr int kResultRevision = 1;
+
+// One line without its line break.
+std::string to_json_line(const Record& record);
+
+// What a reader could not use, and where.
+struct RecordProblem {
+    enum class Kind { torn, other_schema, malformed, disagrees };
+    Kind kind = Kind::malformed;
+    std::filesystem::path file;
+    std::uint64_t line = 0;  // from 1
+    std::string what;
+};
+
+// One line of a records file: the record, or what is wrong with it. Never fails.
+struct RecordLine {
+    std::optional<Record> record;
+    RecordProblem::Kind problem = RecordProblem::Kind::malformed;
+    std::string what;
+};
+RecordLine parse_record(std::string_view line);
+
+struct RecordSet {
+    std::vector<Record> records;  // one a key: the first that succeeded, else the last that failed
+    std::vector<RecordProblem> problems;
+};
+
+// A file, or all *.jsonl files of a folder and its folder `records`, in the order of their names. A line cut
+// short at the end of a file is `torn`; two records of one key with other results are `disagrees`. Nothing in
+// a line can make the reader fail; Error{io} only for what cannot be opened.
+RecordSet read_records(const std::filesystem::path& path);
+
+// One row a record; columns: key, experiment, kind, seed, then all settings, all results, the rest. RFC 4180.
+std::string to_csv(const std::vector<Record>& records);
+
+}  // namespace imka

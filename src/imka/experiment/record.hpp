@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,14 @@ struct RecordProblem {
     std::uint64_t line = 0;  // from 1
     std::string what;
 };
+
+// One line of a records file: the record, or what is wrong with it. Never fails.
+struct RecordLine {
+    std::optional<Record> record;
+    RecordProblem::Kind problem = RecordProblem::Kind::malformed;
+    std::string what;
+};
+RecordLine parse_record(std::string_view line);
 
 struct RecordSet {
     std::vector<Record> records;  // one a key: the first that succeeded, else the last that failed

@@ -40,8 +40,9 @@ void run(const ReportArgs& args, const Context& context) {
     }
     auto set = read_records(args.paths);
     if (set.records.empty() && set.problems.empty()) {
-        fail(ErrorCode::bad_data, fmt::format("{}: no records; a sweep writes them to its folder 'records' (*.jsonl)",
-                                              args.paths.front().string()));
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: no records; a sweep writes them to its folder 'records' (*.jsonl)",
+                         args.paths.front().string()));
     }
     const auto report = report::make_report(std::move(set), args.title);
     const auto written = write_report(report, f);
@@ -60,16 +61,18 @@ void run(const ReportArgs& args, const Context& context) {
 
 void add_report(CLI::App& root, Context& context) {
     auto args = std::make_shared<ReportArgs>();
-    auto* verb = add_verb(root, "report", "Turn records into one page with figures, tables and how to repeat them",
-                          {"imka report runs/ridge_measured --output ridge.html",
-                           "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv"});
+    auto* verb =
+        add_verb(root, "report", "Turn records into one page with figures, tables and how to repeat them",
+                 {"imka report runs/ridge_measured --output ridge.html",
+                  "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv"});
     add_common_options(*verb, context);
     verb->add_option("paths", args->paths, "Folders of sweeps, or files of records (*.jsonl)")
         ->required()
         ->check(CLI::ExistingPath)
         ->type_name("DIR|FILE");
     verb->add_option("-o,--output", args->files.page, "The page (HTML, one file that needs no network)");
-    verb->add_option("--figures", args->files.figures, "Folder for every figure as SVG and PDF (needs gnuplot)");
+    verb->add_option("--figures", args->files.figures,
+                     "Folder for every figure as SVG and PDF (needs gnuplot)");
     verb->add_option("--csv", args->files.csv, "All runs as CSV, one row each");
     verb->add_option("--title", args->title, "Title of the page; else made from the experiments");
     verb->add_option("--chart-js", args->files.chart_js, "Chart.js 3, which is written into the page")

@@ -46,7 +46,8 @@ void run_gnuplot(const fs::path& script, const fs::path& messages) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
     pid_t child = 0;
     const int error = posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -59,7 +60,8 @@ void run_gnuplot(const fs::path& script, const fs::path& messages) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        fail(ErrorCode::io, fmt::format("gnuplot could not draw the figures: {}", read_file(messages, 1U << 20U)));
+        fail(ErrorCode::io,
+             fmt::format("gnuplot could not draw the figures: {}", read_file(messages, 1U << 20U)));
     }
 }
 
@@ -76,8 +78,8 @@ std::vector<fs::path> draw_figures(const std::vector<report::Plot>& plots, const
             std::error_code error;
             fs::rename(work.path() / name, folder / name, error);
             if (error) {
-                fail(ErrorCode::io,
-                     fmt::format("{}: gnuplot did not draw it ({})", (folder / name).string(), error.message()));
+                fail(ErrorCode::io, fmt::format("{}: gnuplot did not draw it ({})", (folder / name).string(),
+                                                error.message()));
             }
             files.push_back(folder / name);
         }

@@ -16,21 +16,12 @@ namespace {
 
 constexpr std::size_t kLargestLibrary = 4U << 20U;
 
-std::string chart_library(const std::filesystem::path& path) {
-    if (!std::filesystem::exists(path)) {
-        fail(ErrorCode::missing_part,
-             fmt::format("{}: the page needs Chart.js, which is not there: apt-get install libjs-chart.js, or name a "
-                         "copy with --chart-js",
-                         path.string()));
-    }
-    return read_file(path, kLargestLibrary);
-}
-
 void make_parent(const std::filesystem::path& file) {
     if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
 }
 
-std::vector<std::string> deviation_row(const report::Figure& f, const report::Curve& curve, const report::Point& p) {
+std::vector<std::string> deviation_row(const report::Figure& f, const report::Curve& curve,
+                                       const report::Point& p) {
     const double scale = f.quantity == report::Quantity::accuracy ? 100.0 : 1.0;
     return {f.experiment,
             f.dataset,
@@ -49,10 +40,22 @@ std::filesystem::path default_chart_js() {
     return IMKA_CHART_JS;
 }
 
+void check_chart_js(const std::filesystem::path& path) {
+    if (std::filesystem::is_regular_file(path)) return;
+    fail(ErrorCode::missing_part,
+         fmt::format(
+             "{}: the page needs Chart.js, which is not there: apt-get install libjs-chart.js, or name a "
+             "copy with --chart-js",
+             path.string()));
+}
+
 Written write_report(const report::Report& report, const ReportFiles& files) {
     Written written;
     std::string page;
-    if (!files.page.empty()) page = report::render_page(report, chart_library(files.chart_js));
+    if (!files.page.empty()) {
+        check_chart_js(files.chart_js);
+        page = report::render_page(report, read_file(files.chart_js, kLargestLibrary));
+    }
     if (!files.figures.empty()) {
         std::filesystem::create_directories(files.figures);
         written.figures = draw_figures(report::all_plots(report), files.figures).size();
@@ -78,8 +81,8 @@ void print_summary(const report::Report& report) {
                         std::to_string(s.counts.unlike), std::to_string(s.counts.unpublished)});
     }
     fmt::print("{}", format_table(rows));
-    std::vector<std::vector<std::string>> deviating = {
-        {"experiment", "data set", "kernel", "sampler", "r", "quantity", "imka", "published", "difference / se"}};
+    std::vector<std::vector<std::string>> deviating = {{"experiment", "data set", "kernel", "sampler", "r",
+                                                        "quantity", "imka", "published", "difference / se"}};
     for (const auto& s : report.sections) {
         for (const auto& drawn : s.figures) {
             for (const auto& curve : drawn.figure.curves) {
@@ -90,7 +93,8 @@ void print_summary(const report::Report& report) {
             }
         }
     }
-    if (deviating.size() > 1) fmt::print("\nBeyond 3 combined standard errors:\n\n{}", format_table(deviating));
+    if (deviating.size() > 1)
+        fmt::print("\nBeyond 3 combined standard errors:\n\n{}", format_table(deviating));
     for (const auto& flag : report.flags) {
         fmt::print("\nwarning: {}\n", flag.title);
         for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) fmt::print("  {}\n", flag.details[i]);

@@ -18,6 +18,9 @@ struct ReportFiles {
 // Where Debian's libjs-chart.js puts the library, or where it was found when imka was built.
 std::filesystem::path default_chart_js();
 
+// Error{missing_part} that names the package where the library is not there.
+void check_chart_js(const std::filesystem::path& path);
+
 struct Written {
     std::size_t page_bytes = 0;
     std::size_t figures = 0;  // files

@@ -12,6 +12,7 @@
 #include "imka/base/parallel.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/experiment/run.hpp"
+#include "imka/experiment/sweep.hpp"
 #include "imka/metrics/intervals.hpp"
 
 namespace imka::report {
@@ -38,18 +39,8 @@ bool same_setting(const std::string& a, const std::string& b) {
     return x && x == parse_number(b);
 }
 
-// Settings as records spell them.
 const Settings& default_settings() {
-    static const Settings settings = [] {
-        RunConfig config;
-        Settings texts;
-        for (const auto& f : fields(config)) {
-            std::string text = f.json();
-            std::erase_if(text, [](char c) { return c == '"' || c == '[' || c == ']'; });
-            texts[f.name] = text == "null" ? "auto" : text;
-        }
-        return texts;
-    }();
+    static const Settings settings = settings_text(RunConfig{});
     return settings;
 }
 

@@ -198,7 +198,8 @@ std::string to_csv(const std::vector<Record>& records) {
     const auto results = names_of(records, &Record::results);
     std::vector<std::string> header = {"key", "experiment", "kind", "seed"};
     std::ranges::copy(settings, std::back_inserter(header));
-    std::ranges::copy(results, std::back_inserter(header));
+    // A result may have the name of a setting: log_ratio as it came out, not as it was asked for.
+    for (const auto& name : results) header.push_back(settings.contains(name) ? "result_" + name : name);
     for (const auto* name : {"error", "data_sha256", "imka_version", "build", "instruction_set",
                              "wall_seconds", "peak_memory_mb", "finished"}) {
         header.emplace_back(name);

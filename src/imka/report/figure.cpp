@@ -92,8 +92,9 @@ using FigureRuns = std::map<CurveKey, CurveRuns>;
 class Variants {
 public:
     void add(const Record& r) {
+        auto& settings = values_[place(r)];
         for (const auto& [name, value] : r.config) {
-            if (!kPlaced.contains(name)) values_[place(r)][name].insert(value);
+            if (!kPlaced.contains(name)) settings[name].insert(value);
         }
     }
     std::string of(const Record& r) const {

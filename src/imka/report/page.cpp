@@ -98,7 +98,7 @@ std::string deviations_html(const Report& report) {
     if (list.empty()) return "";
     TableText table{.caption = "What deviates, and by how much",
                     .head = {"experiment", "data set", "kernel", "sampler", "log2(m/d)", "quantity", "imka",
-                             "published", "difference", "in standard errors", "in deviations of one run"},
+                             "published", "Δ", "Δ / se", "Δ / std"},
                     .rows = {}};
     bool split = false;
     for (const auto& d : list) {

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the figures from the data in the page; switches, saving, sorting. No network, no storage but the theme.
+// Draws the figures from the data in the page; switches, saving, sorting. No network, no storage.
 (() => {
   const MARKS = { rff: "circle", orf: "rect", sorf: "triangle", other0: "rectRot", other1: "star", other2: "crossRot", other3: "cross" };
   const plots = JSON.parse(document.getElementById("plots").textContent);
@@ -86,9 +86,10 @@
   const span = (plot) => {
     let low = Infinity;
     let high = -Infinity;
-    for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y - p.e); high = Math.max(high, p.y + p.e); }
+    for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y >= 0 ? Math.max(0, p.y - p.e) : p.y - p.e); high = Math.max(high, p.y + p.e); }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
-    return { low: low - room, high: high + room };
+    // A quantity that cannot be negative has no room below 0.
+    return { low: low >= 0 ? Math.max(0, low - room) : low - room, high: high + room };
   };
 
   const valueText = (plot, p) => p.y.toFixed(plot.digits) + (p.n > 1 ? " ± " + p.e.toFixed(plot.digits) : "") + (p.n > 0 ? " (n = " + p.n + ")" : "");
@@ -99,7 +100,7 @@
     const { low, high } = span(plot);
     const axis = (title) => ({
       title: { display: true, text: title, color: ink },
-      ticks: { color: ink, maxTicksLimit: 7 },
+      ticks: { color: ink, maxTicksLimit: 9 },
       grid: { color: grid, borderColor: ink },
     });
     const xs = plot.series.flatMap((s) => s.points.map((p) => p.x));
@@ -111,7 +112,7 @@
       devicePixelRatio: Math.max(2, window.devicePixelRatio || 1),
       interaction: { mode: "nearest", intersect: false },
       scales: {
-        x: { type: "linear", min: Math.min(...xs) - 0.3, max: Math.max(...xs) + 0.3, ...axis(plot.x), ticks: { color: ink, stepSize: 1, autoSkip: true, callback: (v) => (Number.isInteger(v) ? v : "") }, afterBuildTicks: (a) => { a.ticks = a.ticks.filter((t) => Number.isInteger(t.value)); if (a.ticks.length === 0) a.ticks = [...new Set(xs)].map((value) => ({ value })); } },
+        x: { type: "linear", min: Math.min(...xs) - 0.3, max: Math.max(...xs) + 0.3, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = [...new Set(xs)].sort((p, q) => p - q).map((value) => ({ value })); } },
         y: { type: "linear", suggestedMin: low, suggestedMax: high, ...axis(plot.y) },
       },
       plugins: {

@@ -38,32 +38,32 @@ std::string figure_badge(const Counts& c) {
     return R"(<span class="badge mute">no published value</span>)";
 }
 
-// Points of a curve's row: imka, published, difference, in standard errors, verdict.
-std::vector<TableCell> comparison(const Point& p, const Shown& as) {
-    std::vector<TableCell> cells;
-    if (p.ours.n > 0) {
-        cells.push_back(number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as)));
-    } else {
-        cells.push_back({.html = "–", .sort = "", .number = true});
-    }
-    if (p.published) {
-        cells.push_back(number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as)));
-    } else {
-        cells.push_back({.html = "–", .sort = "", .number = true});
-    }
-    if (p.published && p.ours.n > 0) {
-        cells.push_back(number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits)));
-        cells.push_back(number_cell(p.errors(), signed_text(p.errors(), 1)));
-    } else {
-        cells.push_back({.html = "–", .sort = "", .number = true});
-        cells.push_back({.html = "–", .sort = "", .number = true});
-    }
-    cells.push_back(verdict_cell(p.verdict, p.unlike));
-    return cells;
+const TableCell kNothing = {.html = "–", .sort = "", .number = true};
+
+std::string_view verdict_mark(Verdict v) {
+    return v == Verdict::reproduced ? "✓ " : v == Verdict::deviates ? "✗ " : "";
 }
 
-std::string unit_of(const Shown& as) {
-    return as.unit.empty() ? "" : fmt::format(" ({})", as.unit);
+// A number on the colour of its verdict.
+TableCell judged_cell(double value, int digits, Verdict verdict) {
+    auto cell = number_cell(value, signed_text(value, digits));
+    cell.html = fmt::format(R"(<span class="v {}" title="{}">{}{}</span>)", verdict_class(verdict),
+                            verdict_word(verdict), verdict_mark(verdict), cell.html);
+    return cell;
+}
+
+// Cells of a point: imka, published, difference, in standard errors.
+std::vector<TableCell> comparison(const Point& p, const Shown& as) {
+    std::vector<TableCell> cells(4, kNothing);
+    if (p.ours.n > 0) cells[0] = number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as));
+    if (p.published) {
+        cells[1] = number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as));
+    }
+    if (p.published && p.ours.n > 0) {
+        cells[2] = number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits));
+        cells[3] = judged_cell(p.errors(), 1, p.verdict);
+    }
+    return cells;
 }
 
 std::string headline_table(const Figure& f) {
@@ -72,11 +72,12 @@ std::string headline_table(const Figure& f) {
     for (const auto& curve : f.curves) {
         for (const auto& p : curve.points) last = std::max(last, p.ours.n > 0 ? p.log_ratio : last);
     }
-    TableText table{
-        .caption = fmt::format("At log2(m/d) = {}: mean ± standard deviation over seeds{}", ratio_text(last),
-                               as.unit.empty() ? "" : ", in percent"),
-        .head = {"sampler", "imka", "published", "difference" + unit_of(as), "in standard errors", "verdict"},
-        .rows = {}};
+    TableText table{.caption = fmt::format(
+                        "At log2(m/d) = {}: mean ± standard deviation over seeds{}; Δ in combined standard "
+                        "errors (se): ✓ reproduced, ✗ deviates",
+                        ratio_text(last), as.unit.empty() ? "" : ", in percent"),
+                    .head = {"sampler", "imka", "published", "Δ", "Δ / se"},
+                    .rows = {}};
     for (const auto& curve : f.curves) {
         for (const auto& p : curve.points) {
             if (p.log_ratio != last) continue;
@@ -92,7 +93,7 @@ std::string all_values_table(const Figure& f) {
     const auto as = shown(f.quantity);
     TableText table{.caption = fmt::format("All points{}", as.unit.empty() ? "" : ", in percent"),
                     .head = {"sampler", "log2(m/d)", "m", "seeds", "95 % interval of the mean", "imka",
-                             "published", "difference", "in standard errors", "verdict"},
+                             "published", "Δ", "Δ / se", "verdict"},
                     .rows = {}};
     for (const auto& curve : f.curves) {
         for (const auto& p : curve.points) {
@@ -106,8 +107,9 @@ std::string all_values_table(const Figure& f) {
                           p.ours.half_width,
                           fmt::format("{:.{}f} to {:.{}f}", as.scale * (p.ours.mean - p.ours.half_width),
                                       as.digits, as.scale * (p.ours.mean + p.ours.half_width), as.digits))
-                    : TableCell{.html = "–", .sort = "", .number = true}};
+                    : kNothing};
             std::ranges::move(comparison(p, as), std::back_inserter(row));
+            row.push_back(verdict_cell(p.verdict, p.unlike));
             table.rows.push_back(std::move(row));
         }
     }
@@ -180,16 +182,11 @@ void add_level(const AccuracyRow& row, std::size_t rule, std::vector<TableCell>&
         {.html = level_text(ours), .sort = ours ? fmt::format("{}", ours->mean) : "", .number = true});
     cells.push_back(
         {.html = level_text(theirs), .sort = theirs ? fmt::format("{}", theirs->mean) : "", .number = true});
-    if (ours && theirs) {
-        const double difference = 100.0 * (ours->mean - theirs->mean);
-        const auto verdict = row.verdicts.at(rule);
-        auto cell = number_cell(difference, signed_text(difference, 2));
-        cell.html = fmt::format(R"(<span class="v {}" title="{}">{}</span>)", verdict_class(verdict),
-                                verdict_word(verdict), cell.html);
-        cells.push_back(std::move(cell));
-    } else {
-        cells.push_back({.html = "–", .sort = "", .number = true});
+    if (!ours || !theirs) {
+        cells.push_back(kNothing);
+        return;
     }
+    cells.push_back(judged_cell(100.0 * (ours->mean - theirs->mean), 2, row.verdicts.at(rule)));
 }
 
 std::string accuracy_table(const Section& section) {
@@ -211,11 +208,17 @@ std::string accuracy_table(const Section& section) {
 }  // namespace
 
 std::string table_html(const TableText& table) {
-    std::string out = R"(<div class="scroll"><table class="sortable">)";
-    if (!table.caption.empty()) out += fmt::format("<caption>{}</caption>", escape_html(table.caption));
-    out += "<thead><tr>";
-    for (const auto& name : table.head)
-        out += fmt::format(R"(<th scope="col"><button type="button">{}</button></th>)", escape_html(name));
+    // The caption stands outside of what scrolls.
+    std::string out = table.caption.empty()
+                          ? std::string()
+                          : fmt::format(R"(<p class="caption">{}</p>)", escape_html(table.caption));
+    out += fmt::format(R"(<div class="scroll"><table class="sortable" aria-label="{}"><thead><tr>)",
+                       escape_html(table.caption));
+    for (std::size_t c = 0; c < table.head.size(); ++c) {
+        const bool number = !table.rows.empty() && table.rows.front().at(c).number;
+        out += fmt::format(R"(<th scope="col"{}><button type="button">{}</button></th>)",
+                           number ? R"( class="n")" : "", escape_html(table.head[c]));
+    }
     out += "</tr></thead><tbody>";
     for (const auto& row : table.rows) {
         out += "<tr>";
@@ -305,7 +308,9 @@ std::string paper_html(const Section& section) {
             "names "
             "(m = 16 d for rbf, 32 d for arc-cosine); at m/d = 32; and at the best r of each sampler, which "
             "is what "
-            "the bars show. Differences are in percentage points.</p>";
+            "the bars show. Differences Δ are in percentage points; ✓ and ✗ follow the rule above, and what "
+            "is said "
+            "there about random splits holds here too.</p>";
         out += accuracy_table(section);
     }
     if (!section.normalised.empty()) {

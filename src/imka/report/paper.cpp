@@ -188,7 +188,11 @@ std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const st
     const auto ours = gram_errors(figures, experiment, Side::ours);
     const auto published = gram_errors(figures, experiment, Side::published);
     std::vector<Plot> plots;
-    for (const auto& [kernel, tasks] : ours) {
+    std::set<std::string> done;
+    for (const auto& f : figures) {
+        const auto& kernel = f.kernel;
+        if (!ours.contains(kernel) || f.experiment != experiment || !done.insert(kernel).second) continue;
+        const auto& tasks = ours.at(kernel);
         Plot plot{.id = slug(fmt::format("{} normalised {}", experiment, kernel)),
                   .title = fmt::format("{}: normalised Gram error, mean of {} data set{}", kernel,
                                        tasks.size(), tasks.size() == 1 ? "" : "s"),

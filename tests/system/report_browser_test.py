@@ -125,6 +125,15 @@ class Page(unittest.TestCase):
         self.run_js("arguments[0].click()", button)
         self.assertEqual(self.run_js(visible), before)
 
+    def test_tooltips_give_mean_deviation_and_seeds(self):
+        text = self.run_js("""
+            const c = Chart.getChart(document.querySelector('figure[id*=letter][id*=accuracy] canvas'));
+            c.tooltip.setActiveElements([{ datasetIndex: 0, index: 0 }], { x: 0, y: 0 });
+            c.update();
+            return [c.tooltip.title[0], c.tooltip.body[0].lines[0].trim()];""")
+        # Seeds 0, 1, 2 of rff at r = 1: 82.0, 82.2, 82.4 percent.
+        self.assertEqual(text, ["log2(m/d) = 1", "rff: 82.20 ± 0.20 (n = 3)"])
+
     def test_png_is_saved(self):
         button = self.browser.find_element(By.CSS_SELECTOR, "figure[id*=letter] .png")
         path = os.path.join(self.folder.name, button.get_attribute("data-for") + ".png")

@@ -93,43 +93,49 @@ bool random_split(const std::string& dataset) {
     return set != nullptr && set->random_split;
 }
 
+std::vector<TableCell> deviation_row(const Deviation& d) {
+    const auto& f = d.drawn->figure;
+    const auto& p = *d.point;
+    const auto as = shown(f.quantity);
+    const double runs =
+        p.ours.std > 0.0 ? p.difference() / p.ours.std : std::copysign(INFINITY, p.difference());
+    return {{.html = fmt::format(R"(<a href="#{}">{}</a>)", d.drawn->plot.id, escape_html(f.dataset)),
+             .sort = f.dataset,
+             .number = false},
+            text_cell(f.kernel),
+            text_cell(d.curve->label()),
+            number_cell(p.log_ratio, ratio_text(p.log_ratio)),
+            text_cell(f.quantity == Quantity::accuracy ? "accuracy, %" : "Gram error"),
+            number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as)),
+            number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as)),
+            number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits)),
+            number_cell(p.errors(), signed_text(p.errors(), 1)),
+            number_cell(runs, signed_text(runs, 1)),
+            text_cell(f.experiment)};
+}
+
 std::string deviations_html(const Report& report) {
     const auto list = deviations(report);
     if (list.empty()) return "";
-    TableText table{.caption = "What deviates, and by how much",
-                    .head = {"experiment", "data set", "kernel", "sampler", "log2(m/d)", "quantity", "imka",
-                             "published", "Δ", "Δ / se", "Δ / std"},
-                    .rows = {}};
+    TableText table{
+        .caption =
+            "What deviates, and by how much: mean ± standard deviation over seeds; the difference Δ "
+            "in combined standard errors (se) and in standard deviations of our single runs (std)",
+        .head = {"data set", "kernel", "sampler", "log2(m/d)", "quantity", "imka", "published", "Δ", "Δ / se",
+                 "Δ / std", "experiment"},
+        .rows = {}};
     bool split = false;
     for (const auto& d : list) {
-        const auto& f = d.drawn->figure;
-        const auto& p = *d.point;
-        const auto as = shown(f.quantity);
-        const double runs =
-            p.ours.std > 0.0 ? p.difference() / p.ours.std : std::copysign(INFINITY, p.difference());
-        split = split || random_split(f.dataset);
-        table.rows.push_back(
-            {text_cell(f.experiment),
-             {.html = fmt::format(R"(<a href="#{}">{}</a>)", d.drawn->plot.id, escape_html(f.dataset)),
-              .sort = f.dataset,
-              .number = false},
-             text_cell(f.kernel),
-             text_cell(d.curve->label()),
-             number_cell(p.log_ratio, ratio_text(p.log_ratio)),
-             text_cell(f.quantity == Quantity::accuracy ? "accuracy, %" : "Gram error"),
-             number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as)),
-             number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as)),
-             number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits)),
-             number_cell(p.errors(), signed_text(p.errors(), 1)),
-             number_cell(runs, signed_text(runs, 1))});
+        split = split || random_split(d.drawn->figure.dataset);
+        table.rows.push_back(deviation_row(d));
     }
     auto html = table_html(table);
     if (split) {
         html +=
             "<p class=\"note\">eeg, magic and skin are split at random. All published seeds share one split "
-            "that "
-            "is not known, so their standard error lacks the effect of the split; the last column sets the "
-            "difference against the spread of single runs.</p>";
+            "that is "
+            "not known, so their standard error lacks the effect of the split; Δ / std sets the difference "
+            "against the spread of single runs, each with its own split.</p>";
     }
     return html;
 }

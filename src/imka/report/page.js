@@ -86,10 +86,10 @@
   const span = (plot) => {
     let low = Infinity;
     let high = -Infinity;
-    for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y >= 0 ? Math.max(0, p.y - p.e) : p.y - p.e); high = Math.max(high, p.y + p.e); }
+    for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y >= 0 ? Math.max(0, p.y - p.e) : p.y - p.e); high = Math.max(high, p.y + p.e); if (plot.most > 0) high = Math.min(high, plot.most); }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
     // A quantity that cannot be negative has no room below 0.
-    return { low: low >= 0 ? Math.max(0, low - room) : low - room, high: high + room };
+    return { low: low >= 0 ? Math.max(0, low - room) : low - room, high: plot.most > 0 ? Math.min(plot.most, high + room) : high + room };
   };
 
   const valueText = (plot, p) => p.y.toFixed(plot.digits) + (p.n > 1 ? " ± " + p.e.toFixed(plot.digits) : "") + (p.n > 0 ? " (n = " + p.n + ")" : "");

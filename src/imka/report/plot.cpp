@@ -60,18 +60,40 @@ void add_blocks(std::string& script, const Plot& plot) {
     }
 }
 
+// Curves stand a little apart, as on the page, so that their error bars do not cover each other.
+constexpr double kStep = 0.045;
+
+std::vector<std::string> styles_of(const Plot& plot) {
+    std::vector<std::string> styles;
+    for (const auto& s : plot.series) {
+        if (std::ranges::find(styles, s.style) == styles.end()) styles.push_back(s.style);
+    }
+    return styles;
+}
+
 std::string plot_line(const Plot& plot) {
+    const auto styles = styles_of(plot);
     std::vector<std::string> parts;
     for (std::size_t s = 0; s < plot.series.size(); ++s) {
         const auto& series = plot.series[s];
         const auto& style = style_of(series.style);
-        parts.push_back(fmt::format("$s{} using 1:2:3 with {} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}",
-                                    s, series.published ? "yerrorbars" : "yerrorlines", style.colour,
-                                    series.published ? style.hollow : style.filled,
-                                    series.published ? 0.8 : 0.5, series.dashed ? 2 : 1,
-                                    quote_gnuplot(series.label)));
+        const auto place = static_cast<double>(std::ranges::find(styles, series.style) - styles.begin());
+        const double shift = kStep * (place - (static_cast<double>(styles.size()) - 1.0) / 2.0);
+        parts.push_back(
+            fmt::format("$s{} using ($1+({})):2:3 with {} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", s,
+                        shift, series.published ? "yerrorbars" : "yerrorlines", style.colour,
+                        series.published ? style.hollow : style.filled, series.published ? 0.8 : 0.5,
+                        series.dashed ? 2 : 1, quote_gnuplot(series.label)));
     }
     return fmt::format("plot {}\n", fmt::join(parts, ", \\\n     "));
+}
+
+std::string x_range(const Plot& plot) {
+    Range x;
+    for (const auto& s : plot.series) {
+        for (const auto& p : s.points) x.add(p.x);
+    }
+    return fmt::format("set xrange [{}:{}]\n", x.low - 0.3, x.high + 0.3);
 }
 
 }  // namespace
@@ -85,6 +107,7 @@ Plot make_plot(const Figure& figure, const std::string& id) {
               .x_label = "log2(m/d)",
               .y_label = accuracy ? "test accuracy (%)" : "relative Gram error",
               .digits = accuracy ? 2 : 4,
+              .most = accuracy ? 100.0 : 0.0,
               .alt = {},
               .series = {}};
     std::vector<Series> published;
@@ -181,11 +204,13 @@ std::string gnuplot_script(const std::vector<Plot>& plots, const std::filesystem
         Terminal{"pdfcairo size 8.5cm,6.6cm font 'Helvetica,8' noenhanced", "pdf"},
     };
     std::string script =
-        "set encoding utf8\nset key outside below samplen 2 spacing 0.9 width -1 maxrows 2\nset border 3\n"
-        "set tics nomirror out\nset grid ytics lc rgb '#dddddd'\nset xtics 1\nset offsets 0.2, 0.2, 0, 0\n"
+        "set encoding utf8\nset key outside below center horizontal maxcols 3 samplen 1.5 spacing 1.1 height "
+        "0.5\nset border 3\n"
+        "set tics nomirror out\nset grid ytics lc rgb '#dddddd'\nset xtics 1\n"
         "set bars 0.5\n";
     for (const auto& plot : plots) {
         add_blocks(script, plot);
+        script += x_range(plot);
         script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", quote_gnuplot(plot.title),
                               quote_gnuplot(plot.x_label), quote_gnuplot(plot.y_label));
         for (const auto& terminal : kTerminals) {

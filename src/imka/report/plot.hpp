@@ -29,8 +29,9 @@ struct Plot {
     std::string title;
     std::string x_label;
     std::string y_label;
-    int digits = 2;   // of y
-    std::string alt;  // the drawing in words
+    int digits = 2;     // of y
+    double most = 0.0;  // that y can be, 100 for percent; 0: no limit
+    std::string alt;    // the drawing in words
     std::vector<Series> series;
 };
 

@@ -94,6 +94,7 @@ std::string plots_json(const std::vector<Plot>& plots) {
                         {"x", plot.x_label},
                         {"y", plot.y_label},
                         {"digits", plot.digits},
+                        {"most", plot.most},
                         {"series", series}});
     }
     return dumped(list);

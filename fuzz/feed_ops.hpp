@@ -20,6 +20,8 @@
 #include "imka/ops/dot/dot.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/epilogue/epilogue_reference.hpp"
+#include "imka/ops/fwht/fwht.hpp"
+#include "imka/ops/fwht/sign_hadamard.hpp"
 #include "imka/ops/normals/normals.hpp"
 #include "support/instruction_sets.hpp"
 
@@ -222,6 +224,90 @@ inline void check_dot(const OpsCase& c, std::string_view set) {
     require(std::abs(got - sum) <= bound, f, 0.0F, as_float, 1.0F);
 }
 
+// The order of additions that fwht.hpp promises, as plain as can be: neighbours 1, 2, 4, ... apart, or the
+// same backwards.
+inline void plain_fwht(std::span<float> v, bool backwards) {
+    const auto level = [&v](std::size_t half) {
+        for (std::size_t i = 0; i < v.size(); ++i) {
+            if ((i & half) != 0) continue;
+            const float a = v[i];
+            const float b = v[i + half];
+            v[i] = a + b;
+            v[i + half] = a - b;
+        }
+    };
+    if (backwards) {
+        for (std::size_t half = v.size() / 2; half > 0; half /= 2) level(half);
+    } else {
+        for (std::size_t half = 1; half < v.size(); half *= 2) level(half);
+    }
+}
+
+inline void require_same(const Finding& f, std::span<const float> got, std::span<const float> expected) {
+    for (std::size_t i = 0; i < got.size(); ++i)
+        require(same(got[i], expected[i]), f, expected[i], got[i], 1.0F);
+}
+
+// u over and over.
+inline Values repeated(const Values& u, std::size_t count) {
+    Values v(count);
+    for (std::size_t i = 0; i < count && !u.empty(); ++i) v[i] = u[i % u.size()];
+    return v;
+}
+
+// fwht.hpp: the same bits on every machine, for rows one by one or together.
+inline void check_fwht(const OpsCase& c, std::string_view set) {
+    const std::size_t n = std::size_t{1} << (c.split % 13U);
+    const std::size_t rows = n < 512 ? 1 + c.normals % 21U : 1;
+    const auto values = repeated(c.u, rows * n);
+    auto expected = values;
+    for (std::size_t r = 0; r < rows; ++r) plain_fwht(std::span(expected).subspan(r * n, n), false);
+    auto got = values;
+    for (std::size_t r = 0; r < rows; ++r) fwht(std::span(got).subspan(r * n, n));
+    require_same({"fwht", set}, got, expected);
+    got = values;
+    fwht_rows(MatrixView<float>(got.data(), rows, n));
+    require_same({"fwht_rows", set}, got, expected);
+}
+
+// sign_hadamard.hpp: the same bits on every machine.
+inline void check_sign_hadamard(const OpsCase& c, std::string_view set) {
+    const std::size_t n = std::size_t{1} << (c.split % 11U);
+    const std::size_t m = 1 + c.normals;
+    const std::size_t size = padded_outputs(n, m);
+    SignHadamard matrix{.d = 1 + c.first % n, .n = n, .m = m};
+    const auto diagonal = [&](std::uint64_t k) {
+        Values v(size);
+        const auto bits = std::rotl(c.seed, static_cast<int>(7 * k));
+        for (std::size_t i = 0; i < size; ++i) v[i] = (bits >> (i % 61) & 1U) != 0 ? 0.5F : -1.0F;
+        return v;
+    };
+    matrix.first = diagonal(1);
+    matrix.second = diagonal(2);
+    matrix.third = diagonal(3);
+    matrix.scale = Values(size, c.scale);
+    const auto x = repeated(c.u, 2 * matrix.d);
+    Values got(2 * m);
+    const MatrixView<const float> rows(x.data(), 2, matrix.d);
+    project(matrix, rows, MatrixView<float>(got.data(), 2, m));
+    Values expected(2 * m);
+    for (std::size_t r = 0; r < 2; ++r) {
+        for (std::size_t first = 0; first < m; first += n) {
+            Values v(n);
+            std::copy(rows.row(r).begin(), rows.row(r).end(), v.begin());
+            for (std::size_t i = 0; i < n; ++i) v[i] *= matrix.first[first + i];
+            plain_fwht(v, false);
+            for (std::size_t i = 0; i < n; ++i) v[i] *= matrix.second[first + i];
+            plain_fwht(v, true);
+            for (std::size_t i = 0; i < n; ++i) v[i] *= matrix.third[first + i];
+            plain_fwht(v, false);
+            for (std::size_t i = 0; i < n && first + i < m; ++i)
+                expected[r * m + first + i] = v[i] * matrix.scale[first + i];
+        }
+    }
+    require_same({"sign_hadamard", set}, got, expected);
+}
+
 inline void feed_ops(std::string_view bytes) {
     const auto c = ops_case(bytes);
     on_each_instruction_set([&](std::string_view set) {
@@ -231,6 +317,8 @@ inline void feed_ops(std::string_view bytes) {
         check_exp_plus_minus(c, set);
         check_dot(c, set);
         check_fill_normal(c, set);
+        check_fwht(c, set);
+        check_sign_hadamard(c, set);
     });
 }
 

@@ -9,6 +9,23 @@
 
 namespace imka::app {
 
+int exit_code(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::bad_usage:
+        case ErrorCode::bad_config:
+            return 2;
+        case ErrorCode::bad_data:
+        case ErrorCode::io:
+        case ErrorCode::numeric:
+            return 3;
+        case ErrorCode::missing_part:
+            return 4;
+        case ErrorCode::interrupted:
+            return 130;
+    }
+    return 3;
+}
+
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
                    const std::vector<std::string>& examples) {
     auto* verb = parent.add_subcommand(name, summary);

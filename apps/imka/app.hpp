@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "imka/base/config.hpp"
+#include "imka/base/error.hpp"
 #include "imka/base/exec.hpp"
 
 namespace imka::app {
@@ -20,6 +21,9 @@ struct Context {
     bool json = false;               // one JSON object on standard output, nothing else there
     int exit_code = 0;               // 1: a check failed
 };
+
+// What the program returns for an error.
+int exit_code(ErrorCode code);
 
 // A verb under parent, with its worked examples at the end of --help.
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,

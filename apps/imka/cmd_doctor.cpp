@@ -8,6 +8,7 @@
 #include "app.hpp"
 #include "imka/base/version.hpp"
 #include "imka/data/registry.hpp"
+#include "imka/experiment/mpi.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "machine.hpp"
 
@@ -24,6 +25,7 @@ nlohmann::ordered_json report(const Context& context) {
     j["memory_gb"] = memory_gigabytes();
     j["instruction_sets"] = instruction_sets();
     j["devices"] = {"cpu"};
+    j["mpi"] = has_mpi();
     j["data_dir"] = context.data_dir.string();
     j["data_sets"] = nlohmann::ordered_json::object();
     for (const auto& set : registered_sets()) {
@@ -46,6 +48,7 @@ void print_report(const nlohmann::ordered_json& j) {
          fmt::format("{} cores, {:.1f} GB", j["cores"].get<unsigned>(), j["memory_gb"].get<double>())},
         {"instruction sets",
          fmt::format("{}", fmt::join(j["instruction_sets"].get<std::vector<std::string>>(), " "))},
+        {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and build again"},
         {"data directory",
          text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA" : text("data_dir")}};
     for (const auto& [name, state] : j["data_sets"].items()) {

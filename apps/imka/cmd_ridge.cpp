@@ -8,7 +8,10 @@
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/base/team.hpp"
 #include "imka/data/row_reader.hpp"
+#include "imka/experiment/mpi.hpp"
+#include "launch.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -37,10 +40,13 @@ void print_result(const RunConfig& config, const RunResult& r, const Dataset& da
 void fit_and_test(const RidgeArgs& args, Context& context) {
     const auto& config = args.run.config;
     std::optional<AtomicFile> probe;
-    if (!args.save.empty()) probe.emplace(args.save);  // an unwritable place is an error before the work
+    const bool first = context.exec.team == nullptr || context.exec.team->rank() == 0;
+    if (first && !args.save.empty())
+        probe.emplace(args.save);  // an unwritable place is an error before the work
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto result = run_ridge(config, data, context.exec);
     probe.reset();
+    if (!first) return;
     if (!args.save.empty()) save_model(args.save, result.model);
     if (context.json) {
         fmt::print("{}\n", to_json(config, result));
@@ -49,6 +55,20 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
         if (!args.save.empty()) {
             fmt::print("model of seed {} saved to {}\n", config.seeds.front(), args.save.string());
         }
+    }
+}
+
+// One fit over the processes of a job; the first speaks for all.
+void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context& context) {
+    const auto team = start_mpi_team();
+    context.exec.team = team.get();
+    if (context.exec.threads == 0) context.exec.threads = threads_per_process(launch);
+    if (team->rank() > 0) context.exec.progress = nullptr;
+    try {
+        fit_and_test(args, context);
+    } catch (const Error& e) {
+        fmt::print(stderr, "imka: process {} of {}: {}\n", team->rank(), team->size(), e.what());
+        abort_mpi_job(exit_code(e.code()));
     }
 }
 
@@ -116,6 +136,7 @@ void add_ridge(CLI::App& root, Context& context) {
         root, "ridge", "Fit and test a kernel ridge classifier on random features",
         {"imka ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4",
          "imka ridge --dataset letter --n-components 2048 --save letter.imka",
+         "mpirun -n 4 imka ridge --dataset ijcnn1 --n-components 4096",
          "imka ridge --load letter.imka --predict new.csv --output classes.csv --label-column none"});
     add_common_options(*verb, context);
     add_dataset_options(*verb, args->run);
@@ -130,7 +151,12 @@ void add_ridge(CLI::App& root, Context& context) {
     verb->callback([args, &context] {
         finish_run_args(args->run);
         if (args->load.empty() && args->predict.empty() && args->output.empty()) {
-            fit_and_test(*args, context);
+            const auto launch = current_launch();
+            if (launch.size > 1) {
+                fit_and_test_together(*args, launch, context);
+            } else {
+                fit_and_test(*args, context);
+            }
         } else {
             check_predict_args(*args);
             predict_file(*args, context);

@@ -5,13 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/experiment/sweep.hpp"
-#include "ranks.hpp"
+#include "launch.hpp"
 #include "sweep_progress.hpp"
 #include "terminal.hpp"
 
@@ -32,8 +31,7 @@ void list_experiments(const Context& context) {
     std::vector<std::vector<std::string>> rows = {{"name", "runs", "title"}};
     for (const auto& known : known_experiments()) {
         const auto e = parse_experiment(known.text, std::string(known.name));
-        std::size_t runs = 0;
-        for (const auto& c : expand(e)) runs += c.config.seeds.size();
+        const auto runs = count_runs(e);
         rows.push_back({e.name, std::to_string(runs), e.title});
         list.push_back(
             {{"name", e.name}, {"runs", runs}, {"title", e.title}, {"description", e.description}});
@@ -89,31 +87,29 @@ void run(const SweepArgs& args, Context& context) {
     }
     if (args.experiment.empty())
         fail(ErrorCode::bad_usage, "name an experiment or a file; 'imka sweep list' shows the experiments");
-    const auto ranks = find_ranks();
+    const auto launch = current_launch();
     Exec exec = context.exec;
-    if (exec.threads == 0) {
-        exec.threads = std::max(1, thread_count(exec) / ranks.local_size);
-    }
+    if (exec.threads == 0) exec.threads = threads_per_process(launch);
     SweepConfig config{.output = args.output,
                        .data_dir = context.data_dir,
                        .retry_failed = !args.no_retry,
-                       .wait = ranks.rank == 0};
-    if (ranks.local_size > 1) config.memory_bytes = 0.7 * physical_memory_bytes() / ranks.local_size;
+                       .wait = launch.rank == 0};
+    if (launch.local_size > 1) config.memory_bytes = 0.7 * physical_memory_bytes() / launch.local_size;
     const auto experiment = experiment_of(args);
     if (config.output.empty()) config.output = std::filesystem::path("runs") / experiment.name;
     const auto plan = plan_sweep(experiment, context.data_dir, exec);
     if (args.dry_run) {
-        if (ranks.rank == 0) print_forecast(plan, config, context);
+        if (launch.rank == 0) print_forecast(plan, config, context);
         return;
     }
     std::optional<SweepProgress> progress;
-    if (ranks.rank == 0 && exec.progress != nullptr) {
+    if (launch.rank == 0 && exec.progress != nullptr) {
         progress.emplace();
         config.on_status = [&](const SweepStatus& status) { progress->show(status); };
     }
     const auto summary = run_sweep(plan, config, exec);
     progress.reset();
-    if (ranks.rank != 0) return;
+    if (launch.rank != 0) return;
     if (context.json) {
         fmt::print("{}\n", summary_json(experiment, config.output.string(), summary));
     } else {

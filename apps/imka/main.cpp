@@ -27,23 +27,6 @@ extern "C" void on_signal(int signal) {
     std::signal(signal, SIG_DFL);
 }
 
-int exit_code(imka::ErrorCode code) {
-    switch (code) {
-        case imka::ErrorCode::bad_usage:
-        case imka::ErrorCode::bad_config:
-            return 2;
-        case imka::ErrorCode::bad_data:
-        case imka::ErrorCode::io:
-        case imka::ErrorCode::numeric:
-            return 3;
-        case imka::ErrorCode::missing_part:
-            return 4;
-        case imka::ErrorCode::interrupted:
-            return 130;
-    }
-    return 3;
-}
-
 int run(int argc, char** argv) {
     CLI::App root("imka: kernel approximation with random features, on paper and on an emulated analog chip",
                   "imka");
@@ -88,7 +71,7 @@ int main(int argc, char** argv) {
         return run(argc, argv);
     } catch (const imka::Error& e) {
         fmt::print(stderr, "imka: {}\n", e.what());
-        return exit_code(e.code());
+        return imka::app::exit_code(e.code());
     } catch (const std::system_error& e) {
         // A reader that has seen enough (head, less) closes the pipe: nobody is left to tell.
         if (e.code() == std::errc::broken_pipe) return 141;

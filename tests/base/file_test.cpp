@@ -220,5 +220,16 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
     EXPECT_THAT(names_in(dir.path()), ElementsAre("a"));
 }
 
+// As a process of the same number leaves them when it is killed.
+TEST(AtomicFile, TemporaryFilesOfTheDeadAreNoObstacle) {
+    const TempDir dir;
+    for (int i = 0; i < 200; ++i) {
+        std::ofstream(dir / ("a.txt." + std::to_string(getpid()) + "." + std::to_string(i) + ".tmp"))
+            << "dead";
+    }
+    write_file_atomic(dir / "a.txt", "new");
+    EXPECT_EQ(read_file(dir / "a.txt", 100), "new");
+}
+
 }  // namespace
 }  // namespace imka

@@ -10,7 +10,9 @@
 #include "imka/base/random.hpp"
 #include "imka/features/feature_map.hpp"
 #include "imka/learn/kernel_ridge.hpp"
+#include "imka/learn/ridge_model.hpp"
 #include "imka/linalg/cholesky.hpp"
+#include "support/thread_team.hpp"
 
 namespace imka {
 namespace {
@@ -108,6 +110,25 @@ TEST(Ridge, BitsDoNotDependOnThreadsOrBatches) {
                           parts.view().slice_rows(first, count));
         }
         ASSERT_EQ(scores, parts);
+    }
+}
+
+// Members take whole lanes of tiles; with 17 tiles of 8 lanes, some have more rows than others, one a short
+// tile, and from 9 members on some have none.
+TEST(Ridge, BitsDoNotDependOnTheTeam) {
+    constexpr std::size_t kRows = 16 * RidgeAccumulator::kRowsPerTile + 100;
+    const auto x = random_floats(kRows, 3, 3);
+    const auto y = random_floats(kRows, 2, 4);
+    const RidgeFit config{
+        .recipe = {.omega = {.kernel = Kernel::rbf, .sampler = Sampler::orf, .d = 3, .m = 20, .seed = 1}}};
+    const auto alone = fit_regressor(config, x.view(), y.view(), Exec{}).weights;
+    for (const std::size_t size : {1U, 2U, 3U, 4U, 8U, 9U}) {
+        run_team(size, [&](const Team& team) {
+            const Exec exec{.threads = 2, .team = &team};
+            const auto weights = fit_regressor(config, x.view(), y.view(), exec).weights;
+            EXPECT_EQ(weights.w, alone.w) << "member " << team.rank() << " of " << size;
+            EXPECT_EQ(weights.intercept, alone.intercept);
+        });
     }
 }
 

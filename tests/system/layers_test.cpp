@@ -41,6 +41,7 @@ const std::vector<Home> kHomes = {
     {"nlohmann/",
      "src/imka/base/config\\.cpp|src/imka/.*_io\\.cpp|src/imka/data/safetensors\\.cpp|"
      "src/imka/experiment/.*|apps/.*"},
+    {"mpi", "src/imka/experiment/mpi\\.cpp"},
     {"curl/", "src/imka/data/fetch\\.cpp"},
     {"openssl/", "src/imka/base/sha256\\.cpp"},
     {"zlib|bzlib|lzma|zstd", "src/imka/data/.*"},

@@ -9,6 +9,8 @@
 
 namespace imka {
 
+class Team;
+
 // Receives progress of long work. Called from one thread at a time.
 class ProgressSink {
 public:
@@ -37,7 +39,8 @@ struct Exec {
     ProgressSink* progress = nullptr;           // none
     LogSink* log = nullptr;                     // none
     const std::atomic<bool>* cancel = nullptr;  // set to true to stop: the work throws Error{interrupted}
-    WorkTimes* times = nullptr;                 // none. One caller at a time adds to it
+    const Team* team = nullptr;  // processes that share the work (base/team.hpp). Never changes a result
+    WorkTimes* times = nullptr;  // none. One caller at a time adds to it
 };
 
 int thread_count(const Exec& exec);

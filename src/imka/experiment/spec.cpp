@@ -60,18 +60,8 @@ std::vector<std::string> list_of(std::string_view text, const std::string& place
     }
 }
 
-// Runs of the cases, checked before any is made.
-void check_count(const Experiment& experiment, const std::vector<RunPoint>& starts) {
-    double points = 1.0;
-    for (const auto& axis : experiment.grid) {
-        points *= axis.name == "seeds" ? 1.0 : static_cast<double>(axis.values.size());
-    }
-    double runs = 0.0;
-    for (const auto& start : starts) runs += points * static_cast<double>(start.config.seeds.size());
-    if (runs > static_cast<double>(kMostRuns)) {
-        fail(ErrorCode::bad_config,
-             fmt::format("{}: {:.0f} runs; at most {} are allowed", experiment.place, runs, kMostRuns));
-    }
+std::uint64_t seeds_in(const std::string& text) {
+    return Codec<std::vector<std::uint64_t>>::parse(text, "seeds").size();
 }
 
 // Goes through the points of a grid, the last axis fastest.
@@ -158,18 +148,43 @@ void override_setting(Experiment& experiment, const std::string& name, const std
     }
 }
 
+std::uint64_t count_runs(const Experiment& experiment) {
+    const auto seeds_of = [](const std::vector<SettingText>& settings, std::uint64_t otherwise) {
+        for (const auto& s : settings) {
+            if (s.name == "seeds") return seeds_in(s.value);
+        }
+        return otherwise;
+    };
+    double points = 1.0;
+    std::uint64_t seeds = seeds_of(experiment.base, 1);
+    for (const auto& axis : experiment.grid) {
+        if (axis.name == "seeds") {
+            seeds = seeds_in(axis.values.front());
+        } else {
+            points *= static_cast<double>(axis.values.size());
+        }
+    }
+    double sets_of_seeds = experiment.cases.empty() ? static_cast<double>(seeds) : 0.0;
+    for (const auto& one : experiment.cases) sets_of_seeds += static_cast<double>(seeds_of(one, seeds));
+    const double runs = points * sets_of_seeds;
+    if (runs > static_cast<double>(kMostRuns)) {
+        fail(ErrorCode::bad_config,
+             fmt::format("{}: {:.0f} runs; at most {} are allowed", experiment.place, runs, kMostRuns));
+    }
+    return static_cast<std::uint64_t>(runs);
+}
+
 std::vector<RunPoint> expand(const Experiment& experiment) {
     std::vector<const std::vector<SettingText>*> cases;
     for (const auto& one : experiment.cases) cases.push_back(&one);
     if (cases.empty()) cases.push_back(nullptr);
-    std::vector<RunPoint> starts;
-    for (const auto* one : cases) starts.push_back(start_of(experiment, one));
-    check_count(experiment, starts);
+    (void)count_runs(experiment);
     std::vector<RunPoint> all;
-    for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (const auto* one : cases) {
+        const auto start = start_of(experiment, one);
         GridWalk walk(experiment.grid);
         do {
-            all.push_back(combine(experiment, starts[i], cases[i], walk));
+            all.push_back(combine(experiment, start, one, walk));
         } while (walk.step());
     }
     return all;

@@ -46,10 +46,13 @@ Experiment read_experiment(const std::filesystem::path& path);
 // The text of an experiment; reads back as the same.
 std::string to_yaml(const Experiment& experiment);
 
+// How many runs it asks for, one a seed, without making them. Error{bad_config} above kMostRuns.
+std::uint64_t count_runs(const Experiment& experiment);
+
 // Puts `text` (or a list "[a, b]") in the place of what base, grid and cases say about a setting.
 void override_setting(Experiment& experiment, const std::string& name, const std::string& text);
 
-// One point of grid and cases: settings with all their seeds.
+// One combination of cases and grid: settings with all their seeds.
 struct RunPoint {
     RunConfig config;
     bool split_by_seed = false;  // `split_seed: seed`: each seed draws its own random split

@@ -4,7 +4,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -168,6 +167,13 @@ std::vector<SettingText> settings_of(const Node& node, const std::string& name) 
     return settings;
 }
 
+std::uint64_t seeds_in_case(const std::vector<SettingText>& settings) {
+    for (const auto& s : settings) {
+        if (s.name == "seeds") return Codec<std::vector<std::uint64_t>>::parse(s.value, s.name).size();
+    }
+    return 1;
+}
+
 std::vector<Axis> grid_of(const Node& node) {
     need(node, Node::Kind::map, "'grid': lines 'setting: [value, value]' belong here");
     if (node.keys.empty()) refuse(node.place, "'grid' is empty; leave it out or list values");
@@ -219,6 +225,7 @@ void check_name(const std::string& name, const std::string& place) {
 }
 
 Experiment experiment_of(const Node& root, const std::string& where) {
+    std::uint64_t seeds = 0;
     need(root, Node::Kind::map, "'name:', 'base:', 'grid:' and the like belong here");
     Experiment e{
         .name = {}, .title = {}, .description = {}, .place = where, .base = {}, .grid = {}, .cases = {}};
@@ -243,7 +250,13 @@ Experiment experiment_of(const Node& root, const std::string& where) {
         } else if (key == "cases") {
             need(node, Node::Kind::list, "'cases': a list of settings belongs here, each begun by '- '");
             if (node.children.empty()) refuse(node.place, "'cases' is empty; leave it out or list cases");
-            for (const auto& child : node.children) e.cases.push_back(settings_of(child, key));
+            for (const auto& child : node.children) {
+                e.cases.push_back(settings_of(child, key));
+                seeds += seeds_in_case(e.cases.back());
+                // Each may be a short text for a million of them.
+                if (seeds > kMostRuns)
+                    refuse(child.place, fmt::format("the cases have more than {} seeds", kMostRuns));
+            }
         } else {
             refuse(node.place, fmt::format("'{}' is not a known key; known: name, title, description, kind, "
                                            "base, grid, cases",

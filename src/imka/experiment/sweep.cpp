@@ -148,6 +148,16 @@ std::filesystem::path made_folder(std::filesystem::path folder) {
     return folder;
 }
 
+// Left alone when it says the same already: many processes may start at once.
+void keep_experiment(const std::filesystem::path& path, const std::string& text) {
+    try {
+        if (std::filesystem::exists(path) && read_file(path, text.size()) == text) return;
+    } catch (const Error&) {
+        // Something else stands there, or nothing that can be read: it is written anew.
+    }
+    write_file_atomic(path, text);
+}
+
 // One process's part in a sweep: workers take run after run in the order of the plan.
 class Engine {
 public:
@@ -164,7 +174,7 @@ public:
           shared_(plan.data.size()),
           users_(plan.data.size()),
           failures_before_(plan.runs.size()) {
-        write_file_atomic(config.output / "experiment.yaml", to_yaml(plan.experiment));
+        keep_experiment(config.output / "experiment.yaml", to_yaml(plan.experiment));
         index_.refresh();
         find_work();
     }
@@ -364,6 +374,8 @@ private:
             record.error = e.what();
         } catch (const std::bad_alloc&) {
             record.error = "out of memory";
+        } catch (const std::exception& e) {
+            record.error = e.what();
         }
         record.peak_memory_mb = std::round(peak_memory_bytes() * 1e-6);
         record.finished =

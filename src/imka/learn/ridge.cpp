@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <limits>
 #include <utility>
 
 #include "imka/base/error.hpp"
@@ -96,13 +98,23 @@ MatrixView<const float> RidgeRows::view(std::size_t first, std::size_t count) co
     return values_.view().slice_rows(first, count).slice_cols(0, width_);
 }
 
-RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs)
-    : features_(features), outputs_(outputs) {
+RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team)
+    : features_(features), outputs_(outputs), team_(team) {
     const auto p = static_cast<double>(features) + static_cast<double>(outputs) + 1.0;
     // The products, and a copy when they are solved.
     check_fits_memory(2.0 * p, p, sizeof(double), "the normal equations");
+    const std::size_t lanes = cut_for(width()).lanes;
+    if (team_ != nullptr) workers_ = std::min(std::bit_floor(team_->size()), lanes);
     buffer_ = Matrix<float>(kRowsPerTile, width());
-    for (std::size_t lane = 0; lane < cut_for(width()).lanes; ++lane) lanes_.emplace_back(width(), width());
+    const bool works = team_ == nullptr || team_->rank() < workers_;
+    for (std::size_t lane = 0; works && lane < lanes / workers_; ++lane) {
+        lanes_.emplace_back(width(), width());
+    }
+}
+
+std::size_t RidgeAccumulator::first_tile() const {
+    if (team_ == nullptr) return 0;
+    return team_->rank() < workers_ ? team_->rank() : std::numeric_limits<std::size_t>::max() / kRowsPerTile;
 }
 
 void RidgeAccumulator::add(MatrixView<const float> rows, const Exec& exec) {
@@ -127,14 +139,15 @@ void RidgeAccumulator::add(MatrixView<const float> rows, const Exec& exec) {
             buffered_ = 0;
         }
     }
-    rows_ += rows.rows();
 }
 
 void RidgeAccumulator::add_tiles(MatrixView<const float> rows, const Exec& exec) {
-    const auto [lanes, size, count] = cut_for(width());
-    const auto blocks = upper_blocks(count);
-    parallel_for_workers(exec, blocks.size() * lanes, [&, lanes = lanes, size = size] {
-        return [&, lanes, size, scratch = Matrix<float>(size, size)](std::size_t piece) mutable {
+    const auto cut = cut_for(width());
+    const std::size_t size = cut.block_width;
+    const std::size_t lanes = lanes_.size();
+    const auto blocks = upper_blocks(cut.blocks);
+    parallel_for_workers(exec, blocks.size() * lanes, [&] {
+        return [&, scratch = Matrix<float>(size, size)](std::size_t piece) mutable {
             const auto [i, j] = blocks[piece / lanes];
             const std::size_t lane = piece % lanes;
             const auto left = block_cols(rows, size, i);
@@ -157,23 +170,58 @@ void RidgeAccumulator::add_tiles(MatrixView<const float> rows, const Exec& exec)
     tiles_ += (rows.rows() + kRowsPerTile - 1) / kRowsPerTile;
 }
 
+void RidgeAccumulator::join_lanes(const Exec& exec) {
+    const auto add_matrix = [&](const Matrix<double>& from, Matrix<double>& to) {
+        parallel_for(exec, width(), [&](std::size_t r) {
+            const auto in = from.row(r);
+            const auto out = to.row(r);
+            for (std::size_t c = r; c < in.size(); ++c) out[c] += in[c];
+        });
+    };
+    // Lanes of a member are every workers_-th of all, so the halving goes on over members as it began.
+    for (std::size_t half = lanes_.size() / 2; half > 0; half /= 2) {
+        for (std::size_t lane = 0; lane < half; ++lane) add_matrix(lanes_[lane + half], lanes_[lane]);
+    }
+    if (!lanes_.empty()) lanes_.resize(1);
+    if (team_ == nullptr) return;
+    for (std::size_t half = workers_ / 2; half > 0; half /= 2) {
+        const std::size_t rank = team_->rank();
+        if (rank >= half && rank < 2 * half) team_->send(rank - half, lanes_[0].values());
+        if (rank < half) {
+            Matrix<double> other(width(), width());
+            team_->receive(rank + half, other.values());
+            add_matrix(other, lanes_[0]);
+        }
+    }
+}
+
 RidgeWeights RidgeAccumulator::solve(const RidgeConfig& config, const Exec& exec) {
-    if (rows_ == 0) fail(ErrorCode::bad_data, "a ridge fit needs at least one row");
     if (buffered_ > 0) {
         add_tiles(std::as_const(buffer_).view().slice_rows(0, std::exchange(buffered_, 0)), exec);
+    }
+    join_lanes(exec);
+    if (team_ == nullptr) return solve_joined(config, exec);
+    auto weights = team_->rank() == 0 ? solve_joined(config, exec)
+                                      : RidgeWeights{.w = Matrix<double>(features_, outputs_),
+                                                     .intercept = std::vector<double>(outputs_)};
+    broadcast(*team_, weights.w.values());
+    broadcast(*team_, weights.intercept);
+    return weights;
+}
+
+RidgeWeights RidgeAccumulator::solve_joined(const RidgeConfig& config, const Exec& exec) {
+    const auto& products = lanes_.front();
+    if (products(features_, features_) == 0.0) {
+        fail(ErrorCode::bad_data, "a ridge fit needs at least one row");
     }
     // Unknowns: the weights, then the intercept where there is one.
     const std::size_t unknowns = features_ + (config.intercept == Intercept::none ? 0 : 1);
     Matrix<double> a(unknowns, unknowns);
     Matrix<double> b(unknowns, outputs_);
     for (std::size_t i = 0; i < unknowns; ++i) {
-        const auto add_row = [](std::span<const double> from, std::span<double> to) {
-            for (std::size_t c = 0; c < to.size(); ++c) to[c] += from[c];
-        };
-        for (const auto& lane : lanes_) {
-            add_row(lane.row(i).subspan(i), a.row(i).subspan(i));
-            add_row(lane.row(i).subspan(features_ + 1), b.row(i));
-        }
+        const auto row = products.row(i);
+        std::ranges::copy(row.subspan(i, unknowns - i), a.row(i).subspan(i).begin());
+        std::ranges::copy(row.subspan(features_ + 1), b.row(i).begin());
         const bool penalized = i < features_ || config.intercept == Intercept::penalized;
         if (penalized) a(i, i) += config.alpha;
     }

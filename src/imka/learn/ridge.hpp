@@ -9,6 +9,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/base/team.hpp"
 
 namespace imka {
 
@@ -53,27 +54,41 @@ private:
 // double in a fixed order. Neither the batches in which rows arrive nor the threads change a bit. The
 // rounding of a tile's sums is that of a float product of kRowsPerTile terms; a row's own contribution is
 // never lost, however many rows there are.
+//
+// Tile t belongs to lane t mod the number of lanes, which follows from the width alone; lanes have sums of
+// their own, which are added in a fixed tree at the end. Members of a team take whole lanes, so their number
+// does not change a bit either: 1, 2, 4 ... of them work, as many as there are lanes; others wait for the
+// weights.
 class RidgeAccumulator {
 public:
     static constexpr std::size_t kRowsPerTile = 1024;
 
-    RidgeAccumulator(std::size_t features, std::size_t outputs);
+    RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team = nullptr);
+
+    // The tiles to add here, in order: first_tile(), first_tile() + tile_stride(), ... A member without work
+    // has a first tile behind every row.
+    std::size_t first_tile() const;
+    std::size_t tile_stride() const { return workers_; }
 
     // Rows as RidgeRows holds them. Whole tiles are read where they are; a rest is copied.
     void add(MatrixView<const float> rows, const Exec& exec);
-    std::uint64_t rows() const { return rows_; }
 
-    // Error{bad_data} without rows; Error{numeric} when the system is not positive definite.
+    // The weights, on all members of the team alike. Error{bad_data} without rows; Error{numeric} when the
+    // system is not positive definite.
     RidgeWeights solve(const RidgeConfig& config, const Exec& exec);
 
 private:
     std::size_t width() const { return features_ + 1 + outputs_; }
+    // Joins all lanes, of the team too: member 0 then has all products.
+    void join_lanes(const Exec& exec);
+    RidgeWeights solve_joined(const RidgeConfig& config, const Exec& exec);
     // Whole tiles, the last of them possibly short.
     void add_tiles(MatrixView<const float> rows, const Exec& exec);
 
     std::size_t features_;
     std::size_t outputs_;
-    std::uint64_t rows_ = 0;
+    const Team* team_;
+    std::size_t workers_ = 1;  // members of the team that add rows
     std::size_t buffered_ = 0;
     Matrix<float> buffer_;
     std::uint64_t tiles_ = 0;

@@ -13,8 +13,8 @@
 namespace imka {
 namespace {
 
-// Rows whose features are in memory at a time: whole tiles, one a lane of the sums, which read them in place.
-constexpr std::size_t kFitRows = 8 * RidgeAccumulator::kRowsPerTile;
+// Tiles whose features are in memory at a time: one a lane of the sums, which read them in place.
+constexpr std::size_t kFitTiles = 8;
 // Few enough that the features are still in cache when they meet the weights.
 constexpr std::size_t kPredictRows = 2048;
 
@@ -35,14 +35,24 @@ RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t ou
                      .standardization = {},
                      .weights = {}};
     const FeatureMap map = map_of(model);
-    RidgeAccumulator sums(map.features(), outputs);
+    RidgeAccumulator sums(map.features(), outputs, exec.team);
+    constexpr std::size_t kTile = RidgeAccumulator::kRowsPerTile;
+    const std::size_t tiles = (x.rows() + kTile - 1) / kTile;
+    // Alone, a block is one run of rows; in a team it is gathered from every n-th tile.
+    const std::size_t run = sums.tile_stride() == 1 ? kFitTiles : 1;
+    RidgeRows block(std::min(kFitTiles * kTile, x.rows()), map.features(), outputs);
     Progress progress(exec, "fit", x.rows());
-    RidgeRows block(std::min(kFitRows, x.rows()), map.features(), outputs);
-    for (std::size_t first = 0; first < x.rows(); first += kFitRows) {
-        const std::size_t count = std::min(kFitRows, x.rows() - first);
-        map.transform(x.slice_rows(first, count), first, exec, block.z(0, count));
-        for (std::size_t r = 0; r < count; ++r) targets(first + r, block.y(r));
-        sums.add(block.view(0, count), exec);
+    std::size_t filled = 0;
+    for (std::size_t tile = sums.first_tile(); tile < tiles; tile += run * sums.tile_stride()) {
+        const std::size_t first = tile * kTile;
+        const std::size_t count = std::min(run * kTile, x.rows() - first);
+        map.transform(x.slice_rows(first, count), first, exec, block.z(filled, count));
+        for (std::size_t r = 0; r < count; ++r) targets(first + r, block.y(filled + r));
+        filled += count;
+        if (filled == kFitTiles * kTile || tile + run * sums.tile_stride() >= tiles) {
+            sums.add(block.view(0, filled), exec);
+            filled = 0;
+        }
         progress.update(first + count);
     }
     model.weights = sums.solve(config.ridge, exec);

@@ -26,17 +26,11 @@ struct ReproduceArgs {
     std::filesystem::path chart_js = default_chart_js();
 };
 
-std::size_t runs_of(const std::string& name) {
-    std::size_t runs = 0;
-    for (const auto& point : expand(find_experiment(name))) runs += point.config.seeds.size();
-    return runs;
-}
-
 void list_reproductions(const Context& context) {
     std::vector<std::vector<std::string>> rows = {{"name", "runs", "what of the paper"}};
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& r : report::reproductions()) {
-        const auto runs = runs_of(std::string(r.name));
+        const auto runs = count_runs(find_experiment(std::string(r.name)));
         rows.push_back({std::string(r.name), std::to_string(runs), std::string(r.what)});
         list.push_back({{"name", r.name}, {"title", r.title}, {"runs", runs}, {"what", r.what}});
     }

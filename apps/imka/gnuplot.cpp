@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -66,6 +68,15 @@ void run_gnuplot(const fs::path& script, const fs::path& messages) {
 }
 
 }  // namespace
+
+bool gnuplot_installed() {
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path == nullptr ? "" : path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        if (access((fs::path(folder) / "gnuplot").c_str(), X_OK) == 0) return true;
+    }
+    return false;
+}
 
 std::vector<fs::path> draw_figures(const std::vector<report::Plot>& plots, const fs::path& folder) {
     std::vector<fs::path> files;

@@ -155,6 +155,14 @@ TEST(Page, SaysSoWhenAllIsWell) {
     EXPECT_EQ(times(render_page(make_report(set, ""), kLibrary), "None: every line was a record"), 1U);
 }
 
+TEST(Page, IsTheSameForRecordsInAnyOrder) {
+    RecordSet set;
+    set.records = ridge_grid("ridge_measured", "measured", 3);
+    const auto page = render_page(make_report(set, ""), kLibrary);
+    std::ranges::reverse(set.records);
+    EXPECT_TRUE(page == render_page(make_report(set, ""), kLibrary));
+}
+
 TEST(Page, OfNothingIsStillAPage) {
     const auto page = render_page(make_report({}, ""), kLibrary);
     EXPECT_GT(times(page, "No results"), 0U);

@@ -398,10 +398,10 @@ std::string ridge_command(const Settings& config, const std::vector<std::uint64_
 std::string figure_command(const Figure& figure) {
     const auto name =
         find_reproduction(figure.experiment) != nullptr ? figure.experiment : figure.experiment + ".yaml";
-    return fmt::format(
-        "imka sweep {} --set {} --set {} --output runs/{}\nimka report runs/{} --output page.html",
-        shell_word(name), shell_word("dataset=" + figure.dataset), shell_word("kernel=" + figure.kernel),
-        shell_word(figure.experiment), shell_word(figure.experiment));
+    // The same settings go into the same folder: what was run before is not run again.
+    return fmt::format("imka sweep {} --set {} --set {}\nimka report {} --output page.html", shell_word(name),
+                       shell_word("dataset=" + figure.dataset), shell_word("kernel=" + figure.kernel),
+                       shell_word("runs/" + figure.experiment));
 }
 
 }  // namespace imka::report

@@ -33,7 +33,7 @@ Section& section_for(std::vector<Section>& sections, const std::string& experime
     const auto* known = find_reproduction(experiment);
     Section section;
     section.experiment = experiment;
-    section.title = known != nullptr ? std::string(known->title) : experiment;
+    section.title = known != nullptr ? std::string(known->title) : experiment.empty() ? "Runs" : experiment;
     if (known != nullptr) section.what = known->what;
     return sections.emplace_back(std::move(section));
 }

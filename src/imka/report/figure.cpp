@@ -61,6 +61,7 @@ public:
         s.mean = tree_sum(values) / n;
         if (s.n < 2) return s;
         std::vector<double> squares;
+        squares.reserve(s.n);
         for (const double v : values) squares.push_back((v - s.mean) * (v - s.mean));
         s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
         auto& factor = factors_[s.n];

@@ -99,7 +99,7 @@ void add_uneven(const RecordSet& set, std::vector<Flag>& flags) {
         settings.erase("seeds");
         settings.erase("split_seed");
         std::string name;
-        for (const auto& [key, value] : settings) name += key + "=" + value + "\n";
+        for (const auto& [key, value] : settings) name += fmt::format("{}={}\n", key, value);
         points[place_of(r)][name].insert(r.seed);
     }
     Flag flag{.name = "uneven", .title = {}, .details = {}};

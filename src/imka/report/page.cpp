@@ -263,6 +263,7 @@ std::string tally(const std::vector<Record>& records, const Trait& trait) {
     std::map<std::string, std::size_t> counts;
     for (const auto& r : records) ++counts[trait(r)];
     std::vector<std::string> parts;
+    parts.reserve(counts.size());
     for (const auto& [value, n] : counts)
         parts.push_back(fmt::format("{} ({} runs)", value.empty() ? "unknown" : value, grouped(n)));
     return fmt::format("{}", fmt::join(parts, "; "));

@@ -72,21 +72,23 @@ std::vector<std::string> styles_of(const Plot& plot) {
 }
 
 std::string plot_line(const Plot& plot) {
-    // A published series follows its own: the legend fills its columns from above.
     const auto styles = styles_of(plot);
     std::vector<std::string> parts;
     for (std::size_t k = 0; k < styles.size(); ++k) {
         const auto& style = style_of(styles[k]);
         const double shift =
             kStep * (static_cast<double>(k) - (static_cast<double>(styles.size()) - 1.0) / 2.0);
-        for (std::size_t s = 0; s < plot.series.size(); ++s) {
-            const auto& series = plot.series[s];
-            if (series.style != styles[k]) continue;
-            parts.push_back(fmt::format(
-                "$s{} using ($1+({:.4f})):2:3 with {} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", s,
-                shift, series.published ? "yerrorbars" : "yerrorlines", style.colour,
-                series.published ? style.hollow : style.filled, series.published ? 0.8 : 0.5,
-                series.dashed ? 2 : 1, quote_gnuplot(series.label)));
+        // Published marks first: gnuplot's hollow marks cover what lies under them.
+        for (const bool published : {true, false}) {
+            for (std::size_t s = 0; s < plot.series.size(); ++s) {
+                const auto& series = plot.series[s];
+                if (series.style != styles[k] || series.published != published) continue;
+                parts.push_back(fmt::format(
+                    "$s{} using ($1+({:.4f})):2:3 with {} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", s,
+                    shift, published ? "yerrorbars" : "yerrorlines", style.colour,
+                    published ? style.hollow : style.filled, published ? 0.9 : 0.5, series.dashed ? 2 : 1,
+                    quote_gnuplot(series.label)));
+            }
         }
     }
     return fmt::format("plot {}\n", fmt::join(parts, ", \\\n     "));

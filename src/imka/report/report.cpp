@@ -41,6 +41,7 @@ Section& section_for(std::vector<Section>& sections, const std::string& experime
 std::string title_of(const std::vector<Section>& sections) {
     if (sections.size() == 1) return sections.front().title;
     std::vector<std::string> names;
+    names.reserve(sections.size());
     for (const auto& s : sections) names.push_back(s.experiment);
     return names.empty() ? "No results" : fmt::format("Results of {}", fmt::join(names, ", "));
 }

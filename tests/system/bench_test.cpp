@@ -15,7 +15,7 @@ using nlohmann::json;
 
 // An interpreter that answers with fixed lines, whatever the script: "run" gives `answer`.
 std::filesystem::path fake_python(const TempDir& dir, const std::string& answer) {
-    const auto path = dir / "python";
+    auto path = dir / "python";
     std::ofstream(path)
         << "#!/bin/sh\n"
            "while read -r command rest; do\n"

@@ -83,9 +83,10 @@ private:
 };
 
 std::string label_of(const std::vector<std::pair<std::string, std::string>>& parts) {
-    std::vector<std::string> texts;
-    for (const auto& [name, value] : parts) texts.push_back(name + "=" + value);
-    return texts.empty() ? std::string("the settings of base") : fmt::format("{}", fmt::join(texts, ", "));
+    std::string label;
+    for (const auto& [name, value] : parts)
+        label += fmt::format("{}{}={}", label.empty() ? "" : ", ", name, value);
+    return label.empty() ? std::string("the settings of base") : label;
 }
 
 RunPoint combine(const Experiment& experiment, const RunPoint& start, const std::vector<SettingText>* one,

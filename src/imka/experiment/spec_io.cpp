@@ -307,15 +307,16 @@ std::string to_yaml(const Experiment& e) {
     for (const auto& s : e.base) text += fmt::format("  {}: {}\n", s.name, yaml_text(s.value));
     if (!e.grid.empty()) text += "grid:\n";
     for (const auto& axis : e.grid) {
-        std::vector<std::string> values;
-        for (const auto& v : axis.values) values.push_back(yaml_text(v));
+        std::vector<std::string> values(axis.values.size());
+        std::ranges::transform(axis.values, values.begin(), yaml_text);
         text += fmt::format("  {}: [{}]\n", axis.name, fmt::join(values, ", "));
     }
     if (!e.cases.empty()) text += "cases:\n";
     for (const auto& one : e.cases) {
-        std::vector<std::string> values;
-        for (const auto& s : one) values.push_back(fmt::format("{}: {}", s.name, yaml_text(s.value)));
-        text += fmt::format("  - {{{}}}\n", fmt::join(values, ", "));
+        std::string values;
+        for (const auto& s : one)
+            values += fmt::format("{}{}: {}", values.empty() ? "" : ", ", s.name, yaml_text(s.value));
+        text += fmt::format("  - {{{}}}\n", values);
     }
     return text;
 }

@@ -264,7 +264,7 @@ private:
     // As many as may run beside each other share the threads.
     int threads_for(std::size_t run) const {
         const double fit = memory_ / std::max(1.0, plan_.runs[run].cost.bytes);
-        const double left = static_cast<double>(order_.size() - cursor_ + status_.running + 1);
+        const auto left = static_cast<double>(order_.size() - cursor_ + status_.running + 1);
         const double beside = std::clamp(std::min(fit, left), 1.0, static_cast<double>(threads_));
         return std::max(1, threads_ / static_cast<int>(beside));
     }

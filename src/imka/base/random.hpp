@@ -27,7 +27,17 @@ enum class Stream : std::uint32_t {
     synthetic_class = 7,
     synthetic_value = 8,
     synthetic_mix = 9,
-    subsample = 10,  // rows chosen for a metric
+    subsample = 10,         // rows chosen for a metric
+    chip_program = 11,      // programming error of a device
+    chip_drift = 12,        // its drift exponent
+    chip_stuck = 13,        // whether it is stuck
+    chip_read_frozen = 14,  // slow part of its read noise
+    chip_read_fresh = 15,   // fast part, new for every product
+    chip_polarity = 16,     // how much a device differs when read backwards
+    chip_adc_gain = 17,
+    chip_adc_offset = 18,
+    chip_adc_noise = 19,
+    chip_calibration = 20,  // rows chosen for calibration
 };
 
 // The index-th 32-bit word of a stream.

@@ -1,0 +1,54 @@
+// The converter at the foot of a column: a counter driven by the column's current.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+enum class AdcRounding {
+    none,   // counts with fractions: no resolution limit
+    round,  // to the nearest count
+    floor,  // whole periods only
+};
+template <>
+struct EnumNames<AdcRounding> {
+    static constexpr std::string_view what = "rounding";
+    static constexpr std::string_view values[] = {"none", "round", "floor"};
+};
+
+// The defaults are a perfect converter.
+struct AdcConfig {
+    double counts_per_us = 1.0 / 0.115;  // counts of 1 uS over a full pulse; > 0
+    int max_count = 0;                   // where a conversion saturates; 0: nowhere
+    AdcRounding rounding = AdcRounding::none;
+    double gain_sd = 0.0;           // of a column's gain around 1; >= 0
+    double negative_gain_sd = 0.0;  // of the gain for negative currents around that for positive ones;
+                                    // one-phase reads only; >= 0
+    double offset_sd_counts = 0.0;  // of a column's offset, added to every conversion; >= 0
+    double noise_counts = 0.0;      // standard deviation, new in every conversion; >= 0
+};
+void validate(const AdcConfig& config);
+
+// What one column's converter is like.
+struct AdcColumn {
+    double gain = 1.0;
+    double negative_gain = 1.0;
+    double offset_counts = 0.0;
+};
+// The converters of columns first, first + 1, ...
+std::vector<AdcColumn> draw_adc_columns(const AdcConfig& config, std::uint64_t seed, std::uint64_t first,
+                                        std::size_t count);
+
+// Counts of one phase, whose charge cannot be negative: clamp(R(gain charge + offset + noise), 0, max_count),
+// R the rounding. charge and noise in counts.
+double convert(const AdcConfig& config, const AdcColumn& column, double charge, double noise);
+
+// Counts of a charge of either sign, for one-phase reads. With v = gain charge + offset + noise the sign of v
+// chooses the counter: sign(v) min(R(|v|), max_count). The gain is negative_gain for charge < 0.
+double convert_signed(const AdcConfig& config, const AdcColumn& column, double charge, double noise);
+
+}  // namespace imka

@@ -1,0 +1,50 @@
+// A device constant as a function of the relative conductance u = g / g_max, given by pieces. Every published
+// formula of a device (programming error, drift exponent, read noise) is such a curve, so a device model is
+// data, not code.
+#pragma once
+
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+enum class CurveForm {
+    polynomial,  // c0 + c1 a + c2 a² + ...
+    logarithm,   // c0 ln a + c1
+    power,       // c0 a^c1
+};
+template <>
+struct EnumNames<CurveForm> {
+    static constexpr std::string_view what = "curve form";
+    static constexpr std::string_view values[] = {"polynomial", "logarithm", "power"};
+};
+
+// One piece, in terms of the argument a of its curve. The value is clamped to [min, max].
+struct CurvePiece {
+    CurveForm form = CurveForm::polynomial;
+    double below = std::numeric_limits<double>::infinity();  // holds for a < below
+    std::vector<double> coefficients;
+    double min = -std::numeric_limits<double>::infinity();
+    double max = std::numeric_limits<double>::infinity();
+};
+
+// f(u) = value_scale * piece(argument_at_g_max * u). The two scales keep the constants of formulas that were
+// published in other units than u and the unit of the model.
+struct Curve {
+    double argument_at_g_max = 1.0;  // the argument where u = 1; > 0
+    double value_scale = 1.0;        // > 0
+    std::vector<CurvePiece> pieces;  // by rising `below`, the last without bound; none: 0 everywhere
+};
+
+// The value at u >= 0, in double. u may exceed 1: the last piece goes on.
+double evaluate(const Curve& curve, double u);
+
+// Error{bad_config} that begins with `name`: pieces out of order, too few or too many coefficients, values
+// that are not finite (coefficients, or the curve itself between 0 and 1), a logarithm or a falling power
+// that reaches u = 0 unclamped.
+void validate(const Curve& curve, std::string_view name);
+
+}  // namespace imka

@@ -1,0 +1,179 @@
+#include "imka/chip/literal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
+constexpr std::uint64_t kConversions = 64;  // numbered for each column: at most 4 phases of 15 slices
+
+// The devices of one polarity as one product reads them.
+struct Plane {
+    Matrix<double> g_us;
+    Matrix<double> backwards;  // factor of g_us when read with the other voltage; the same in every product
+};
+
+Plane make_plane(const CoreSpec& spec, const DeviceState& state) {
+    Plane plane{{state.g_us.rows(), state.g_us.cols()}, {state.g_us.rows(), state.g_us.cols()}};
+    for (std::size_t r = 0; r < state.g_us.rows(); ++r) {
+        for (std::size_t c = 0; c < state.g_us.cols(); ++c) {
+            const double z = normal(state.ids.seed, Stream::chip_polarity, device_index(state.ids, r, c));
+            plane.backwards(r, c) = std::max(0.0, 1.0 + spec.polarity_asymmetry * z);
+        }
+    }
+    return plane;
+}
+
+void read_devices(const Conductances& now, const DeviceIds& ids, std::uint64_t seed, std::uint64_t product,
+                  Plane& plane) {
+    for (std::size_t r = 0; r < now.g_us.rows(); ++r) {
+        for (std::size_t c = 0; c < now.g_us.cols(); ++c) {
+            const std::uint64_t index = (product << 32U) | device_index(ids, r, c);
+            const double z = normal(seed, Stream::chip_read_fresh, index);
+            plane.g_us(r, c) = std::max(0.0, double{now.g_us(r, c)} + double{now.fresh_sd_us(r, c)} * z);
+        }
+    }
+}
+
+// One column during one product.
+struct Column {
+    const ProgrammedCore& core;
+    const Plane& plus;
+    const Plane& minus;
+    const std::vector<std::int32_t>& steps;
+    std::uint64_t seed;  // of the noise of conversions
+    std::uint64_t product;
+    std::size_t col;
+    LiteralCounts& out;  // conversions are counted there
+};
+
+double counted(const Column& k, double counts) {
+    const int most = k.core.spec.adc.max_count;
+    ++k.out.conversions;
+    if (most > 0 && std::abs(counts) >= most) ++k.out.saturated;
+    return counts;
+}
+
+double adc_noise(const Column& k, int conversion) {
+    const auto cols = static_cast<std::uint64_t>(k.core.spec.cols);
+    const std::uint64_t column = k.core.ids.core * cols + k.col;
+    const std::uint64_t index =
+        (k.product << 32U) | (column * kConversions + static_cast<std::uint64_t>(conversion));
+    return k.core.spec.adc.noise_counts * normal(k.seed, Stream::chip_adc_noise, index);
+}
+
+// Adds one device that is read for `duration` full pulses and whose current has the given sign.
+void add_device(const Column& k, std::size_t row, double duration, double sign, double g_us,
+                ColumnCurrent& sum) {
+    const auto rows = static_cast<std::size_t>(k.core.spec.rows);
+    const double current = duration * g_us;
+    sum.sum += sign * current;
+    sum.absolute += current;
+    sum.weighted += sign * current * ir_drop_weight(row, k.col, rows);
+}
+
+double charge_counts(const Column& k, const ColumnCurrent& current) {
+    const auto rows = static_cast<std::size_t>(k.core.spec.rows);
+    return k.core.spec.adc.counts_per_us * with_ir_drop(k.core.spec.ir_drop, current, rows);
+}
+
+// Counts of the inputs of one sign through devices of one polarity.
+double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us, int phase) {
+    const auto& spec = k.core.spec;
+    const int slices = slice_count(spec.dac);
+    double counts = 0.0;
+    for (int slice = 0; slice < slices; ++slice) {
+        ColumnCurrent current;
+        for (std::size_t r = 0; r < k.steps.size(); ++r) {
+            if (k.steps[r] * input_sign <= 0) continue;
+            add_device(k, r, slice_duration(spec.dac, k.steps[r], slice), 1.0, g_us(r, k.col), current);
+        }
+        const double noise = adc_noise(k, phase * slices + slice);
+        counts += slice_weight(spec.dac, slice) *
+                  counted(k, convert(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise));
+    }
+    return counts;
+}
+
+double four_phase_counts(const Column& k) {
+    return phase_counts(k, +1, k.plus.g_us, 0) + phase_counts(k, -1, k.minus.g_us, 1) -
+           phase_counts(k, +1, k.minus.g_us, 2) - phase_counts(k, -1, k.plus.g_us, 3);
+}
+
+// A device whose current subtracts is the one that is read backwards.
+double one_phase_counts(const Column& k) {
+    const auto& spec = k.core.spec;
+    double counts = 0.0;
+    for (int slice = 0; slice < slice_count(spec.dac); ++slice) {
+        ColumnCurrent current;
+        for (std::size_t r = 0; r < k.steps.size(); ++r) {
+            const double duration = slice_duration(spec.dac, k.steps[r], slice);
+            const auto& added = k.steps[r] > 0 ? k.plus : k.minus;
+            const auto& subtracted = k.steps[r] > 0 ? k.minus : k.plus;
+            add_device(k, r, duration, +1.0, added.g_us(r, k.col), current);
+            add_device(k, r, duration, -1.0, subtracted.g_us(r, k.col) * subtracted.backwards(r, k.col),
+                       current);
+        }
+        const double noise = adc_noise(k, slice);
+        counts += slice_weight(spec.dac, slice) *
+                  counted(k, convert_signed(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise));
+    }
+    return counts;
+}
+
+void check_inputs(const ProgrammedCore& core, MatrixView<const float> x, const ProductIds& ids) {
+    if (x.cols() != core.used_rows())
+        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the core holds weights of {} inputs",
+                                              x.cols(), core.used_rows()));
+    if (ids.first >= kMostProducts || x.rows() > kMostProducts - ids.first)
+        fail(ErrorCode::bad_usage,
+             fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
+}
+
+}  // namespace
+
+LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+                             const ProductIds& ids) {
+    check_inputs(core, x, ids);
+    const auto plus_now = conductances_at(core.device, core.plus, time);
+    const auto minus_now = conductances_at(core.device, core.minus, time);
+    auto plus = make_plane(core.spec, core.plus);
+    auto minus = make_plane(core.spec, core.minus);
+    std::vector<std::int32_t> steps(core.used_rows());
+    LiteralCounts out{.counts = {x.rows(), core.used_cols()}};
+    for (std::size_t v = 0; v < x.rows(); ++v) {
+        const std::uint64_t product = ids.first + v;
+        quantize_inputs(core.spec.dac, x.row(v), core.input_range, steps);
+        read_devices(plus_now, core.plus.ids, ids.seed, product, plus);
+        read_devices(minus_now, core.minus.ids, ids.seed, product, minus);
+        for (std::size_t c = 0; c < core.used_cols(); ++c) {
+            const Column column{core, plus, minus, steps, ids.seed, product, c, out};
+            out.counts(v, c) = core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(column)
+                                                                           : one_phase_counts(column);
+        }
+    }
+    return out;
+}
+
+Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+                               const ProductIds& ids) {
+    const auto counts = literal_counts(core, x, time, ids).counts;
+    Matrix<float> y(counts.rows(), counts.cols());
+    for (std::size_t v = 0; v < y.rows(); ++v) {
+        for (std::size_t c = 0; c < y.cols(); ++c) {
+            const double steps = apply_affine(core.spec.affine, core.affine.columns[c], counts(v, c));
+            y(v, c) = static_cast<float>(core.compensation[c] * core.affine.output_step * steps);
+        }
+    }
+    return y;
+}
+
+}  // namespace imka

@@ -1,0 +1,40 @@
+// The literal simulator of one core: every device, every phase and every conversion in plain loops, nothing
+// folded or approximated. Slow; it is what faster simulators are tested against.
+#pragma once
+
+#include <cstdint>
+
+#include "imka/base/matrix.hpp"
+#include "imka/chip/core.hpp"
+
+namespace imka {
+
+// Which products these are: names the noise that is new in each. Product v of a batch has the number first +
+// v, below 2^32.
+struct ProductIds {
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;
+};
+
+// Row v of the result: the outputs for row v of x, in the units of weights times inputs.
+//   steps     s_i = DAC(x_i)
+//   devices   g_i = max(0, g_i(time) + sd_i N(0,1)), new for every product
+//   phases    four: q = counts_per_us sum_i d(s_i) g_i over the inputs of one sign and devices of one
+//   polarity,
+//             c = c(+,+) + c(-,-) - c(+,-) - c(-,+), each converted alone;
+//             one: the same sum with signs, converted once. IR drop acts on q
+//   output    y = compensation * output_step * affine(c)
+// Error{bad_data} for inputs that are not finite or rows of a length other than the used rows of the core.
+Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+                               const ProductIds& ids);
+
+// The counts c before the affine correction, and how many conversions ended at max_count.
+struct LiteralCounts {
+    Matrix<double> counts;
+    std::uint64_t conversions = 0;
+    std::uint64_t saturated = 0;
+};
+LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+                             const ProductIds& ids);
+
+}  // namespace imka

@@ -1,0 +1,197 @@
+// Calibration: ranges of known samples, columns that just do not saturate, least squares that undo known
+// errors.
+#include "imka/chip/calibrate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "imka/base/random.hpp"
+#include "imka/chip/chip.hpp"
+#include "imka/chip/literal.hpp"
+#include "imka/chip/mapping.hpp"
+#include "support/error.hpp"
+
+namespace imka {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kGMax = 20.7;
+
+Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed, float sd) {
+    Matrix<float> m(rows, cols);
+    fill_normal(seed, Stream::test, 0, m.values());
+    for (auto& v : m.values()) v *= sd;
+    return m;
+}
+
+TEST(Calibrate, InputsAreDistinctRowsChosenBySeed) {
+    Matrix<float> x(50, 1);
+    for (std::size_t i = 0; i < 50; ++i) x(i, 0) = static_cast<float>(i);
+    const CalibrationConfig config{.inputs = 20};
+    const auto a = calibration_inputs(config, x.view(), 1);
+    EXPECT_EQ(a.rows(), 20U);
+    EXPECT_EQ(std::set<float>(a.values().begin(), a.values().end()).size(), 20U);
+    EXPECT_EQ(calibration_inputs(config, x.view(), 1), a);
+    EXPECT_NE(calibration_inputs(config, x.view(), 2), a);
+    EXPECT_EQ(calibration_inputs({}, x.view(), 1).rows(), 50U) << "there are no more";
+}
+
+TEST(Calibrate, RangesFollowTheirRule) {
+    const auto spec = chip_preset("ideal").core;
+    const Matrix<float> w = normals(100, 3, 1, 1.0F);
+    Matrix<float> x(10, 100);  // -1000 ... 999 in steps of 2, out of order
+    const auto order = permutation(3, Stream::test, 1000);
+    for (std::size_t i = 0; i < 1000; ++i) x.values()[i] = 2.0F * static_cast<float>(order[i]) - 1000.0F;
+    const auto range = [&](InputRangeRule rule) {
+        return calibrate_mapping(spec, kGMax, w.view(), x.view(),
+                                 {.input_range = rule, .quantile = 0.9, .deviations = 1.5})
+            .input_range;
+    };
+    EXPECT_EQ(range(InputRangeRule::max), 1000.0);
+    // |x| has 0 once, 1000 once and every even number between twice: element ceil(0.9 * 999) = 900 is 900.
+    EXPECT_EQ(range(InputRangeRule::quantile), 900.0);
+    // The mean square of even numbers from -1000 to 998 is (1000² + 2) / 3.
+    EXPECT_NEAR(range(InputRangeRule::deviation), 1.5 * std::sqrt(1000002.0 / 3.0), 1e-9);
+}
+
+TEST(Calibrate, SearchTradesClippingForResolution) {
+    // One outlier in 4000 values: 127 steps of the full range would be coarse for the rest.
+    const auto w = normals(40, 8, 1, 1.0F);
+    auto x = normals(100, 40, 2, 1.0F);
+    x(7, 3) = 40.0F;
+    auto spec = chip_preset("ideal").core;
+    const auto range = [&] {
+        return calibrate_mapping(spec, kGMax, w.view(), x.view(), {.input_range = InputRangeRule::search})
+            .input_range;
+    };
+    EXPECT_EQ(range(), 40.0) << "an outlier costs more than its rounding without converter noise";
+    spec.adc.noise_counts = 40.0;
+    const double noisy = range();
+    EXPECT_LT(noisy, 40.0) << "noise in counts weighs more the larger the range";
+    EXPECT_GT(noisy, 3.0);
+}
+
+TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
+    for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
+        for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
+            auto chip = chip_preset("ideal");
+            chip.core.read_mode = mode;
+            chip.core.dac.encoding = encoding;
+            chip.core.adc.max_count = 100;
+            const auto w = normals(64, 20, 1, 1.0F);
+            const auto x = normals(60, 64, 2, 0.4F);
+            const auto saturated = [&](double margin) {
+                const auto mapping =
+                    calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {.margin = margin});
+                const auto core = program_core(chip.core, chip.device, w.view(), mapping, {});
+                return literal_counts(core, x.view(), {}, {}).saturated;
+            };
+            EXPECT_EQ(saturated(0.9999), 0U);
+            // A little more conductance and columns that were limited saturate.
+            auto mapping = calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {.margin = 1.0});
+            int limited = 0;
+            for (auto& g : mapping.column_us) {
+                if (g < kGMax) ++limited;
+                g = std::min(kGMax, 1.001 * g);
+            }
+            EXPECT_GT(limited, 15);
+            const auto core = program_core(chip.core, chip.device, w.view(), mapping, {});
+            EXPECT_GE(literal_counts(core, x.view(), {}, {}).saturated, static_cast<std::uint64_t>(limited));
+        }
+    }
+}
+
+TEST(Calibrate, AffineUndoesGainAndOffsetOfEveryColumn) {
+    auto chip = chip_preset("ideal");
+    chip.core.read_mode = ReadMode::one_phase;
+    chip.core.adc.gain_sd = 0.1;
+    chip.core.adc.offset_sd_counts = 5.0;
+    chip.core.dac.levels = 32767;
+    const auto w = normals(32, 12, 1, 1.0F);
+    const auto x = normals(50, 32, 2, 0.4F);
+    const auto exact = exact_products(x.view(), w.view());
+    auto core = program_core(chip.core, chip.device, w.view(),
+                             calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {}), {.seed = 4});
+    const auto snr = [&] {
+        return signal_to_noise_db(literal_products(core, x.view(), {}, {}).view(), exact.view());
+    };
+    EXPECT_LT(snr(), 25.0);
+    fit_affine(core, literal_counts(core, x.view(), {}, {}).counts.view(), exact.view());
+    EXPECT_GT(snr(), 70.0) << "what is left are 32767 input steps";
+    for (std::size_t c = 0; c < 12; ++c) {
+        const auto& column = core.affine.columns[c];
+        EXPECT_NEAR(column.offset / column.scale, -core.adc[c].offset_counts, 0.05);
+    }
+}
+
+TEST(Calibrate, AColumnThatDoesNotVaryGivesItsMean) {
+    auto chip = chip_preset("ideal");
+    Matrix<float> w(2, 1);
+    w(0, 0) = 1.0F;
+    auto core = program_core(chip.core, chip.device, w.view(), {.column_us = {kGMax}}, {});
+    Matrix<double> counts(3, 1);
+    Matrix<double> exact(3, 1);
+    exact(2, 0) = 6.0;
+    fit_affine(core, counts.view(), exact.view());
+    EXPECT_EQ(core.affine.columns[0].scale, 0.0);
+    EXPECT_DOUBLE_EQ(core.affine.columns[0].offset, 2.0);
+}
+
+TEST(Calibrate, RaisesSignalToNoiseOfTheWholeChip) {
+    const auto chip = chip_preset("hermes");
+    const auto w = normals(128, 64, 1, 1.0F);
+    const auto x = normals(120, 128, 2, 0.3F);
+    const auto exact = exact_products(x.view(), w.view());
+    const auto raw_columns = column_conductances(w.view(), WeightScale::column, kGMax);
+    const auto mapping = calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {});
+    const auto program = [&](std::vector<double> column_us) {
+        return program_core(chip.core, chip.device, w.view(),
+                            {.column_us = std::move(column_us),
+                             .input_range = mapping.input_range,
+                             .output_step = mapping.output_step},
+                            {.seed = 3});
+    };
+    const auto snr = [&](const ProgrammedCore& core) {
+        return signal_to_noise_db(literal_products(core, x.view(), {}, {.seed = 8}).view(), exact.view());
+    };
+    const auto raw = program(raw_columns);
+    auto core = program(mapping.column_us);
+    const auto before = literal_counts(raw, x.view(), {}, {.seed = 8});
+    const auto after = literal_counts(core, x.view(), {}, {.seed = 8});
+    EXPECT_GT(before.saturated, before.conversions / 20);
+    EXPECT_LT(after.saturated, after.conversions / 1000);
+    const double uncorrected = snr(core);
+    fit_affine(core, after.counts.view(), exact.view());
+    EXPECT_GT(uncorrected, snr(raw) + 3.0);
+    EXPECT_GT(snr(core), uncorrected);
+    // A relative error of 10 to 14 % is 17 to 20 dB.
+    EXPECT_GT(snr(core), 14.0);
+    EXPECT_LT(snr(core), 20.0);
+}
+
+TEST(Calibrate, RefusesBadSamples) {
+    const auto spec = chip_preset("ideal").core;
+    const auto w = normals(4, 2, 1, 1.0F);
+    const auto error = [&](const Matrix<float>& x, const CalibrationConfig& config) {
+        return error_of([&] { calibrate_mapping(spec, kGMax, w.view(), x.view(), config); });
+    };
+    EXPECT_THAT(error(Matrix<float>(5, 4), {}), HasSubstr("bad_data: all calibration inputs are 0"));
+    EXPECT_THAT(error(Matrix<float>(0, 4), {}), HasSubstr("bad_data: all calibration inputs are 0"));
+    EXPECT_THAT(error(normals(5, 3, 1, 1.0F), {}), HasSubstr("inputs of length 3 for weights of 4"));
+    auto x = normals(5, 4, 1, 1.0F);
+    EXPECT_THAT(error(x, {.inputs = 0}), HasSubstr("it must be >= 1"));
+    EXPECT_THAT(error(x, {.quantile = 1.5}), HasSubstr("quantile: 1.5"));
+    EXPECT_THAT(error(x, {.deviations = 0.0}), HasSubstr("deviations: 0"));
+    EXPECT_THAT(error(x, {.margin = 0.0}), HasSubstr("margin: 0"));
+    x(2, 1) = INFINITY;
+    EXPECT_THAT(error(x, {}), HasSubstr("calibration input 2, value 1: inf is not finite"));
+}
+
+}  // namespace
+}  // namespace imka

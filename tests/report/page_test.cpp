@@ -163,6 +163,25 @@ TEST(Page, IsTheSameForRecordsInAnyOrder) {
     EXPECT_TRUE(page == render_page(make_report(set, ""), kLibrary));
 }
 
+TEST(Page, AveragesOfTheMainFigureStandOnlyWhereTheyBelong) {
+    RecordSet set;
+    for (const auto* experiment : {"liu", "ridge_measured", "mine"}) {
+        for (int r = 1; r <= 2; ++r) {
+            set.records.push_back(make_record({.experiment = experiment,
+                                               .dataset = "ijcnn1",
+                                               .protocol = "measured",
+                                               .log_ratio = static_cast<double>(r)}));
+        }
+    }
+    const auto report = make_report(set, "");
+    ASSERT_EQ(report.sections.size(), 3U);
+    EXPECT_TRUE(report.sections[0].accuracy.empty()) << "liu has one data set";
+    EXPECT_FALSE(report.sections[0].claims.empty());
+    EXPECT_TRUE(report.sections[1].claims.empty()) << "an experiment of the user's own";
+    EXPECT_FALSE(report.sections[2].accuracy.empty());
+    EXPECT_FALSE(report.sections[2].normalised.empty());
+}
+
 TEST(Page, OfNothingIsStillAPage) {
     const auto page = render_page(make_report({}, ""), kLibrary);
     EXPECT_GT(times(page, "No results"), 0U);

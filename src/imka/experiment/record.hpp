@@ -77,7 +77,8 @@ RecordSet read_records(const std::filesystem::path& path);
 // Several of them as one: a run that stands in two is one record.
 RecordSet read_records(std::span<const std::filesystem::path> paths);
 
-// One row a record; columns: key, experiment, kind, seed, then all settings, all results, the rest. RFC 4180.
+// One row a record; columns: key, experiment, kind, seed, then all settings, all results (result_<name> where
+// a setting has that name), the rest. RFC 4180.
 std::string to_csv(const std::vector<Record>& records);
 
 }  // namespace imka

@@ -215,8 +215,8 @@ std::string section_html(const Section& section, std::size_t index) {
                        overview_html(section));
     const auto paper = paper_html(section);
     if (!paper.empty()) {
-        out += fmt::format("<h3 id=\"{}--paper\">The paper’s averages</h3>{}", section_id(section, index),
-                           paper);
+        out +=
+            fmt::format("<h3 id=\"{}--paper\">What the paper says</h3>{}", section_id(section, index), paper);
     }
     const std::string* open = nullptr;
     for (const auto& drawn : section.figures) {
@@ -239,8 +239,8 @@ std::string contents_html(const Report& report) {
         const auto& section = report.sections[i];
         const auto id = section_id(section, i);
         std::string inner = fmt::format(R"(<li><a href="#{}--overview">At a glance</a></li>)", id);
-        if (!section.accuracy.empty())
-            inner += fmt::format(R"(<li><a href="#{}--paper">The paper’s averages</a></li>)", id);
+        if (!section.accuracy.empty() || !section.claims.empty())
+            inner += fmt::format(R"(<li><a href="#{}--paper">What the paper says</a></li>)", id);
         std::set<std::string> seen;
         for (const auto& drawn : section.figures) {
             const auto& name = drawn.figure.dataset;

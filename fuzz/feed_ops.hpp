@@ -255,61 +255,83 @@ inline Values repeated(const Values& u, std::size_t count) {
     return v;
 }
 
-// fwht.hpp: the same bits on every machine, for rows one by one or together.
-inline void check_fwht(const OpsCase& c, std::string_view set) {
-    const std::size_t n = std::size_t{1} << (c.split % 13U);
-    const std::size_t rows = n < 512 ? 1 + c.normals % 21U : 1;
-    const auto values = repeated(c.u, rows * n);
-    auto expected = values;
-    for (std::size_t r = 0; r < rows; ++r) plain_fwht(std::span(expected).subspan(r * n, n), false);
-    auto got = values;
-    for (std::size_t r = 0; r < rows; ++r) fwht(std::span(got).subspan(r * n, n));
-    require_same({"fwht", set}, got, expected);
-    got = values;
-    fwht_rows(MatrixView<float>(got.data(), rows, n));
-    require_same({"fwht_rows", set}, got, expected);
-}
+// fwht.hpp and sign_hadamard.hpp promise the same bits on every machine: arguments, and the results of plain
+// loops over them, which are made once for all instruction sets.
+struct TransformCase {
+    std::size_t n = 1;
+    std::size_t rows = 1;
+    Values values;
+    Values transformed;
+    SignHadamard matrix;
+    Values projected;  // the first d values
+};
 
-// sign_hadamard.hpp: the same bits on every machine.
-inline void check_sign_hadamard(const OpsCase& c, std::string_view set) {
+inline SignHadamard sign_hadamard(const OpsCase& c) {
     const std::size_t n = std::size_t{1} << (c.split % 11U);
     const std::size_t m = 1 + c.normals;
     const std::size_t size = padded_outputs(n, m);
-    SignHadamard matrix{.d = 1 + c.first % n, .n = n, .m = m};
-    const auto diagonal = [&](std::uint64_t k) {
+    const auto diagonal = [&](int k) {
         Values v(size);
-        const auto bits = std::rotl(c.seed, static_cast<int>(7 * k));
+        const auto bits = std::rotl(c.seed, 7 * k);
         for (std::size_t i = 0; i < size; ++i) v[i] = (bits >> (i % 61) & 1U) != 0 ? 0.5F : -1.0F;
         return v;
     };
-    matrix.first = diagonal(1);
-    matrix.second = diagonal(2);
-    matrix.third = diagonal(3);
-    matrix.scale = Values(size, c.scale);
-    const auto x = repeated(c.u, 2 * matrix.d);
-    Values got(2 * m);
-    const MatrixView<const float> rows(x.data(), 2, matrix.d);
-    project(matrix, rows, MatrixView<float>(got.data(), 2, m));
-    Values expected(2 * m);
-    for (std::size_t r = 0; r < 2; ++r) {
-        for (std::size_t first = 0; first < m; first += n) {
-            Values v(n);
-            std::copy(rows.row(r).begin(), rows.row(r).end(), v.begin());
-            for (std::size_t i = 0; i < n; ++i) v[i] *= matrix.first[first + i];
-            plain_fwht(v, false);
-            for (std::size_t i = 0; i < n; ++i) v[i] *= matrix.second[first + i];
-            plain_fwht(v, true);
-            for (std::size_t i = 0; i < n; ++i) v[i] *= matrix.third[first + i];
-            plain_fwht(v, false);
-            for (std::size_t i = 0; i < n && first + i < m; ++i)
-                expected[r * m + first + i] = v[i] * matrix.scale[first + i];
-        }
+    return {.d = 1 + c.first % n,
+            .n = n,
+            .m = m,
+            .first = diagonal(1),
+            .second = diagonal(2),
+            .third = diagonal(3),
+            .scale = Values(size, c.scale)};
+}
+
+inline Values plain_product(const SignHadamard& matrix, std::span<const float> x) {
+    Values out(matrix.first.size());
+    for (std::size_t first = 0; first < matrix.m; first += matrix.n) {
+        const auto block = std::span(out).subspan(first, matrix.n);
+        const auto multiply = [&](const Values& by) {
+            for (std::size_t i = 0; i < matrix.n; ++i) block[i] *= by[first + i];
+        };
+        std::copy(x.begin(), x.end(), block.begin());
+        multiply(matrix.first);
+        plain_fwht(block, false);
+        multiply(matrix.second);
+        plain_fwht(block, true);
+        multiply(matrix.third);
+        plain_fwht(block, false);
+        multiply(matrix.scale);
     }
-    require_same({"sign_hadamard", set}, got, expected);
+    out.resize(matrix.m);
+    return out;
+}
+
+inline TransformCase transform_case(const OpsCase& c) {
+    TransformCase t{.n = std::size_t{1} << (c.split % 12U), .matrix = sign_hadamard(c)};
+    t.rows = t.n < 64 ? 1 + c.normals % 21U : 1;
+    t.values = repeated(c.u, std::max(t.rows * t.n, t.matrix.d));
+    t.transformed = t.values;
+    for (std::size_t r = 0; r < t.rows; ++r)
+        plain_fwht(std::span(t.transformed).subspan(r * t.n, t.n), false);
+    t.projected = plain_product(t.matrix, std::span(t.values).first(t.matrix.d));
+    return t;
+}
+
+inline void check_transforms(const TransformCase& t, std::string_view set) {
+    auto got = t.values;
+    for (std::size_t r = 0; r < t.rows; ++r) fwht(std::span(got).subspan(r * t.n, t.n));
+    require_same({"fwht", set}, got, t.transformed);
+    got = t.values;
+    fwht_rows(MatrixView<float>(got.data(), t.rows, t.n));
+    require_same({"fwht_rows", set}, got, t.transformed);
+    Values product(t.matrix.m);
+    project(t.matrix, MatrixView<const float>(t.values.data(), 1, t.matrix.d),
+            MatrixView<float>(product.data(), 1, t.matrix.m));
+    require_same({"sign_hadamard", set}, product, t.projected);
 }
 
 inline void feed_ops(std::string_view bytes) {
     const auto c = ops_case(bytes);
+    const auto transforms = transform_case(c);
     on_each_instruction_set([&](std::string_view set) {
         check_cos_sin(c, set);
         check_offset_cos(c, set);
@@ -317,8 +339,7 @@ inline void feed_ops(std::string_view bytes) {
         check_exp_plus_minus(c, set);
         check_dot(c, set);
         check_fill_normal(c, set);
-        check_fwht(c, set);
-        check_sign_hadamard(c, set);
+        check_transforms(transforms, set);
     });
 }
 

@@ -183,7 +183,7 @@ def numpy_normals(s):
 
 def ffht_transform(s):
     """Rows in place on one thread, the faster of two ways: the matrix in one call, where FFHT first copies each row onto
-    itself (up to a seventh of its time), or a call a row, each with the cost of a call from Python."""
+    itself, or (for long rows) a call a row, each with the cost of a call from Python."""
     np = need("numpy")
     ffht = need("ffht")
     x = gaussian(np, s["rows"], s["n"], 0)

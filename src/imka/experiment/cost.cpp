@@ -9,13 +9,14 @@ namespace imka {
 namespace {
 
 // Seconds of one core of a machine with AVX-512, measured over the runs of the experiment ridge_fp32.
-constexpr double kPerProjection = 3.0e-11;  // row x direction x input
-constexpr double kPerFeature = 6.0e-10;     // row x feature: the functions behind the projection
-constexpr double kPerProduct = 1.3e-11;     // row x width²
-constexpr double kPerWidth3 = 2.5e-11;      // width³: the factorisation
-constexpr double kPerPrediction = 1.5e-10;  // row x feature x output
-constexpr double kPerGram = 6.0e-11;        // row² x feature
-constexpr double kPerRun = 1e-3;            // what does not depend on sizes
+constexpr double kPerProjection = 1.5e-11;  // row x direction x input
+constexpr double kPerFeature = 5.5e-10;     // row x feature: the functions behind the projection
+constexpr double kPerProduct = 1.1e-11;     // row x width²
+constexpr double kPerColumn = 1.1e-9;       // row x width: what narrow products lose
+constexpr double kPerWidth3 = 1.2e-11;      // width³: the factorisation
+constexpr double kPerPrediction = 1.4e-10;  // row x feature x output
+constexpr double kPerGram = 5.8e-11;        // row² x feature
+constexpr double kPerRun = 2e-3;            // what does not depend on sizes
 
 RunCost cost_of(const RunConfig& config, const RunSizes& sizes, const DatasetFacts& data) {
     const auto d = static_cast<double>(sizes.d);
@@ -28,7 +29,7 @@ RunCost cost_of(const RunConfig& config, const RunSizes& sizes, const DatasetFac
     const double gram = std::min(test, static_cast<double>(config.gram_rows));
     RunCost cost;
     cost.seconds = kPerRun + (train + test + gram) * (m * d * kPerProjection + features * kPerFeature) +
-                   train * width * width * kPerProduct + width * width * width * kPerWidth3 +
+                   train * width * (width * kPerProduct + kPerColumn) + width * width * width * kPerWidth3 +
                    test * features * outputs * kPerPrediction + gram * gram * features * kPerGram;
     // The sums of products (several lanes of them where they are small), a copy to solve; blocks of rows.
     const double lanes = width <= 2048.0 ? 8.0 : width <= 4096.0 ? 4.0 : 1.0;

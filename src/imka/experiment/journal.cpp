@@ -42,7 +42,7 @@ std::string writer_name() {
 
 }  // namespace
 
-RecordWriter::RecordWriter(std::filesystem::path folder) : path_(std::move(folder) / writer_name()) {}
+RecordWriter::RecordWriter(const std::filesystem::path& folder) : path_(folder / writer_name()) {}
 
 RecordWriter::~RecordWriter() {
     if (descriptor_ >= 0) close(descriptor_);

@@ -15,7 +15,7 @@ namespace imka {
 // when append returns; a line that cannot be written whole is taken back. Error{io}.
 class RecordWriter {
 public:
-    explicit RecordWriter(std::filesystem::path folder);
+    explicit RecordWriter(const std::filesystem::path& folder);
     ~RecordWriter();
     RecordWriter(const RecordWriter&) = delete;
     RecordWriter& operator=(const RecordWriter&) = delete;

@@ -178,11 +178,17 @@ RecordLine parse_record(std::string_view line) {
 }
 
 RecordSet read_records(const std::filesystem::path& path) {
+    return read_records(std::span(&path, 1));
+}
+
+RecordSet read_records(std::span<const std::filesystem::path> paths) {
     Collector all;
-    if (std::filesystem::is_directory(path)) {
-        for (const auto& file : record_files(path)) read_one_file(file, all);
-    } else {
-        read_one_file(path, all);
+    for (const auto& path : paths) {
+        if (std::filesystem::is_directory(path)) {
+            for (const auto& file : record_files(path)) read_one_file(file, all);
+        } else {
+            read_one_file(path, all);
+        }
     }
     return all.take();
 }
@@ -192,7 +198,8 @@ std::string to_csv(const std::vector<Record>& records) {
     const auto results = names_of(records, &Record::results);
     std::vector<std::string> header = {"key", "experiment", "kind", "seed"};
     std::ranges::copy(settings, std::back_inserter(header));
-    std::ranges::copy(results, std::back_inserter(header));
+    // A result may have the name of a setting: log_ratio as it came out, not as it was asked for.
+    for (const auto& name : results) header.push_back(settings.contains(name) ? "result_" + name : name);
     for (const auto* name : {"error", "data_sha256", "imka_version", "build", "instruction_set",
                              "wall_seconds", "peak_memory_mb", "finished"}) {
         header.emplace_back(name);

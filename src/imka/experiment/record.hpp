@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,8 +74,11 @@ struct RecordSet {
 // short at the end of a file is `torn`; two records of one key with other results are `disagrees`. Nothing in
 // a line can make the reader fail; Error{io} only for what cannot be opened.
 RecordSet read_records(const std::filesystem::path& path);
+// Several of them as one: a run that stands in two is one record.
+RecordSet read_records(std::span<const std::filesystem::path> paths);
 
-// One row a record; columns: key, experiment, kind, seed, then all settings, all results, the rest. RFC 4180.
+// One row a record; columns: key, experiment, kind, seed, then all settings, all results (result_<name> where
+// a setting has that name), the rest. RFC 4180.
 std::string to_csv(const std::vector<Record>& records);
 
 }  // namespace imka

@@ -95,14 +95,16 @@ double range_error(const CoreSpec& spec, double g_max_us, MatrixView<const float
             lost(v, i) = static_cast<float>(range * steps[i] / spec.dac.levels - double{x(v, i)});
     }
     double error = 0.0;
-    for (const double e : exact_products(lost.view(), weights).values()) error += e * e;
+    const auto errors = exact_products(lost.view(), weights);
+    for (const double e : errors.values()) error += e * e;
     const double conversions = spec.read_mode == ReadMode::four_phase ? 4.0 : 1.0;
     const double rounding = spec.adc.rounding == AdcRounding::none ? 0.0 : 1.0 / 12.0;
     double slices = 0.0;
     for (int s = 0; s < slice_count(spec.dac); ++s) slices += std::pow(slice_weight(spec.dac, s), 2);
     const double counts = conversions * slices * (spec.adc.noise_counts * spec.adc.noise_counts + rounding);
     const auto column_us = calibrate_columns(spec, g_max_us, weights, x, range, margin);
-    for (const double w : map_weights(weights, column_us).weight_per_us)
+    const auto mapped = map_weights(weights, column_us);
+    for (const double w : mapped.weight_per_us)
         error += static_cast<double>(x.rows()) * counts * std::pow(w * range / spec.adc.counts_per_us, 2);
     return error;
 }
@@ -223,7 +225,8 @@ CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<
     mapping.input_range = chosen_range(spec, g_max_us, weights, x, config);
     mapping.column_us = calibrate_columns(spec, g_max_us, weights, x, mapping.input_range, config.margin);
     double largest = 0.0;
-    for (const double y : exact_products(x, weights).values()) largest = std::max(largest, std::abs(y));
+    const auto exact = exact_products(x, weights);
+    for (const double y : exact.values()) largest = std::max(largest, std::abs(y));
     const int bits = spec.affine.output_bits == 0 ? 8 : spec.affine.output_bits;
     if (largest > 0.0) mapping.output_step = largest / ((1 << (bits - 1)) - 1);
     return mapping;

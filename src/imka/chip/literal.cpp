@@ -32,12 +32,17 @@ Plane make_plane(const CoreSpec& spec, const DeviceState& state) {
     return plane;
 }
 
-void read_devices(const Conductances& now, const DeviceIds& ids, std::uint64_t seed, std::uint64_t product,
-                  Plane& plane) {
+// One product: names the noise that is new in it.
+struct Product {
+    std::uint64_t seed;
+    std::uint64_t number;
+};
+
+void read_devices(const Conductances& now, const DeviceIds& ids, const Product& product, Plane& plane) {
     for (std::size_t r = 0; r < now.g_us.rows(); ++r) {
         for (std::size_t c = 0; c < now.g_us.cols(); ++c) {
-            const std::uint64_t index = (product << 32U) | device_index(ids, r, c);
-            const double z = normal(seed, Stream::chip_read_fresh, index);
+            const std::uint64_t index = (product.number << 32U) | device_index(ids, r, c);
+            const double z = normal(product.seed, Stream::chip_read_fresh, index);
             plane.g_us(r, c) = std::max(0.0, double{now.g_us(r, c)} + double{now.fresh_sd_us(r, c)} * z);
         }
     }
@@ -49,8 +54,7 @@ struct Column {
     const Plane& plus;
     const Plane& minus;
     const std::vector<std::int32_t>& steps;
-    std::uint64_t seed;  // of the noise of conversions
-    std::uint64_t product;
+    Product product;
     std::size_t col;
     LiteralCounts& out;  // conversions are counted there
 };
@@ -66,24 +70,26 @@ double adc_noise(const Column& k, int conversion) {
     const auto cols = static_cast<std::uint64_t>(k.core.spec.cols);
     const std::uint64_t column = k.core.ids.core * cols + k.col;
     const std::uint64_t index =
-        (k.product << 32U) | (column * kConversions + static_cast<std::uint64_t>(conversion));
-    return k.core.spec.adc.noise_counts * normal(k.seed, Stream::chip_adc_noise, index);
+        (k.product.number << 32U) | (column * kConversions + static_cast<std::uint64_t>(conversion));
+    return k.core.spec.adc.noise_counts * normal(k.product.seed, Stream::chip_adc_noise, index);
 }
 
-// Adds one device that is read for `duration` full pulses and whose current has the given sign.
-void add_device(const Column& k, std::size_t row, double duration, double sign, double g_us,
-                ColumnCurrent& sum) {
-    const auto rows = static_cast<std::size_t>(k.core.spec.rows);
-    const double current = duration * g_us;
-    sum.sum += sign * current;
-    sum.absolute += current;
-    sum.weighted += sign * current * ir_drop_weight(row, k.col, rows);
-}
+// The wire of a column while devices are read.
+struct Wire {
+    const Column& k;
+    ColumnCurrent current;
 
-double charge_counts(const Column& k, const ColumnCurrent& current) {
-    const auto rows = static_cast<std::size_t>(k.core.spec.rows);
-    return k.core.spec.adc.counts_per_us * with_ir_drop(k.core.spec.ir_drop, current, rows);
-}
+    std::size_t rows() const { return static_cast<std::size_t>(k.core.spec.rows); }
+    // Adds a device that is read for so many full pulses; negative where its current subtracts.
+    void add(std::size_t row, double duration, double g_us) {
+        current.sum += duration * g_us;
+        current.absolute += std::abs(duration) * g_us;
+        current.weighted += duration * g_us * ir_drop_weight(row, k.col, rows());
+    }
+    double counts() const {
+        return k.core.spec.adc.counts_per_us * with_ir_drop(k.core.spec.ir_drop, current, rows());
+    }
+};
 
 // Counts of the inputs of one sign through devices of one polarity.
 double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us, int phase) {
@@ -91,14 +97,14 @@ double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us,
     const int slices = slice_count(spec.dac);
     double counts = 0.0;
     for (int slice = 0; slice < slices; ++slice) {
-        ColumnCurrent current;
+        Wire wire{k, {}};
         for (std::size_t r = 0; r < k.steps.size(); ++r) {
             if (k.steps[r] * input_sign <= 0) continue;
-            add_device(k, r, slice_duration(spec.dac, k.steps[r], slice), 1.0, g_us(r, k.col), current);
+            wire.add(r, slice_duration(spec.dac, k.steps[r], slice), g_us(r, k.col));
         }
         const double noise = adc_noise(k, phase * slices + slice);
         counts += slice_weight(spec.dac, slice) *
-                  counted(k, convert(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise));
+                  counted(k, convert(spec.adc, k.core.adc[k.col], wire.counts(), noise));
     }
     return counts;
 }
@@ -113,18 +119,17 @@ double one_phase_counts(const Column& k) {
     const auto& spec = k.core.spec;
     double counts = 0.0;
     for (int slice = 0; slice < slice_count(spec.dac); ++slice) {
-        ColumnCurrent current;
+        Wire wire{k, {}};
         for (std::size_t r = 0; r < k.steps.size(); ++r) {
             const double duration = slice_duration(spec.dac, k.steps[r], slice);
             const auto& added = k.steps[r] > 0 ? k.plus : k.minus;
             const auto& subtracted = k.steps[r] > 0 ? k.minus : k.plus;
-            add_device(k, r, duration, +1.0, added.g_us(r, k.col), current);
-            add_device(k, r, duration, -1.0, subtracted.g_us(r, k.col) * subtracted.backwards(r, k.col),
-                       current);
+            wire.add(r, duration, added.g_us(r, k.col));
+            wire.add(r, -duration, subtracted.g_us(r, k.col) * subtracted.backwards(r, k.col));
         }
         const double noise = adc_noise(k, slice);
         counts += slice_weight(spec.dac, slice) *
-                  counted(k, convert_signed(spec.adc, k.core.adc[k.col], charge_counts(k, current), noise));
+                  counted(k, convert_signed(spec.adc, k.core.adc[k.col], wire.counts(), noise));
     }
     return counts;
 }
@@ -150,12 +155,12 @@ LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float>
     std::vector<std::int32_t> steps(core.used_rows());
     LiteralCounts out{.counts = {x.rows(), core.used_cols()}};
     for (std::size_t v = 0; v < x.rows(); ++v) {
-        const std::uint64_t product = ids.first + v;
+        const Product product{ids.seed, ids.first + v};
         quantize_inputs(core.spec.dac, x.row(v), core.input_range, steps);
-        read_devices(plus_now, core.plus.ids, ids.seed, product, plus);
-        read_devices(minus_now, core.minus.ids, ids.seed, product, minus);
+        read_devices(plus_now, core.plus.ids, product, plus);
+        read_devices(minus_now, core.minus.ids, product, minus);
         for (std::size_t c = 0; c < core.used_cols(); ++c) {
-            const Column column{core, plus, minus, steps, ids.seed, product, c, out};
+            const Column column{core, plus, minus, steps, product, c, out};
             out.counts(v, c) = core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(column)
                                                                            : one_phase_counts(column);
         }

@@ -107,7 +107,8 @@ RunSizes run_sizes(const RunConfig& config, std::int64_t d) {
         sizes.log_ratio = config.log_ratio.value_or(4.0);
         double m = std::exp2(sizes.log_ratio) * static_cast<double>(d);
         if (config.protocol == Protocol::measured) m -= sizes.log_ratio;
-        check_fits_memory(m, static_cast<double>(d), sizeof(float), "the matrix of directions");
+        // What forms Ω checks its memory; a row of projections must fit in any case.
+        check_fits_memory(1.0, m, sizeof(float), "a row of projections");
         sizes.m = std::llround(m);
     }
     sizes.features = sizes.m * functions;

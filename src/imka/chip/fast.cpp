@@ -23,12 +23,16 @@ constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
 constexpr unsigned kColumnBits = 26;        // columns of all cores; program_core keeps them below 2^26
 constexpr std::size_t kNormalsAtOnce = 64;  // what one vector step of the widest processor makes
 
+std::size_t whole_vectors(std::size_t normals) {
+    return (normals + kNormalsAtOnce - 1) / kNormalsAtOnce * kNormalsAtOnce;
+}
+
 // Memory of one thread. Matrices have the rows of a tile.
 struct Scratch {
     Scratch(const FastCore& f, std::size_t rows)
         : steps(rows, f.core.used_rows()),
           counts(rows, f.core.used_cols()),
-          normals((f.core.used_cols() + 3 + kNormalsAtOnce) / kNormalsAtOnce * kNormalsAtOnce) {}
+          normals(whole_vectors(f.core.used_cols() + 3)) {}
 
     Matrix<float> steps;
     Matrix<float> panel;
@@ -58,7 +62,8 @@ std::span<const float> draw_normals(const FastCore& f, const Rows& rows, std::si
     const std::uint64_t first =
         ((rows.first + row) << 32U) | ((std::uint64_t{conversion} << kColumnBits) + column);
     const std::size_t lead = first % 4;
-    ops::fill_normal(rows.seed, Stream::chip_adc_noise, first - lead, out);
+    const std::size_t count = whole_vectors(lead + f.core.used_cols());
+    ops::fill_normal(rows.seed, Stream::chip_adc_noise, first - lead, std::span(out).first(count));
     return std::span<const float>(out).subspan(lead, f.core.used_cols());
 }
 
@@ -200,7 +205,7 @@ bool takes_linear(const FastCore& f, const ops::StepSums& inputs) {
 // max(0, g + sd N(0,1)) of every device, for one product.
 void draw_devices(const DeviceIds& ids, std::uint64_t seed, std::uint64_t product,
                   const Matrix<float>& variance, Matrix<float>& g_us) {
-    std::vector<float> z((g_us.cols() + kNormalsAtOnce - 1) / kNormalsAtOnce * kNormalsAtOnce);
+    std::vector<float> z(whole_vectors(g_us.cols()));
     for (std::size_t r = 0; r < g_us.rows(); ++r) {
         ops::fill_normal(seed, Stream::chip_read_fresh, (product << 32U) | device_index(ids, r, 0), z);
         const auto g = g_us.row(r);

@@ -69,7 +69,7 @@ StepSums quantize_row(std::span<const float> x, double range, int levels, std::s
         sums.finite = sums.finite && hn::AllTrue(df, hn::Le(hn::Abs(in), largest));
         const auto share = hn::Div(hn::PromoteTo(dd, in), ranges);
         const auto clipped = hn::Min(hn::Max(share, hn::Neg(one)), one);
-        const auto step = hn::Round(hn::Mul(clipped, most));
+        const auto step = hn::Add(hn::Round(hn::Mul(clipped, most)), zero);
         store(df, hn::DemoteTo(df, step), steps, i, count);
         const auto p = hn::Max(step, zero);
         const auto m = hn::Max(hn::Neg(step), zero);
@@ -205,7 +205,7 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
         if (affine.half) v = to_half(v);
         v = hn::Add(hn::Mul(load(d, affine.scale, i, count), v), load(d, affine.offset, i, count));
         if (affine.half) v = to_half(v);
-        if (rounds) v = hn::Round(hn::Min(hn::Max(v, hn::Neg(most)), most));
+        if (rounds) v = hn::Add(hn::Round(hn::Min(hn::Max(v, hn::Neg(most)), most)), hn::Zero(d));
         store(d, hn::Mul(load(d, affine.factor, i, count), v), out, i, count);
     });
 }

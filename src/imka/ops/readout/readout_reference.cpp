@@ -24,7 +24,7 @@ StepSums quantize_row(std::span<const float> x, double range, int levels, std::s
     StepSums sums;
     for (std::size_t i = 0; i < x.size(); ++i) {
         sums.finite = sums.finite && std::isfinite(x[i]);
-        const double step = std::nearbyint(std::clamp(double{x[i]} / range, -1.0, 1.0) * levels);
+        const double step = std::nearbyint(std::clamp(double{x[i]} / range, -1.0, 1.0) * levels) + 0.0;
         steps[i] = static_cast<float>(step);
         (step > 0.0 ? sums.positive : sums.negative) += std::abs(step);
         (step > 0.0 ? sums.positive_squares : sums.negative_squares) += step * step;
@@ -72,7 +72,7 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
         const float c = affine.half ? static_cast<float>(to_half(counts[i])) : counts[i];
         float v = affine.scale[i] * c + affine.offset[i];
         if (affine.half) v = static_cast<float>(to_half(v));
-        if (std::isfinite(affine.most)) v = std::nearbyint(std::clamp(v, -affine.most, affine.most));
+        if (std::isfinite(affine.most)) v = std::nearbyint(std::clamp(v, -affine.most, affine.most)) + 0.0F;
         out[i] = affine.factor[i] * v;
     }
 }

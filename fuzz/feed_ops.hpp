@@ -20,6 +20,8 @@
 #include "imka/ops/dot/dot.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/epilogue/epilogue_reference.hpp"
+#include "imka/ops/fwht/fwht.hpp"
+#include "imka/ops/fwht/sign_hadamard.hpp"
 #include "imka/ops/normals/normals.hpp"
 #include "support/instruction_sets.hpp"
 
@@ -222,8 +224,114 @@ inline void check_dot(const OpsCase& c, std::string_view set) {
     require(std::abs(got - sum) <= bound, f, 0.0F, as_float, 1.0F);
 }
 
+// The order of additions that fwht.hpp promises, as plain as can be: neighbours 1, 2, 4, ... apart, or the
+// same backwards.
+inline void plain_fwht(std::span<float> v, bool backwards) {
+    const auto level = [&v](std::size_t half) {
+        for (std::size_t i = 0; i < v.size(); ++i) {
+            if ((i & half) != 0) continue;
+            const float a = v[i];
+            const float b = v[i + half];
+            v[i] = a + b;
+            v[i + half] = a - b;
+        }
+    };
+    if (backwards) {
+        for (std::size_t half = v.size() / 2; half > 0; half /= 2) level(half);
+    } else {
+        for (std::size_t half = 1; half < v.size(); half *= 2) level(half);
+    }
+}
+
+inline void require_same(const Finding& f, std::span<const float> got, std::span<const float> expected) {
+    for (std::size_t i = 0; i < got.size(); ++i)
+        require(same(got[i], expected[i]), f, expected[i], got[i], 1.0F);
+}
+
+// u over and over.
+inline Values repeated(const Values& u, std::size_t count) {
+    Values v(count);
+    for (std::size_t i = 0; i < count && !u.empty(); ++i) v[i] = u[i % u.size()];
+    return v;
+}
+
+// fwht.hpp and sign_hadamard.hpp promise the same bits on every machine: arguments, and the results of plain
+// loops over them, which are made once for all instruction sets.
+struct TransformCase {
+    std::size_t n = 1;
+    std::size_t rows = 1;
+    Values values;
+    Values transformed;
+    SignHadamard matrix;
+    Values projected;  // the first d values
+};
+
+inline SignHadamard sign_hadamard(const OpsCase& c) {
+    const std::size_t n = std::size_t{1} << (c.split % 11U);
+    const std::size_t m = 1 + c.normals;
+    const std::size_t size = padded_outputs(n, m);
+    const auto diagonal = [&](int k) {
+        Values v(size);
+        const auto bits = std::rotl(c.seed, 7 * k);
+        for (std::size_t i = 0; i < size; ++i) v[i] = (bits >> (i % 61) & 1U) != 0 ? 0.5F : -1.0F;
+        return v;
+    };
+    return {.d = 1 + c.first % n,
+            .n = n,
+            .m = m,
+            .first = diagonal(1),
+            .second = diagonal(2),
+            .third = diagonal(3),
+            .scale = Values(size, c.scale)};
+}
+
+inline Values plain_product(const SignHadamard& matrix, std::span<const float> x) {
+    Values out(matrix.first.size());
+    for (std::size_t first = 0; first < matrix.m; first += matrix.n) {
+        const auto block = std::span(out).subspan(first, matrix.n);
+        const auto multiply = [&](const Values& by) {
+            for (std::size_t i = 0; i < matrix.n; ++i) block[i] *= by[first + i];
+        };
+        std::copy(x.begin(), x.end(), block.begin());
+        multiply(matrix.first);
+        plain_fwht(block, false);
+        multiply(matrix.second);
+        plain_fwht(block, true);
+        multiply(matrix.third);
+        plain_fwht(block, false);
+        multiply(matrix.scale);
+    }
+    out.resize(matrix.m);
+    return out;
+}
+
+inline TransformCase transform_case(const OpsCase& c) {
+    TransformCase t{.n = std::size_t{1} << (c.split % 12U), .matrix = sign_hadamard(c)};
+    t.rows = t.n < 64 ? 1 + c.normals % 21U : 1;
+    t.values = repeated(c.u, std::max(t.rows * t.n, t.matrix.d));
+    t.transformed = t.values;
+    for (std::size_t r = 0; r < t.rows; ++r)
+        plain_fwht(std::span(t.transformed).subspan(r * t.n, t.n), false);
+    t.projected = plain_product(t.matrix, std::span(t.values).first(t.matrix.d));
+    return t;
+}
+
+inline void check_transforms(const TransformCase& t, std::string_view set) {
+    auto got = t.values;
+    for (std::size_t r = 0; r < t.rows; ++r) fwht(std::span(got).subspan(r * t.n, t.n));
+    require_same({"fwht", set}, got, t.transformed);
+    got = t.values;
+    fwht_rows(MatrixView<float>(got.data(), t.rows, t.n));
+    require_same({"fwht_rows", set}, got, t.transformed);
+    Values product(t.matrix.m);
+    project(t.matrix, MatrixView<const float>(t.values.data(), 1, t.matrix.d),
+            MatrixView<float>(product.data(), 1, t.matrix.m));
+    require_same({"sign_hadamard", set}, product, t.projected);
+}
+
 inline void feed_ops(std::string_view bytes) {
     const auto c = ops_case(bytes);
+    const auto transforms = transform_case(c);
     on_each_instruction_set([&](std::string_view set) {
         check_cos_sin(c, set);
         check_offset_cos(c, set);
@@ -231,6 +339,7 @@ inline void feed_ops(std::string_view bytes) {
         check_exp_plus_minus(c, set);
         check_dot(c, set);
         check_fill_normal(c, set);
+        check_transforms(transforms, set);
     });
 }
 

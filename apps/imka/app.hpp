@@ -48,9 +48,12 @@ void add_data(CLI::App& root, Context& context);
 void add_features(CLI::App& root, Context& context);
 void add_gram(CLI::App& root, Context& context);
 void add_ridge(CLI::App& root, Context& context);
+void add_sweep(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);
 void add_doctor(CLI::App& root, Context& context);
 void add_validate(CLI::App& root, Context& context);
+void add_report(CLI::App& root, Context& context);
+void add_reproduce(CLI::App& root, Context& context);
 void add_completion(CLI::App& root, Context& context);
 
 }  // namespace imka::app

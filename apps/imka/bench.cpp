@@ -43,6 +43,7 @@ std::string target_text(const BenchTarget& t) {
 std::string targets_text(const BenchResult& r) {
     std::vector<std::string> texts;
     for (const auto& t : r.targets) texts.push_back(target_text(t));
+    if (!r.note.empty()) texts.push_back(r.note);
     return fmt::format("{}", fmt::join(texts, "; "));
 }
 
@@ -126,6 +127,12 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
         for (std::size_t i = 0; i < r.seconds.size(); ++i) ratios.push_back(r.seconds[i] / result.seconds[i]);
         if (!ratios.empty()) r.ratio = median_interval(ratios);
     }
+    if (setup.peer == nullptr) return;
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+        if (runs[i] && !rivals[i].peer.empty())
+            result.rivals[i].check = setup.peer->check(rivals[i].peer, sizes_json(result.sizes)).value;
+    }
+    setup.peer->forget();
 }
 
 nlohmann::ordered_json to_json(const BenchResult& r) {

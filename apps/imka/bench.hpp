@@ -92,10 +92,11 @@ struct BenchResult {
     std::vector<BenchTarget> targets;
     BenchCheck check;
     std::vector<std::pair<std::string, double>> more;  // further numbers
+    std::string note = {};                             // beside the targets
 };
 
-// Warms both sides up, then runs rounds in turn, the order changing from round to round. Fills seconds and
-// rivals of the result.
+// Warms both sides up, then runs rounds in turn, the order changing from round to round, and asks the peers
+// for a check of their results. Fills seconds and rivals of the result.
 void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, const std::vector<Rival>& rivals,
                 BenchResult& result);
 
@@ -109,6 +110,15 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup);
 std::vector<BenchResult> bench_normals(const BenchSetup& setup);
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup);
 std::vector<BenchResult> bench_stream(const BenchSetup& setup);
+
+// Measures dense and structured projection over many shapes and prints them beside the model that chooses
+// between the two, with the constants that would fit this machine.
+struct CalibrateOptions {
+    bool quick = false;
+    bool json = false;
+    int rounds = 9;
+};
+void calibrate_projection(const CalibrateOptions& options, const Exec& exec);
 
 nlohmann::ordered_json to_json(const BenchResult& result);
 nlohmann::ordered_json to_json(const MachineLimits& limits);

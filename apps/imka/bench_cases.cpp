@@ -11,6 +11,7 @@
 #include "imka/base/matrix.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
+#include "imka/features/choose_projector.hpp"
 #include "imka/features/feature_map.hpp"
 #include "imka/features/project_digital.hpp"
 #include "imka/features/project_sorf.hpp"
@@ -20,7 +21,6 @@
 #include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
 #include "imka/ops/fwht/fwht.hpp"
-#include "imka/ops/fwht/fwht_reference.hpp"
 #include "imka/ops/normals/normals.hpp"
 
 namespace imka::app {
@@ -70,12 +70,6 @@ std::vector<BenchTarget> ratio_target(const BenchResult& result, double wanted) 
     return {{.what = "ratio", .wanted = wanted, .reached = result.rivals.front().ratio.median}};
 }
 
-void add_peer_check(const BenchSetup& setup, const std::string& peer, BenchResult& result) {
-    auto& rival = result.rivals.front();
-    if (!rival.seconds.empty()) rival.check = setup.peer->check(peer, sizes_json(result.sizes)).value;
-    if (setup.peer != nullptr) setup.peer->forget();
-}
-
 // Inside or outside of the sphere that holds half of the rows, about: no plane separates that.
 std::vector<std::int32_t> two_classes(MatrixView<const float> x) {
     std::vector<std::int32_t> y(x.rows());
@@ -103,6 +97,95 @@ double largest_difference(const Matrix<float>& a, const Matrix<float>& b) {
     return largest;
 }
 
+// Values that both sides transform again and again: they stay in the cache.
+constexpr std::size_t kFwhtKept = 65536;
+
+// Against plain loops in double; the bound is that of the header.
+BenchCheck check_fwht(std::size_t n) {
+    auto values = gaussian(1, n, 0);
+    std::vector<double> exact(values.values().begin(), values.values().end());
+    double sum = 0.0;
+    for (const double v : exact) sum += std::abs(v);
+    fwht(std::span<double>(exact));
+    fwht(values.row(0));
+    double error = 0.0;
+    for (std::size_t c = 0; c < n; ++c) error = std::max(error, std::abs(values(0, c) - exact[c]));
+    const double bound = std::log2(static_cast<double>(n)) * 0x1p-24 * sum;
+    return {.what = "largest error of a value", .value = error, .bound = bound, .ok = error <= bound};
+}
+
+BenchResult bench_fwht_size(const BenchSetup& setup, std::size_t n) {
+    const std::size_t passes = setup.quick ? 2 : 512;
+    Matrix<float> x = gaussian(kFwhtKept / n, n, 0);
+    BenchResult result{.name = "fwht",
+                       .title = fmt::format("Walsh-Hadamard {} x {}, one core", x.rows(), n),
+                       .sizes = {{"n", n}, {"rows", x.rows()}, {"passes", passes}},
+                       .check = check_fwht(n)};
+    const auto one_by_one = [&] {
+        for (std::size_t p = 0; p < passes; ++p)
+            for (std::size_t r = 0; r < x.rows(); ++r) fwht(x.row(r));
+    };
+    run_rounds(
+        setup,
+        [&] {
+            for (std::size_t p = 0; p < passes; ++p) fwht_rows(x.view());
+        },
+        {{.name = "FFHT", .peer = "ffht_transform", .package = "ffht"},
+         {.name = "ours, a call a row", .body = one_by_one}},
+        result);
+    const auto values = static_cast<double>(passes * kFwhtKept);
+    const double additions = values * std::log2(static_cast<double>(n));
+    result.limit = "additions at half of sgemm's rate";
+    // A multiply-add counts as two operations in sgemm; here each is one.
+    result.limit_time = [=](const MachineLimits& l) { return additions / (0.5 * l.sgemm_core); };
+    if (!result.rivals.front().seconds.empty())
+        result.targets = {{.what = "time / FFHT's",
+                           .wanted = 1.3,
+                           .reached = 1.0 / result.rivals.front().ratio.median,
+                           .at_most = true}};
+    result.more = {{"picoseconds_per_value", median(result.seconds) / values * 1e12}};
+    return result;
+}
+
+BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t m) {
+    const std::size_t rows = setup.quick ? kTileRows : 32 * kTileRows;
+    const auto exec = quiet(setup.exec);
+    const OmegaRecipe recipe{.gamma = 0.5 / static_cast<double>(d),
+                             .sampler = Sampler::sorf,
+                             .d = static_cast<std::int64_t>(d),
+                             .m = static_cast<std::int64_t>(m),
+                             .seed = 1};
+    const SorfProjector structured(recipe);
+    const DigitalProjector dense(sample(recipe, exec));
+    const auto x = gaussian(rows, d, 0);
+    Matrix<float> u(rows, m);
+    Matrix<float> expected(rows, m);
+    project_all(structured, x.view(), exec, u.view());
+    project_all(dense, x.view(), exec, expected.view());
+    const double error = largest_difference(u, expected);
+    // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
+    constexpr double kBound = 1e-4;
+    BenchResult result{.name = "sorf",
+                       .title = fmt::format("SORF projection {} x {} -> {}", rows, d, m),
+                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}},
+                       .check = {.what = "largest difference from the dense projection",
+                                 .value = error,
+                                 .bound = kBound,
+                                 .ok = error <= kBound}};
+    run_rounds(
+        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
+        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
+        result);
+    result.limit = "writing";
+    result.limit_time = [=](const MachineLimits& l) {
+        return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
+    };
+    const double model = projection_cost(recipe).gain();
+    result.note = fmt::format("model: {:.2f}, {}", model, model >= kLeastGain ? "structured" : "dense");
+    result.more = {{"model_ratio", model}};
+    return result;
+}
+
 }  // namespace
 
 std::vector<BenchResult> bench_features(const BenchSetup& setup) {
@@ -125,7 +208,6 @@ std::vector<BenchResult> bench_features(const BenchSetup& setup) {
          {.name = "PyTorch", .peer = "torch_features", .package = "torch"},
          {.name = "ours into new memory", .body = [&] { map.transform(x.view(), exec); }}},
         result);
-    add_peer_check(setup, "sklearn_features", result);
     result.limit = kFeatureLimit;
     result.limit_time = [=](const MachineLimits& l) { return feature_limit(l, rows, kInputs, m); };
     result.targets = ratio_target(result, 4.0);
@@ -146,7 +228,7 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     const auto omega = gaussian(m, d, 1);
     BenchResult result{.name = "projection",
                        .title = fmt::format("features {} x {} -> {}", rows, d, 2 * m),
-                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}},
+                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}, {"gamma", gamma}},
                        .check = check_map(map, x.view(), exec)};
     Matrix<float> z(rows, map.features());
     // The product alone at its best: large pieces, and each thread's results stay in the cache.
@@ -162,9 +244,9 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     run_rounds(
         setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
         {{.name = "the product alone (sgemm)", .body = product},
-         {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"}},
+         {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"},
+         {.name = "PyTorch", .peer = "torch_features", .package = "torch"}},
         result);
-    if (setup.peer != nullptr) setup.peer->forget();
     result.limit = kFeatureLimit;
     result.limit_time = [=](const MachineLimits& l) { return feature_limit(l, rows, d, m); };
     result.targets = {
@@ -201,11 +283,12 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
                                  {"gamma", kGamma},
                                  {"alpha", kAlpha}}};
     run_rounds(setup, fit_and_predict,
-               {{.name = "scikit-learn", .peer = "sklearn_ridge", .package = "sklearn"}}, result);
+               {{.name = "scikit-learn", .peer = "sklearn_ridge", .package = "sklearn"},
+                {.name = "PyTorch", .peer = "torch_ridge", .package = "torch"}},
+               result);
     const double share = accuracy(two_classes(test.view()), found);
     // Half is chance.
     result.check = {.what = "accuracy", .value = share, .bound = 0.65, .ok = share >= 0.65};
-    add_peer_check(setup, "sklearn_ridge", result);
     const double features = 2.0 * static_cast<double>(m);
     result.limit = "features + ZᵀZ";
     result.limit_time = [=](const MachineLimits& l) {
@@ -217,42 +300,12 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
 }
 
 std::vector<BenchResult> bench_sorf(const BenchSetup& setup) {
-    const std::size_t rows = setup.quick ? kTileRows : 32 * kTileRows;
-    const std::size_t d = setup.quick ? 64 : 512;
-    const std::size_t m = 8 * d;
-    const auto exec = quiet(setup.exec);
-    const OmegaRecipe recipe{.gamma = 0.5 / static_cast<double>(d),
-                             .sampler = Sampler::sorf,
-                             .d = static_cast<std::int64_t>(d),
-                             .m = static_cast<std::int64_t>(m),
-                             .seed = 1};
-    const SorfProjector structured(recipe);
-    const DigitalProjector dense(sample(recipe, exec));
-    const auto x = gaussian(rows, d, 0);
-    Matrix<float> u(rows, m);
-    Matrix<float> expected(rows, m);
-    project_all(structured, x.view(), exec, u.view());
-    project_all(dense, x.view(), exec, expected.view());
-    const double error = largest_difference(u, expected);
-    // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
-    constexpr double kBound = 1e-4;
-    BenchResult result{.name = "sorf",
-                       .title = fmt::format("SORF projection {} x {} -> {}", rows, d, m),
-                       .sizes = {{"rows", rows}, {"d", d}, {"m", m}},
-                       .check = {.what = "largest difference from the dense projection",
-                                 .value = error,
-                                 .bound = kBound,
-                                 .ok = error <= kBound}};
-    run_rounds(
-        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
-        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
-        result);
-    result.limit = "writing";
-    result.limit_time = [=](const MachineLimits& l) {
-        return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
-    };
-    result.targets = ratio_target(result, 4.0);
-    return {result};
+    if (setup.quick) return {bench_sorf_shape(setup, 64, 512)};
+    std::vector<BenchResult> results = {bench_sorf_shape(setup, 512, 4096)};
+    results.front().targets = ratio_target(results.front(), 4.0);
+    for (const std::size_t d : {16U, 32U, 64U, 128U, 1000U})
+        results.push_back(bench_sorf_shape(setup, d, 2048));
+    return results;
 }
 
 std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
@@ -286,7 +339,6 @@ std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
               }},
          {.name = "NumPy", .peer = "numpy_normals", .package = "numpy"}},
         result);
-    if (setup.peer != nullptr) setup.peer->forget();
     const double rate = static_cast<double>(kCount * passes) / median(result.seconds) * 1e-9;
     result.targets = {{.what = "G/s", .wanted = 0.6, .reached = rate}};
     result.more = {{"giga_per_second", rate}};
@@ -295,41 +347,7 @@ std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
 
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup) {
     std::vector<BenchResult> results;
-    for (const std::size_t n : {std::size_t{512}, std::size_t{4096}, std::size_t{65536}}) {
-        const std::size_t vectors = (setup.quick ? std::size_t{1} << 17U : std::size_t{1} << 24U) / n;
-        constexpr std::size_t kKept = 65536;  // values that stay in the cache from vector to vector
-        Matrix<float> x = gaussian(std::max<std::size_t>(1, kKept / n), n, 0);
-        Matrix<double> exact(2, 512);
-        for (std::size_t c = 0; c < 512; ++c) exact(0, c) = x.values()[c];
-        fwht_reference(exact.row(0), exact.row(1));
-        std::vector<float> few(x.values().begin(), x.values().begin() + 512);
-        fwht(std::span<float>(few));
-        double error = 0.0;
-        for (std::size_t c = 0; c < 512; ++c) error = std::max(error, std::abs(few[c] - exact(1, c)));
-        // log2(n) units in the last place of the sum of all |values|, about 0.8 n.
-        const double bound = 9.0 * 0.8 * 512.0 * 0x1p-24;
-        BenchResult result{.name = "fwht",
-                           .title = fmt::format("Walsh-Hadamard {}, one core", n),
-                           .sizes = {{"n", n}, {"vectors", vectors}},
-                           .check = {.what = "largest error against the definition, n = 512",
-                                     .value = error,
-                                     .bound = bound,
-                                     .ok = error <= bound}};
-        run_rounds(
-            setup,
-            [&] {
-                for (std::size_t v = 0; v < vectors; ++v) fwht(x.row(v % x.rows()));
-            },
-            {{.name = "FFHT", .peer = "ffht_transform", .package = "ffht"}}, result);
-        if (setup.peer != nullptr) setup.peer->forget();
-        const auto values = static_cast<double>(vectors * n);
-        const double additions = values * std::log2(static_cast<double>(n));
-        result.limit = "additions at half of sgemm's rate";
-        // A multiply-add counts as two operations in sgemm; here each is one.
-        result.limit_time = [=](const MachineLimits& l) { return additions / (0.5 * l.sgemm_core); };
-        result.more = {{"picoseconds_per_value", median(result.seconds) / values * 1e12}};
-        results.push_back(std::move(result));
-    }
+    for (std::size_t n = 2; n <= kFwhtKept; n *= 2) results.push_back(bench_fwht_size(setup, n));
     return results;
 }
 

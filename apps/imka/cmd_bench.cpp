@@ -34,6 +34,7 @@ struct BenchArgs {
     std::uint64_t rows = 10'000'000;
     int rounds = 9;
     bool quick = false;
+    bool calibrate = false;
 };
 
 bool wanted(const BenchArgs& args, const std::string& name) {
@@ -68,6 +69,11 @@ void print_wrong(const std::vector<BenchResult>& results) {
 }
 
 void run(const BenchArgs& args, Context& context) {
+    if (args.calibrate) {
+        calibrate_projection({.quick = args.quick, .json = context.json, .rounds = args.rounds},
+                             context.exec);
+        return;
+    }
     BenchSetup setup{.exec = context.exec,
                      .quick = args.quick,
                      .rounds = args.quick ? std::min(args.rounds, 3) : args.rounds,
@@ -119,9 +125,8 @@ void add_bench(CLI::App& root, Context& context) {
     add_common_options(*verb, context);
     std::vector<std::string> names = {"all"};
     for (const auto& b : benchmarks()) names.push_back(b.name);
-    verb->add_option("names", args->names, "What to measure")
-        ->check(CLI::IsMember(names))
-        ->capture_default_str();
+    auto* names_option = verb->add_option("names", args->names, "What to measure");
+    names_option->check(CLI::IsMember(names))->capture_default_str();
     verb->add_option("--python", args->python,
                      "Interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
@@ -132,6 +137,10 @@ void add_bench(CLI::App& root, Context& context) {
         ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 40U))
         ->capture_default_str();
     verb->add_flag("--quick", args->quick, "Small sizes and three rounds: shows that it works, not how fast");
+    verb->add_flag("--calibrate", args->calibrate,
+                   "Instead: dense against structured projection over many shapes, beside the model that "
+                   "chooses between them, and the constants that would fit this machine")
+        ->excludes(names_option);
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -6,11 +6,13 @@
 #include <thread>
 
 #include "app.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/version.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/experiment/mpi.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "machine.hpp"
+#include "report_files.hpp"
 
 namespace imka::app {
 namespace {
@@ -26,6 +28,8 @@ nlohmann::ordered_json report(const Context& context) {
     j["instruction_sets"] = instruction_sets();
     j["devices"] = {"cpu"};
     j["mpi"] = has_mpi();
+    j["chart_js"] = std::filesystem::exists(default_chart_js());
+    j["gnuplot"] = gnuplot_installed();
     j["data_dir"] = context.data_dir.string();
     j["data_sets"] = nlohmann::ordered_json::object();
     for (const auto& set : registered_sets()) {
@@ -35,6 +39,10 @@ nlohmann::ordered_json report(const Context& context) {
         j["data_sets"][set.name] = present ? "present" : "missing";
     }
     return j;
+}
+
+std::string there_or(bool there, std::string_view package) {
+    return there ? "present" : fmt::format("missing: apt-get install {}", package);
 }
 
 void print_report(const nlohmann::ordered_json& j) {
@@ -49,6 +57,8 @@ void print_report(const nlohmann::ordered_json& j) {
         {"instruction sets",
          fmt::format("{}", fmt::join(j["instruction_sets"].get<std::vector<std::string>>(), " "))},
         {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and build again"},
+        {"pages (Chart.js)", there_or(j["chart_js"], "libjs-chart.js")},
+        {"SVG and PDF (gnuplot)", there_or(j["gnuplot"], "gnuplot-nox")},
         {"data directory",
          text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA" : text("data_dir")}};
     for (const auto& [name, state] : j["data_sets"].items()) {

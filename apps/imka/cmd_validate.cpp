@@ -5,10 +5,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/experiment/validate.hpp"
+#include "sweep_progress.hpp"
 
 namespace imka::app {
 namespace {
@@ -99,11 +101,18 @@ double expected_by_chance(const std::vector<Cell>& cells) {
 
 void run(const ValidateArgs& args, Context& context) {
     auto config = args.config;
+    if (config.output.empty()) config.output = "runs";
     config.data_dir = context.data_dir;
     config.seeds = Codec<std::vector<std::uint64_t>>::parse(args.seeds, "seeds");
     if (config.seeds.size() < 2)
         fail(ErrorCode::bad_config, "seeds: a standard error needs at least two seeds");
+    std::optional<SweepProgress> progress;
+    if (context.exec.progress != nullptr) {
+        progress.emplace();
+        config.on_status = [&](const SweepStatus& status) { progress->show(status); };
+    }
     const auto cells = validate_fp32(config, context.exec);
+    progress.reset();
     const auto agree = std::count_if(cells.begin(), cells.end(), [](const Cell& c) { return c.agrees(); });
     const double share = static_cast<double>(agree) / static_cast<double>(cells.size());
     if (context.json) {
@@ -128,14 +137,16 @@ void add_validate(CLI::App& root, Context& context) {
     auto args = std::make_shared<ValidateArgs>();
     auto* verb = add_verb(
         root, "validate", "Compare FP32 results with published per-seed results, cell by cell",
-        {"imka validate --measured measured.csv --data-dir data --records fp32.jsonl",
+        {"imka validate --measured measured.csv --data-dir data --output runs",
          "imka validate --measured measured.csv --data-dir data --datasets letter --seeds 0..4 --all-cells"});
     add_common_options(*verb, context);
     verb->add_option("--measured", args->config.measured, "CSV with the published per-seed results")
         ->required()
         ->check(CLI::ExistingFile);
-    verb->add_option("--records", args->config.records,
-                     "JSON Lines file of finished runs; a stopped job goes on from it");
+    verb->add_option("--output", args->config.output,
+                     "Folder for the folders of records ridge_measured and liu; a stopped job goes on from "
+                     "them, and 'imka sweep' fills and shares them too")
+        ->default_str("runs");
     verb->add_option("--datasets", args->config.datasets, "Only these data sets")->delimiter(',');
     verb->add_option("--seeds", args->seeds, "Seeds of our runs")->capture_default_str();
     verb->add_flag("--all-cells", args->all_cells, "List every cell, not only those that differ");

@@ -1,8 +1,6 @@
 #include "machine.hpp"
 
 #include <malloc.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <fstream>
 
@@ -23,18 +21,7 @@ std::vector<std::string> instruction_sets() {
 }
 
 double memory_gigabytes() {
-    return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) * 1e-9;
-}
-
-double peak_memory_bytes() {
-    std::ifstream status("/proc/self/status");
-    std::string word;
-    while (status >> word) {
-        double kib = 0.0;
-        if (word == "VmHWM:" && status >> kib) return kib * 1024.0;
-    }
-    rusage usage{};
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<double>(usage.ru_maxrss) * 1024.0 : 0.0;
+    return physical_memory_bytes() * 1e-9;
 }
 
 bool reset_peak_memory() {

@@ -44,7 +44,10 @@ int run(int argc, char** argv) {
     imka::app::add_features(root, context);
     imka::app::add_gram(root, context);
     imka::app::add_ridge(root, context);
+    imka::app::add_sweep(root, context);
     imka::app::add_validate(root, context);
+    imka::app::add_report(root, context);
+    imka::app::add_reproduce(root, context);
     imka::app::add_bench(root, context);
     imka::app::add_doctor(root, context);
     imka::app::add_completion(root, context);

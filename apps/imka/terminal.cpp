@@ -14,13 +14,13 @@ constexpr auto kQuiet = std::chrono::seconds(2);
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLine = std::chrono::seconds(30);
 
+}  // namespace
+
 std::string clock_text(double seconds) {
     const auto s = std::lround(seconds);
     if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
     return fmt::format("{}:{:02}", s / 60, s % 60);
 }
-
-}  // namespace
 
 TerminalProgress::TerminalProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
 

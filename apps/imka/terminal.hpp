@@ -39,6 +39,9 @@ public:
     void note(std::string_view text) override;
 };
 
+// "1:05", "2:00:00"
+std::string clock_text(double seconds);
+
 // Columns that UTF-8 text takes on a terminal (every code point counted as one).
 std::size_t display_width(std::string_view text);
 

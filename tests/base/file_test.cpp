@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <stdexcept>
 #include <vector>
 
@@ -218,6 +220,17 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
     first.commit();
     EXPECT_EQ(read_all(dir / "a"), "first");
     EXPECT_THAT(names_in(dir.path()), ElementsAre("a"));
+}
+
+// As a process of the same number leaves them when it is killed.
+TEST(AtomicFile, TemporaryFilesOfTheDeadAreNoObstacle) {
+    const TempDir dir;
+    for (int i = 0; i < 200; ++i) {
+        std::ofstream(dir / ("a.txt." + std::to_string(getpid()) + "." + std::to_string(i) + ".tmp"))
+            << "dead";
+    }
+    write_file_atomic(dir / "a.txt", "new");
+    EXPECT_EQ(read_file(dir / "a.txt", 100), "new");
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "support/data_dir.hpp"
+#include "support/error.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -60,6 +63,14 @@ TEST(Cell, AgreesWithinThreeCombinedStandardErrors) {
     EXPECT_FALSE(cell.agrees());
 }
 
+TEST(Validate, NamesACellThatNoExperimentRuns) {
+    const TempDir dir;
+    write_file_atomic(dir / "m.csv", kHeader + "letter,rbf,rff,1,2,33,0,fp32,acc,0.5\n");
+    EXPECT_EQ(
+        error_of([&] { (void)validate_fp32({.measured = dir / "m.csv", .output = dir / "runs"}, Exec{}); }),
+        "bad_data: the experiment ridge_measured has no run for letter, rbf, rff, m = 33");
+}
+
 // Real data, two seeds, the smallest cells of letter; then a record cut in the middle of its line.
 TEST(Validate, GoesOnFromRecordsWithoutChangingAResult) {
     IMKA_NEED_REAL_DATA(data_dir);
@@ -72,11 +83,15 @@ TEST(Validate, GoesOnFromRecordsWithoutChangingAResult) {
     }
     write_file_atomic(dir / "m.csv", csv);
     ValidateConfig config{
-        .measured = dir / "m.csv", .data_dir = data_dir, .records = dir / "r.jsonl", .seeds = {0, 1}};
+        .measured = dir / "m.csv", .data_dir = data_dir, .output = dir / "runs", .seeds = {0, 1}};
     const auto first = validate_fp32(config, Exec{});
-    const auto records = read_file(dir / "r.jsonl", 1U << 20U);
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(dir / "runs/ridge_measured/records"))
+        files.push_back(entry.path());
+    ASSERT_EQ(files.size(), 1U);
+    const auto records = read_file(files[0], 1U << 20U);
     EXPECT_EQ(std::count(records.begin(), records.end(), '\n'), 6);
-    write_file_atomic(dir / "r.jsonl", records.substr(0, records.size() - 30));
+    write_file_atomic(files[0], records.substr(0, records.size() - 30));
     const auto second = validate_fp32(config, Exec{.threads = 1});
     ASSERT_EQ(first.size(), second.size());
     for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].ours.values, second[i].ours.values);

@@ -1,6 +1,7 @@
 // Projection through transforms against the product by Ω, and the choice between the two.
 #include "imka/features/project_sorf.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "imka/features/project_digital.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/omega/samplers.hpp"
+#include "support/error.hpp"
 #include "support/targets.hpp"
 
 namespace imka {
@@ -81,6 +83,32 @@ TEST(SorfProjector, IsTheProductByOmegaOnEveryInstructionSet) {
             }
         }
     });
+}
+
+TEST(SorfProjector, ServesAnOmegaThatFitsNoMemory) {
+    constexpr std::int64_t kSize = std::int64_t{1} << 20;  // four terabytes
+    const auto recipe = sorf_recipe({kSize, kSize});
+    EXPECT_THAT(error_of([&] { sample(recipe); }), testing::HasSubstr("Ω of 1048576 x 1048576 values needs"));
+    const auto projector = choose_projector(recipe);
+    Matrix<float> x(1, kSize);
+    fill_normal(3, Stream::test, 0, x.values());
+    const auto u = project(*projector, x);
+    Matrix<float> omega(1, kSize);
+    for (const std::int64_t i : {std::int64_t{0}, std::int64_t{777}, kSize - 1}) {
+        sample_rows(recipe, i, omega.view());
+        double want = 0.0;
+        for (std::size_t j = 0; j < omega.cols(); ++j) want += double{omega(0, j)} * double{x(0, j)};
+        const double units = 1.001 * 0x1p-24 * (3.0 * 20.0 + 3.0);
+        EXPECT_NEAR(u(0, static_cast<std::size_t>(i)), want, units * length(omega.row(0)) * length(x.row(0)));
+        EXPECT_GT(std::abs(want), 0.0);
+    }
+}
+
+TEST(SorfProjector, RefusesDiagonalsThatFitNoMemory) {
+    EXPECT_THAT(error_of([] {
+                    choose_projector(sorf_recipe({std::int64_t{1} << 20, std::int64_t{1} << 50}));
+                }),
+                testing::HasSubstr("the diagonals of the transforms of 4 x 1125899906842624 values needs"));
 }
 
 TEST(SorfProjector, ServesEveryKernelNormAndConvention) {
@@ -159,6 +187,21 @@ TEST(ChooseProjector, TakesTransformsWhereTheyAreMuchCheaper) {
         EXPECT_FALSE(is_structured(*choose_projector(recipe)));
         EXPECT_EQ(projection_cost(recipe).structured, std::numeric_limits<double>::infinity());
     }
+}
+
+TEST(ChooseProjector, TheFitFindsTheConstantsBehindCosts) {
+    const ProjectionConstants want{
+        .dense_fixed = 0.3, .dense_input = 0.01, .structured_fixed = 0.2, .structured_level = 0.07};
+    std::vector<ProjectionTiming> timings;
+    for (const Shape shape : {Shape{3, 64}, Shape{16, 300}, Shape{100, 1000}, Shape{4096, 4096}}) {
+        const auto recipe = sorf_recipe(shape);
+        timings.push_back({.recipe = recipe, .cost = projection_cost(recipe, want)});
+    }
+    const auto got = fit_projection_constants(timings);
+    EXPECT_NEAR(got.dense_fixed, want.dense_fixed, 1e-10);
+    EXPECT_NEAR(got.dense_input, want.dense_input, 1e-10);
+    EXPECT_NEAR(got.structured_fixed, want.structured_fixed, 1e-10);
+    EXPECT_NEAR(got.structured_level, want.structured_level, 1e-10);
 }
 
 TEST(ChooseProjector, ClampedEntriesNeedTheMatrix) {

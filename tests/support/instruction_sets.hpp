@@ -1,6 +1,8 @@
 // Switches the ops between the instruction sets that this machine has and the library was compiled for.
 #pragma once
 
+#include "imka/ops/vector_targets.hpp"
+
 #include <hwy/targets.h>
 
 #include <cstdint>

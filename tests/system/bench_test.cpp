@@ -15,7 +15,7 @@ using nlohmann::json;
 
 // An interpreter that answers with fixed lines, whatever the script: "run" gives `answer`.
 std::filesystem::path fake_python(const TempDir& dir, const std::string& answer) {
-    const auto path = dir / "python";
+    auto path = dir / "python";
     std::ofstream(path)
         << "#!/bin/sh\n"
            "while read -r command rest; do\n"
@@ -108,7 +108,29 @@ TEST(Bench, APeerThatIsMissingOrBrokenIsSaidToBe) {
     EXPECT_NE(table.out.find("missing (python3)"), std::string::npos) << table.out;
 }
 
+TEST(Bench, CalibrateSetsTheModelBesideWhatItMeasures) {
+    const auto j = bench("--calibrate");
+    EXPECT_EQ(j.at("least_gain"), 1.5);
+    for (const auto* name : {"dense_fixed", "dense_input", "structured_fixed", "structured_level"}) {
+        EXPECT_GT(j.at("constants").at(name), 0.0) << name;
+        EXPECT_TRUE(j.at("fitted").at(name).is_number()) << name;
+    }
+    ASSERT_EQ(j.at("shapes").size(), 2U);
+    EXPECT_LE(j.at("agreements"), 2);
+    for (const auto& s : j.at("shapes")) {
+        EXPECT_GT(s.at("dense_nanoseconds"), 0.0);
+        EXPECT_NEAR(s.at("gain").get<double>(),
+                    s.at("dense_nanoseconds").get<double>() / s.at("structured_nanoseconds").get<double>(),
+                    1e-9);
+    }
+    // d = 8: 256 (0.08 + 8 * 0.02) over 256 (0.17 + 3 * 0.055).
+    EXPECT_NEAR(j.at("shapes").at(0).at("model_gain").get<double>(), 0.24 / 0.335, 1e-9);
+    const auto table = run_imka("bench --quick --calibrate");
+    EXPECT_NE(table.out.find("kProjectionConstants = {"), std::string::npos) << table.out;
+}
+
 TEST(Bench, BadUsageIsExitCode2) {
+    EXPECT_EQ(run_imka("bench sorf --calibrate").exit_code, 2);
     EXPECT_EQ(run_imka("bench sprint").exit_code, 2);
     EXPECT_EQ(run_imka("bench --rounds 0").exit_code, 2);
     EXPECT_EQ(run_imka("bench features --quick --python /no/such/python").exit_code, 2);

@@ -73,7 +73,7 @@ std::string string_json(std::string_view text) {
 
 std::vector<std::uint64_t> Codec<std::vector<std::uint64_t>>::parse(std::string_view text,
                                                                     std::string_view name) {
-    constexpr std::uint64_t kMost = 1'000'000;
+    constexpr std::uint64_t kMost = 100'000;
     std::vector<std::uint64_t> values;
     while (true) {
         const auto comma = text.find(',');
@@ -84,7 +84,8 @@ std::vector<std::uint64_t> Codec<std::vector<std::uint64_t>>::parse(std::string_
             dots == std::string_view::npos ? first : detail::parse_unsigned(part.substr(dots + 2), name);
         if (last < first) fail(ErrorCode::bad_config, fmt::format("{}: '{}' counts backwards", name, part));
         if (last - first >= kMost - values.size()) {
-            fail(ErrorCode::bad_config, fmt::format("{}: more than {} values", name, kMost));
+            fail(ErrorCode::bad_config,
+                 fmt::format("{}: more than {} values; a list holds at most that many", name, kMost));
         }
         for (auto v = first; v != last + 1; ++v) values.push_back(v);
         if (comma == std::string_view::npos) return values;
@@ -99,7 +100,7 @@ std::string Codec<std::vector<std::uint64_t>>::json(const std::vector<std::uint6
 void Codec<std::vector<std::uint64_t>>::check(const std::vector<std::uint64_t>& v, const FieldInfo&,
                                               std::string_view name) {
     if (v.empty()) fail(ErrorCode::bad_config, fmt::format("{}: the list is empty", name));
-    // Sorted, not in a set: a short text such as 0..999999 may stand for many values.
+    // Sorted, not in a set: a short text such as 0..99999 may stand for many values.
     auto sorted = v;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())

@@ -22,6 +22,15 @@ void note(const Exec& exec, std::string_view text) {
     if (exec.log != nullptr) exec.log->note(text);
 }
 
+StopWatch::StopWatch(const Exec& exec, double WorkTimes::*part)
+    : sum_(exec.times != nullptr ? &(exec.times->*part) : nullptr),
+      begin_(std::chrono::steady_clock::now()) {}
+
+StopWatch::~StopWatch() {
+    if (sum_ == nullptr) return;
+    *sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
 Progress::Progress(const Exec& exec, std::string_view label, std::uint64_t total, std::uint64_t done)
     : sink_(exec.progress) {
     if (sink_ != nullptr) sink_->start(label, total, done);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -27,17 +28,37 @@ public:
     virtual void note(std::string_view text) = 0;
 };
 
+// Where the time of one piece of work went, in seconds of the thread that called for it.
+struct WorkTimes {
+    double features = 0.0;  // z(x)
+    double solve = 0.0;     // linear systems
+};
+
 struct Exec {
     int threads = 0;                            // worker threads; 0 = all cores. Never changes a result
     ProgressSink* progress = nullptr;           // none
     LogSink* log = nullptr;                     // none
     const std::atomic<bool>* cancel = nullptr;  // set to true to stop: the work throws Error{interrupted}
     const Team* team = nullptr;  // processes that share the work (base/team.hpp). Never changes a result
+    WorkTimes* times = nullptr;  // none. One caller at a time adds to it
 };
 
 int thread_count(const Exec& exec);
 void check_cancelled(const Exec& exec);
 void note(const Exec& exec, std::string_view text);
+
+// Adds the time until it goes out of scope to one of the times, where the caller wants them.
+class StopWatch {
+public:
+    StopWatch(const Exec& exec, double WorkTimes::*part);
+    ~StopWatch();
+    StopWatch(const StopWatch&) = delete;
+    StopWatch& operator=(const StopWatch&) = delete;
+
+private:
+    double* sum_;
+    std::chrono::steady_clock::time_point begin_;
+};
 
 // Progress of one piece of work; finishes itself.
 class Progress {

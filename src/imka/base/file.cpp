@@ -63,9 +63,14 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
         fail(ErrorCode::io,
              fmt::format("{}: is not a regular file, so it cannot be written", path_.string()));
     }
-    temporary_ = path_;
-    temporary_ += next_suffix();
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    // A process of this number that was killed, or one on another machine, may have left or hold a name.
+    constexpr int kAttempts = 1000;
+    for (int i = 0; i < kAttempts && descriptor_ < 0; ++i) {
+        temporary_ = path_;
+        temporary_ += next_suffix();
+        descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (descriptor_ < 0 && errno != EEXIST) break;
+    }
     if (descriptor_ < 0) fail_errno("cannot be written");
 }
 

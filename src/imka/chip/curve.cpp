@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "imka/base/error.hpp"
 
@@ -20,9 +21,8 @@ double unclamped(const CurvePiece& piece, double a) {
         case CurveForm::polynomial:
             break;
     }
-    double value = 0.0;
-    for (auto it = c.rbegin(); it != c.rend(); ++it) value = value * a + *it;
-    return value;
+    return std::accumulate(c.rbegin(), c.rend(), 0.0,
+                           [a](double sum, double next) { return sum * a + next; });
 }
 
 bool all_finite(const std::vector<double>& values) {

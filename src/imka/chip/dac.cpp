@@ -34,7 +34,7 @@ void quantize_inputs(const DacConfig& config, std::span<const float> x, double r
 
 int slice_count(const DacConfig& config) {
     if (config.encoding == InputEncoding::pulse_width) return 1;
-    return std::bit_width(static_cast<unsigned>(config.levels));
+    return static_cast<int>(std::bit_width(static_cast<unsigned>(config.levels)));
 }
 
 double slice_duration(const DacConfig& config, std::int32_t steps, int slice) {

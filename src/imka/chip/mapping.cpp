@@ -28,10 +28,12 @@ std::vector<double> column_maxima(MatrixView<const float> weights) {
 
 std::vector<double> column_conductances(MatrixView<const float> weights, WeightScale scale, double g_max_us) {
     auto maxima = column_maxima(weights);
-    if (scale == WeightScale::column || maxima.empty()) return std::vector<double>(maxima.size(), g_max_us);
+    if (maxima.empty()) return maxima;
     const double largest = *std::max_element(maxima.begin(), maxima.end());
     // A column of zeros has no largest weight to scale; any conductance will do.
-    for (auto& m : maxima) m = m > 0.0 ? g_max_us * m / largest : g_max_us;
+    for (auto& m : maxima) {
+        m = scale == WeightScale::column || m == 0.0 ? g_max_us : g_max_us * m / largest;
+    }
     return maxima;
 }
 

@@ -113,15 +113,45 @@ std::string hash_of(std::span<const std::string> hashes) {
     return sha256_hex(text);
 }
 
-Dataset load_registered(const RegisteredSet& set, const LoadOptions& options, const Exec& exec) {
-    auto tables = read_tables(set, options.data_dir, exec);
+std::string source_hash(const RegisteredSet& set) {
     std::vector<std::string> hashes;
     for (const auto& file : set.files) hashes.push_back(file.table_sha256);
+    return hash_of(hashes);
+}
+
+Dataset load_registered(const RegisteredSet& set, const LoadOptions& options, const Exec& exec) {
+    auto tables = read_tables(set, options.data_dir, exec);
     auto data = finish(
         arrange(set, std::move(tables), {.protocol = options.protocol, .split_seed = options.split_seed}),
         set.name, options, exec);
-    data.source_sha256 = hash_of(hashes);
+    data.source_sha256 = source_hash(set);
     return data;
+}
+
+DatasetFacts registered_facts(const RegisteredSet& set, Protocol protocol) {
+    const bool measured = protocol == Protocol::measured;
+    const auto& sizes = measured ? set.measured_sizes : set.default_sizes;
+    std::set<std::string> labels;
+    for (const auto& file : set.files) {
+        for (const auto& c : file.classes) labels.insert(c.label);
+    }
+    return {.source_sha256 = source_hash(set),
+            .features = sizes.features,
+            .train_rows = sizes.train,
+            .test_rows = sizes.test,
+            // All measured problems have two classes.
+            .classes = measured ? 2 : labels.size(),
+            .uses_split_seed = set.random_split};
+}
+
+DatasetFacts generated_facts(Generator g, const LoadOptions& options) {
+    const auto& info = generator_info(g);
+    return {.source_sha256 = generator_sha256(g),
+            .features = info.features,
+            .train_rows = options.train_rows > 0 ? options.train_rows : info.train_rows,
+            .test_rows = options.test_rows > 0 ? options.test_rows : info.test_rows,
+            .classes = static_cast<std::uint64_t>(info.classes),
+            .uses_split_seed = true};
 }
 
 // Rows of the training part come first, those of the test part follow them.
@@ -256,6 +286,18 @@ Dataset load_dataset(const std::string& name, const LoadOptions& options, const 
         ErrorCode::bad_usage,
         fmt::format("{} is neither a data set ({}), a generator ({}), a file, nor a pair TRAIN:TEST of files",
                     in_quotes(name), join(sets), join(EnumNames<Generator>::values)));
+}
+
+DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec) {
+    if (const auto* set = find_set(name)) return registered_facts(*set, options.protocol);
+    if (const auto g = find_generator(name)) return generated_facts(*g, options);
+    const auto data = load_dataset(name, options, exec);
+    return {.source_sha256 = data.source_sha256,
+            .features = data.train.x.cols(),
+            .train_rows = data.train.x.rows(),
+            .test_rows = data.test.x.rows(),
+            .classes = data.classes.size(),
+            .uses_split_seed = is_file(name)};
 }
 
 }  // namespace imka

@@ -59,4 +59,16 @@ struct LoadOptions {
 // test part has a class that the training part does not have.
 Dataset load_dataset(const std::string& name, const LoadOptions& options, const Exec& exec);
 
+// What load_dataset will give, known without loading for registered sets (whether their files are there or
+// not) and generators; files are read for it.
+struct DatasetFacts {
+    std::string source_sha256;
+    std::uint64_t features = 0;
+    std::uint64_t train_rows = 0;
+    std::uint64_t test_rows = 0;
+    std::uint64_t classes = 0;
+    bool uses_split_seed = false;  // another split seed gives other parts
+};
+DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec);
+
 }  // namespace imka

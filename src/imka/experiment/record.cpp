@@ -76,24 +76,14 @@ private:
 
 void read_line(const std::string& text, bool complete, const std::filesystem::path& file, std::uint64_t line,
                Collector& all) {
-    using Kind = RecordProblem::Kind;
     if (text.find_first_not_of(" \t\r") == std::string::npos) return;
-    const auto j = nlohmann::json::parse(text, nullptr, false);
-    if (!j.is_object()) {
-        all.add_problem(complete ? Kind::malformed : Kind::torn, file, line,
-                        complete ? "not a JSON object" : "the line is cut short");
-        return;
-    }
-    const auto schema = j.find("schema");
-    if (schema == j.end() || !schema->is_string() || schema->get<std::string>() != kRecordSchema) {
-        all.add_problem(Kind::other_schema, file, line,
-                        fmt::format("not a record of the schema {}", kRecordSchema));
-        return;
-    }
-    try {
-        all.add(from_json(j), file, line);
-    } catch (const std::exception& e) {
-        all.add_problem(Kind::malformed, file, line, e.what());
+    auto parsed = parse_record(text);
+    if (parsed.record) {
+        all.add(std::move(*parsed.record), file, line);
+    } else if (!complete) {
+        all.add_problem(RecordProblem::Kind::torn, file, line, "the line is cut short");
+    } else {
+        all.add_problem(parsed.problem, file, line, std::move(parsed.what));
     }
 }
 
@@ -170,12 +160,35 @@ std::string to_json_line(const Record& r) {
     return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+RecordLine parse_record(std::string_view line) {
+    using Kind = RecordProblem::Kind;
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    if (!j.is_object()) return {.record = {}, .problem = Kind::malformed, .what = "not a JSON object"};
+    const auto schema = j.find("schema");
+    if (schema == j.end() || !schema->is_string() || schema->get<std::string>() != kRecordSchema) {
+        return {.record = {},
+                .problem = Kind::other_schema,
+                .what = fmt::format("not a record of the schema {}", kRecordSchema)};
+    }
+    try {
+        return {.record = from_json(j), .what = {}};
+    } catch (const std::exception& e) {
+        return {.record = {}, .problem = Kind::malformed, .what = e.what()};
+    }
+}
+
 RecordSet read_records(const std::filesystem::path& path) {
+    return read_records(std::span(&path, 1));
+}
+
+RecordSet read_records(std::span<const std::filesystem::path> paths) {
     Collector all;
-    if (std::filesystem::is_directory(path)) {
-        for (const auto& file : record_files(path)) read_one_file(file, all);
-    } else {
-        read_one_file(path, all);
+    for (const auto& path : paths) {
+        if (std::filesystem::is_directory(path)) {
+            for (const auto& file : record_files(path)) read_one_file(file, all);
+        } else {
+            read_one_file(path, all);
+        }
     }
     return all.take();
 }
@@ -185,7 +198,8 @@ std::string to_csv(const std::vector<Record>& records) {
     const auto results = names_of(records, &Record::results);
     std::vector<std::string> header = {"key", "experiment", "kind", "seed"};
     std::ranges::copy(settings, std::back_inserter(header));
-    std::ranges::copy(results, std::back_inserter(header));
+    // A result may have the name of a setting: log_ratio as it came out, not as it was asked for.
+    for (const auto& name : results) header.push_back(settings.contains(name) ? "result_" + name : name);
     for (const auto* name : {"error", "data_sha256", "imka_version", "build", "instruction_set",
                              "wall_seconds", "peak_memory_mb", "finished"}) {
         header.emplace_back(name);

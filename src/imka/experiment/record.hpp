@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +57,14 @@ struct RecordProblem {
     std::string what;
 };
 
+// One line of a records file: the record, or what is wrong with it. Never fails.
+struct RecordLine {
+    std::optional<Record> record;
+    RecordProblem::Kind problem = RecordProblem::Kind::malformed;
+    std::string what;
+};
+RecordLine parse_record(std::string_view line);
+
 struct RecordSet {
     std::vector<Record> records;  // one a key: the first that succeeded, else the last that failed
     std::vector<RecordProblem> problems;
@@ -64,8 +74,11 @@ struct RecordSet {
 // short at the end of a file is `torn`; two records of one key with other results are `disagrees`. Nothing in
 // a line can make the reader fail; Error{io} only for what cannot be opened.
 RecordSet read_records(const std::filesystem::path& path);
+// Several of them as one: a run that stands in two is one record.
+RecordSet read_records(std::span<const std::filesystem::path> paths);
 
-// One row a record; columns: key, experiment, kind, seed, then all settings, all results, the rest. RFC 4180.
+// One row a record; columns: key, experiment, kind, seed, then all settings, all results (result_<name> where
+// a setting has that name), the rest. RFC 4180.
 std::string to_csv(const std::vector<Record>& records);
 
 }  // namespace imka

@@ -189,13 +189,21 @@ Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, cons
 
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
                           std::uint64_t seed, const Exec& exec) {
-    const FeatureMap map(feature_recipe(config, data, seed), exec);
+    return measure_gram_error(config, data, exact, FeatureMap(feature_recipe(config, data, seed), exec),
+                              exec);
+}
+
+double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
+                          const FeatureMap& map, const Exec& exec) {
     const auto z = map.transform(gram_rows(config, data), exec);
     return gram_error(exact.view(), z.view(), exec);
 }
 
 double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec& exec) {
-    const RidgePredictor predictor(model);
+    return measure_accuracy(RidgePredictor(model), data, exec);
+}
+
+double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, const Exec& exec) {
     const auto [first, count] = my_rows(exec.team, data.test.y.size());
     const auto y = predictor.classify(data.test.x.view().slice_rows(first, count), exec);
     auto right = static_cast<double>(count_right(std::span(data.test.y).subspan(first, count), y));

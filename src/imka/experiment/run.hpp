@@ -84,8 +84,12 @@ Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, cons
 // Gram error of one seed; `exact` from reference_gram.
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
                           std::uint64_t seed, const Exec& exec);
+// The same with a map that is there already.
+double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
+                          const FeatureMap& map, const Exec& exec);
 // Test accuracy of a model.
 double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec& exec);
+double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, const Exec& exec);
 
 struct RunResult {
     RunSizes sizes;

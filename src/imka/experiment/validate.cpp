@@ -3,42 +3,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <mutex>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/base/parallel.hpp"
 #include "imka/data/registry.hpp"
-#include "imka/experiment/run.hpp"
+#include "imka/experiment/record.hpp"
 
 namespace imka {
 namespace {
 
 constexpr std::string_view kHeader = "dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value";
-constexpr std::string_view kSchema = "validate-1";
 
-struct Job {
-    std::string dataset;
+// What tells the runs of a cell apart from those of other cells.
+struct CellKey {
+    std::string dataset;  // as published
     Kernel kernel = Kernel::rbf;
     Sampler sampler = Sampler::rff;
     std::int64_t m = 0;
-    std::uint64_t seed = 0;
     // clang-tidy 14 takes the zero inside a defaulted comparison for a pointer.
-    auto operator<=>(const Job&) const = default;  // NOLINT(modernize-use-nullptr)
+    auto operator<=>(const CellKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-struct Outcome {
-    double acc = 0.0;
-    double err = 0.0;
-};
+CellKey key_of(const Cell& cell) {
+    return {cell.dataset, cell.kernel, cell.sampler, cell.m};
+}
 
-using Outcomes = std::map<Job, Outcome>;
+// The experiment that runs a published data set, and how its name ends there.
+struct Source {
+    std::string experiment;
+    std::string suffix;
+};
+const std::array<Source, 2> kSources = {
+    {{.experiment = "liu", .suffix = "-liu-replication"}, {.experiment = "ridge_measured", .suffix = ""}}};
+
+const Source& source_of(const std::string& dataset) {
+    return dataset.ends_with(kSources[0].suffix) ? kSources[0] : kSources[1];
+}
 
 std::vector<std::string> split_csv(const std::string& line) {
     std::vector<std::string> parts;
@@ -47,130 +55,72 @@ std::vector<std::string> split_csv(const std::string& line) {
     return parts;
 }
 
-// The name under which the data are found.
-std::string source_of(const std::string& dataset) {
-    return dataset.substr(0, dataset.find("-liu-replication"));
-}
-
 bool has_random_split(const std::string& dataset) {
     const auto* set = find_set(dataset);
     return set != nullptr && set->random_split;
 }
 
-RunConfig config_of(const Job& job) {
-    RunConfig config;
-    config.dataset = source_of(job.dataset);
-    config.protocol = Protocol::measured;
-    config.kernel = job.kernel;
-    config.sampler = job.sampler;
-    config.n_components = job.m * static_cast<std::int64_t>(functions_per_direction(job.kernel, Form::auto_));
-    config.seeds = {job.seed};
-    return config;
-}
+// The keys of the runs of each cell, one a seed.
+using RunsOfCells = std::map<CellKey, std::vector<std::string>>;
 
-Outcome run_job(const Job& job, const Dataset& data, const Matrix<double>& exact, const Exec& exec) {
-    const auto config = config_of(job);
-    const auto model = fit_classifier(ridge_fit(config, data, job.seed), data.train.x.view(), data.train.y,
-                                      data.classes, exec);
-    return {.acc = measure_accuracy(model, data, exec),
-            .err = measure_gram_error(config, data, exact, job.seed, exec)};
-}
-
-// Finished runs, appended as they end. A line cut short by a kill is dropped: that run is repeated.
-class Records {
-public:
-    explicit Records(const std::filesystem::path& path) : path_(path) {
-        if (path.empty()) return;
-        read();
-        out_.open(path, std::ios::app);
-        if (!out_) fail(ErrorCode::io, fmt::format("{}: cannot be written", path.string()));
-        if (torn_) out_ << '\n';
+// Runs of one experiment that the cells ask for; the others leave the plan.
+RunsOfCells choose_runs(const std::vector<Cell>& cells, const Source& source, SweepPlan& plan) {
+    RunsOfCells runs;
+    for (const auto& cell : cells) {
+        if (&source_of(cell.dataset) == &source) runs.try_emplace(key_of(cell));
     }
-    const Outcomes& done() const { return done_; }
-    void add(const Job& job, const Outcome& outcome) {
-        done_[job] = outcome;
-        if (path_.empty()) return;
-        nlohmann::ordered_json j = {{"schema", kSchema},
-                                    {"dataset", job.dataset},
-                                    {"kernel", to_string(job.kernel)},
-                                    {"sampler", to_string(job.sampler)},
-                                    {"m", job.m},
-                                    {"seed", job.seed},
-                                    {"acc", outcome.acc},
-                                    {"err", outcome.err}};
-        out_ << j.dump() << std::endl;
-        if (!out_) fail(ErrorCode::io, fmt::format("{}: write failed", path_.string()));
-    }
-
-private:
-    void read() {
-        std::ifstream in(path_);
-        for (std::string line; std::getline(in, line);) {
-            torn_ = in.eof();
-            const auto j = nlohmann::json::parse(line, nullptr, false);
-            if (line.empty() || j.is_discarded()) continue;
-            if (j.value("schema", "") != kSchema) {
-                fail(ErrorCode::bad_data,
-                     fmt::format("{}: holds records of another kind; name another file", path_.string()));
-            }
-            const Job job{.dataset = j.at("dataset"),
-                          .kernel = parse_enum<Kernel>(j.at("kernel").get<std::string>()),
-                          .sampler = parse_enum<Sampler>(j.at("sampler").get<std::string>()),
-                          .m = j.at("m"),
-                          .seed = j.at("seed")};
-            done_[job] = {.acc = j.at("acc"), .err = j.at("err")};
+    std::erase_if(plan.runs, [&](const PlannedRun& run) {
+        const auto& config = plan.points[run.point].config;
+        const auto sizes = run_sizes(config, static_cast<std::int64_t>(plan.data[run.data].facts.features));
+        const auto place =
+            runs.find({config.dataset + source.suffix, config.kernel, config.sampler, sizes.m});
+        if (place == runs.end()) return true;
+        place->second.push_back(run.key);
+        return false;
+    });
+    for (const auto& [key, list] : runs) {
+        if (list.empty()) {
+            fail(ErrorCode::bad_data,
+                 fmt::format("the experiment {} has no run for {}, {}, {}, m = {}", source.experiment,
+                             key.dataset, to_string(key.kernel), to_string(key.sampler), key.m));
         }
     }
-
-    std::filesystem::path path_;
-    std::ofstream out_;
-    Outcomes done_;
-    bool torn_ = false;
-};
-
-// Runs of one data set with one split.
-void run_group(const std::vector<Job>& jobs, const ValidateConfig& config, const Exec& exec, Records& records,
-               Progress& progress, std::size_t& finished) {
-    const bool random = has_random_split(source_of(jobs.front().dataset));
-    const Dataset data = load_dataset(source_of(jobs.front().dataset),
-                                      {.protocol = Protocol::measured,
-                                       .data_dir = config.data_dir,
-                                       .split_seed = random ? jobs.front().seed : 0},
-                                      {.threads = exec.threads, .log = exec.log, .cancel = exec.cancel});
-    std::map<Kernel, Matrix<double>> exact;
-    const Exec quiet{.threads = exec.threads, .cancel = exec.cancel};
-    for (const auto& job : jobs) {
-        if (!exact.contains(job.kernel)) exact[job.kernel] = reference_gram(config_of(job), data, quiet);
-    }
-    std::mutex mutex;
-    const Exec one{.threads = 1, .cancel = exec.cancel};
-    parallel_for(quiet, jobs.size(), [&](std::size_t i) {
-        const auto outcome = run_job(jobs[i], data, exact.at(jobs[i].kernel), one);
-        const std::scoped_lock lock(mutex);
-        records.add(jobs[i], outcome);
-        progress.update(++finished);
-    });
+    return runs;
 }
 
-std::vector<Job> jobs_of(const std::vector<Cell>& cells, const std::vector<std::uint64_t>& seeds) {
-    std::vector<Job> jobs;
-    for (const auto& cell : cells) {
-        for (const auto seed : seeds) jobs.push_back({cell.dataset, cell.kernel, cell.sampler, cell.m, seed});
+double result_of(const Record& record, Metric metric) {
+    if (!record.ok()) {
+        fail(ErrorCode::bad_data,
+             fmt::format("the run {} of {} failed: {}", record.key, record.setting("dataset"), record.error));
     }
-    std::sort(jobs.begin(), jobs.end());
-    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
-    return jobs;
+    return record.results.at(metric == Metric::acc ? "accuracy" : "gram_error");
 }
 
-// Largest first within a group, so that all cores end together.
-std::map<std::pair<std::string, std::uint64_t>, std::vector<Job>> group_jobs(std::vector<Job> jobs) {
-    std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.m > b.m; });
-    std::map<std::pair<std::string, std::uint64_t>, std::vector<Job>> groups;
-    for (const auto& job : jobs) {
-        const auto source = source_of(job.dataset);
-        groups[{source, has_random_split(source) ? job.seed : 0}].push_back(job);
+void fill_in(const RunsOfCells& runs, const std::filesystem::path& folder, std::vector<Cell>& cells) {
+    std::unordered_map<std::string, Record> records;
+    for (auto& record : read_records(folder).records) {
+        auto key = record.key;
+        records.emplace(std::move(key), std::move(record));
     }
-    return groups;
+    for (auto& cell : cells) {
+        const auto place = runs.find(key_of(cell));
+        if (place == runs.end()) continue;
+        std::vector<double> values;
+        for (const auto& key : place->second) values.push_back(result_of(records.at(key), cell.metric));
+        cell.ours = summarize(std::move(values));
+    }
+}
+
+void run_source(const Source& source, const ValidateConfig& config, const Exec& exec,
+                std::vector<Cell>& cells) {
+    auto experiment = find_experiment(source.experiment);
+    override_setting(experiment, "seeds", fmt::format("{}", fmt::join(config.seeds, ",")));
+    auto plan = plan_sweep(experiment, config.data_dir, exec);
+    const auto runs = choose_runs(cells, source, plan);
+    const auto folder = config.output / source.experiment;
+    (void)run_sweep(plan, {.output = folder, .data_dir = config.data_dir, .on_status = config.on_status},
+                    exec);
+    fill_in(runs, folder, cells);
 }
 
 double parse_value(const std::string& text, const std::string& place) {
@@ -231,7 +181,7 @@ std::vector<Cell> read_published(const std::filesystem::path& path) {
                              .log_ratio = static_cast<std::int64_t>(parse_value(f[3], place)),
                              .m = static_cast<std::int64_t>(parse_value(f[5], place)),
                              .metric = parse_enum<Metric>(f[8]),
-                             .random_split = has_random_split(source_of(f[0]))});
+                             .random_split = has_random_split(f[0])});
             values.emplace_back();
         }
         values[it->second].push_back(parse_value(f[9], place));
@@ -248,24 +198,9 @@ std::vector<Cell> validate_fp32(const ValidateConfig& config, const Exec& exec) 
         });
     }
     if (cells.empty()) fail(ErrorCode::bad_config, "none of the named data sets has published FP32 results");
-    Records records(config.records);
-    const auto all = jobs_of(cells, config.seeds);
-    std::vector<Job> missing;
-    std::ranges::copy_if(all, std::back_inserter(missing),
-                         [&](const Job& j) { return !records.done().contains(j); });
-    std::size_t finished = all.size() - missing.size();
-    {
-        Progress progress(exec, "validate", all.size(), finished);
-        for (const auto& [key, jobs] : group_jobs(missing))
-            run_group(jobs, config, exec, records, progress, finished);
-    }
-    for (auto& cell : cells) {
-        std::vector<double> values;
-        for (const auto seed : config.seeds) {
-            const auto& o = records.done().at({cell.dataset, cell.kernel, cell.sampler, cell.m, seed});
-            values.push_back(cell.metric == Metric::acc ? o.acc : o.err);
-        }
-        cell.ours = summarize(std::move(values));
+    for (const auto& source : kSources) {
+        const auto belongs = [&](const Cell& c) { return &source_of(c.dataset) == &source; };
+        if (std::ranges::any_of(cells, belongs)) run_source(source, config, exec, cells);
     }
     return cells;
 }

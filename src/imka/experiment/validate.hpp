@@ -1,13 +1,15 @@
 // The FP32 half against published per-seed results: every cell (data set, kernel, sampler, size) is run again
-// in the measured protocol and its means are compared.
+// by the experiments ridge_measured and liu, and its means are compared.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "imka/base/exec.hpp"
+#include "imka/experiment/sweep.hpp"
 #include "imka/metrics/intervals.hpp"
 #include "imka/omega/omega.hpp"
 
@@ -39,20 +41,21 @@ struct Cell {
 };
 
 struct ValidateConfig {
-    std::filesystem::path
-        measured;  // CSV: dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value
+    // CSV: dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value
+    std::filesystem::path measured;
     std::filesystem::path data_dir;
-    std::filesystem::path
-        records;  // JSON Lines, one a finished run; read first, so that a stopped job goes on
+    std::filesystem::path output;       // holds a folder of records for each experiment (run_sweep)
     std::vector<std::string> datasets;  // empty: all in the file
     std::vector<std::uint64_t> seeds = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    std::function<void(const SweepStatus&)> on_status = {};
 };
 
 // Published cells without ours, in the order of the file. Error{bad_data} with the line for a malformed file.
 std::vector<Cell> read_published(const std::filesystem::path& path);
 
 // Runs what the records do not have and fills in ours. A random split is drawn anew for each seed: the
-// published split is not known, so its effect belongs into the spread.
+// published split is not known, so its effect belongs into the spread. Error{bad_data} for a cell that no
+// experiment runs, or whose run failed.
 std::vector<Cell> validate_fp32(const ValidateConfig& config, const Exec& exec);
 
 }  // namespace imka

@@ -149,6 +149,7 @@ void FeatureMap::transform(MatrixView<const float> x, std::uint64_t first_row, c
              fmt::format("the rows have {} features, the feature map takes {}", x.cols(), inputs()));
     }
     assert(z.rows() == x.rows() && z.cols() == features());
+    const StopWatch watch(exec, &WorkTimes::features);
     const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
     parallel_for_workers(exec, tiles, [&] {
         return

@@ -53,6 +53,7 @@ SorfProjector::SorfProjector(const OmegaRecipe& recipe, const Exec& exec) {
     const auto m = static_cast<std::size_t>(recipe.m);
     const std::size_t n = sorf_block_rows(recipe);
     const std::size_t size = padded_outputs(n, m);
+    check_fits_memory(4.0, static_cast<double>(size), sizeof(float), "the diagonals of the transforms");
     matrix_ = {.d = static_cast<std::size_t>(recipe.d),
                .n = n,
                .m = m,

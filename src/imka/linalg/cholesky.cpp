@@ -82,6 +82,7 @@ void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::st
                              const Exec& exec) {
     assert(a.rows() == a.cols() && b.rows() == a.rows());
     use_one_blas_thread();
+    const StopWatch watch(exec, &WorkTimes::solve);
     const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
     for (std::size_t k = 0; k < blocks; ++k) {
         if (const auto pivot = factor_block(block_of(a, k, k))) {

@@ -115,11 +115,11 @@ void validate(const OmegaRecipe& recipe) {
     }
     check_truncation(recipe);
     check_dimension(recipe);
-    check_fits_memory(static_cast<double>(recipe.m), static_cast<double>(recipe.d), sizeof(float), "Ω");
 }
 
 Matrix<float> sample(const OmegaRecipe& recipe, const Exec& exec) {
     validate(recipe);
+    check_fits_memory(static_cast<double>(recipe.m), static_cast<double>(recipe.d), sizeof(float), "Ω");
     Matrix<float> omega(static_cast<std::size_t>(recipe.m), static_cast<std::size_t>(recipe.d));
     // A piece of work is a number of whole blocks, so that no block is made twice.
     constexpr std::size_t kLeastRows = 64;

@@ -56,10 +56,12 @@ struct OmegaRecipe {
 
 Fields fields(OmegaRecipe& recipe);
 
-// Error{bad_config} for sizes out of range and for a kernel x sampler that is refused, with the reason.
+// Error{bad_config} for sizes out of range and for a kernel x sampler that is refused, with the reason. Ω may
+// be larger than the memory: rows of it, or projections that never form it, need not be.
 void validate(const OmegaRecipe& recipe);
 
-// On all cores unless told otherwise; the threads change no bit.
+// On all cores unless told otherwise; the threads change no bit. Error{bad_config} where Ω does not fit into
+// the memory.
 Matrix<float> sample(const OmegaRecipe& recipe, const Exec& exec = {});
 
 // Rows first .. first + out.rows() - 1, with the bits they have in the whole matrix. orf makes whole blocks

@@ -1,6 +1,8 @@
 // Compiled once for each instruction set; the best one that the processor has is called.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/fwht/fwht.cpp"
+#include "imka/ops/vector_targets.hpp"
+
 #include <hwy/foreach_target.h>
 
 #include "imka/ops/fwht/fwht.hpp"
@@ -22,8 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace imka::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
-// No vectors, or vectors that cannot be members of an array: the plain loops.
+#if HWY_TARGET == HWY_SCALAR
+// No vectors: the plain loops.
 void transform(float* values, std::size_t n) {
     plain::ascend(values, n);
 }
@@ -124,15 +126,14 @@ HWY_INLINE void descend(Vectors<kCount>& x, std::index_sequence<I...>) {
     (level<kFrom + sizeof...(I) - 1 - I>(x), ...);
 }
 
-template <std::size_t kCount, std::size_t... I>
-HWY_INLINE void load(const float* from, std::size_t step, Vectors<kCount>& x, std::index_sequence<I...>) {
-    ((x.v[I] = hn::LoadU(D(), from + I * step)), ...);
+// Made whole: a constructor of Vectors would be compiled without the instruction set.
+template <std::size_t... I>
+HWY_INLINE Vectors<sizeof...(I)> load(const float* from, std::size_t step, std::index_sequence<I...>) {
+    return {{hn::LoadU(D(), from + I * step)...}};
 }
 template <std::size_t kCount>
 HWY_INLINE Vectors<kCount> load(const float* from, std::size_t step) {
-    Vectors<kCount> x;
-    load(from, step, x, std::make_index_sequence<kCount>());
-    return x;
+    return load(from, step, std::make_index_sequence<kCount>());
 }
 
 template <std::size_t kCount, std::size_t... I>
@@ -236,8 +237,23 @@ void transform_small(float* values, std::size_t n) {
     }
 }
 
+// Eight values in half a vector, where vectors are that wide.
+template <std::size_t kWidth = kLanes>
+HWY_INLINE void transform_eight(float* values) {
+    if constexpr (kWidth > 8) {
+        const hn::CappedTag<float, 8> d;
+        auto v = hn::LoadU(d, values);
+        v = hn::MulAdd(v, hn::Load(d, kLaneSigns[0]), hn::Shuffle2301(v));
+        v = hn::MulAdd(v, hn::Load(d, kLaneSigns[1]), hn::Shuffle1032(v));
+        v = hn::MulAdd(v, hn::Load(d, kLaneSigns[2]), hn::ConcatLowerUpper(d, v, v));
+        hn::StoreU(v, d, values);
+    } else {
+        plain::ascend(values, 8);
+    }
+}
+
 void transform(float* values, std::size_t n) {
-    if (n < kLanes) return plain::ascend(values, n);
+    if (n < kLanes) return n == 8 ? transform_eight(values) : plain::ascend(values, n);
     if (n < kChunk) return transform_small(values, n);
     ascend_all(values, n);
 }
@@ -418,6 +434,23 @@ void check_size(std::size_t n) {
     fail(ErrorCode::bad_usage, fmt::format("fwht: {} values; the number must be a power of two", n));
 }
 
+void transform_two(float* v) {
+    const float a = v[0];
+    v[0] = a + v[1];
+    v[1] = a - v[1];
+}
+
+void transform_four(float* v) {
+    const float a = v[0] + v[1];
+    const float b = v[0] - v[1];
+    const float c = v[2] + v[3];
+    const float d = v[2] - v[3];
+    v[0] = a + c;
+    v[1] = b + d;
+    v[2] = a - c;
+    v[3] = b - d;
+}
+
 }  // namespace
 
 HWY_EXPORT(transform);
@@ -425,6 +458,9 @@ HWY_EXPORT(transform_rows);
 HWY_EXPORT(project_rows);
 
 void fwht(std::span<float> values) {
+    // Choosing an instruction set takes longer than these.
+    if (values.size() == 2) return transform_two(values.data());
+    if (values.size() == 4) return transform_four(values.data());
     check_size(values.size());
     HWY_DYNAMIC_DISPATCH(transform)(values.data(), values.size());
 }

@@ -2,6 +2,8 @@
 // those of base/random.cpp, operation by operation; one lane holds one block of four numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/normals/normals.cpp"
+#include "imka/ops/vector_targets.hpp"
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -1,0 +1,83 @@
+// imka report: records to one page, figures for papers, CSV.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app.hpp"
+#include "imka/base/error.hpp"
+#include "imka/experiment/record.hpp"
+#include "imka/report/report.hpp"
+#include "report_files.hpp"
+
+namespace imka::app {
+namespace {
+
+struct ReportArgs {
+    std::vector<std::filesystem::path> paths;
+    std::string title;
+    ReportFiles files{.page = {}, .figures = {}, .csv = {}, .chart_js = default_chart_js()};
+};
+
+void print_written(const ReportArgs& args, const Written& written) {
+    if (!args.files.page.empty()) {
+        fmt::print("\n{}: {:.1f} kB, opens in any browser without a network\n", args.files.page.string(),
+                   static_cast<double>(written.page_bytes) / 1e3);
+    }
+    if (!args.files.figures.empty())
+        fmt::print("{}: {} files (SVG and PDF)\n", args.files.figures.string(), written.figures);
+    if (!args.files.csv.empty()) fmt::print("{}: one row a run\n", args.files.csv.string());
+}
+
+void run(const ReportArgs& args, const Context& context) {
+    const auto& f = args.files;
+    if (f.page.empty() && f.figures.empty() && f.csv.empty() && !context.json) {
+        fail(ErrorCode::bad_usage,
+             "nothing to write: name a page with --output, a folder with --figures or a table with --csv");
+    }
+    auto set = read_records(args.paths);
+    if (set.records.empty() && set.problems.empty()) {
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: no records; a sweep writes them to its folder 'records' (*.jsonl)",
+                         args.paths.front().string()));
+    }
+    const auto report = report::make_report(std::move(set), args.title);
+    const auto written = write_report(report, f);
+    if (context.json) {
+        auto j = nlohmann::ordered_json::parse(report::summary_json(report));
+        j["page_bytes"] = written.page_bytes;
+        j["figure_files"] = written.figures;
+        fmt::print("{}\n", j.dump());
+        return;
+    }
+    print_summary(report);
+    print_written(args, written);
+}
+
+}  // namespace
+
+void add_report(CLI::App& root, Context& context) {
+    auto args = std::make_shared<ReportArgs>();
+    auto* verb =
+        add_verb(root, "report", "Turn records into one page with figures, tables and how to repeat them",
+                 {"imka report runs/ridge_measured --output ridge.html",
+                  "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv"});
+    add_common_options(*verb, context);
+    verb->add_option("paths", args->paths, "Folders of sweeps, or files of records (*.jsonl)")
+        ->required()
+        ->check(CLI::ExistingPath)
+        ->type_name("DIR|FILE");
+    verb->add_option("-o,--output", args->files.page, "The page (HTML, one file that needs no network)");
+    verb->add_option("--figures", args->files.figures,
+                     "Folder for every figure as SVG and PDF (needs gnuplot)");
+    verb->add_option("--csv", args->files.csv, "All runs as CSV, one row each");
+    verb->add_option("--title", args->title, "Title of the page; else made from the experiments");
+    verb->add_option("--chart-js", args->files.chart_js, "Chart.js 3, which is written into the page")
+        ->capture_default_str();
+    verb->callback([args, &context] { run(*args, context); });
+}
+
+}  // namespace imka::app

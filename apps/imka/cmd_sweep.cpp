@@ -1,0 +1,148 @@
+// imka sweep: runs an experiment, goes on where it was stopped, shares the work with other processes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "app.hpp"
+#include "imka/base/error.hpp"
+#include "imka/base/machine.hpp"
+#include "imka/experiment/sweep.hpp"
+#include "launch.hpp"
+#include "sweep_progress.hpp"
+#include "terminal.hpp"
+
+namespace imka::app {
+namespace {
+
+struct SweepArgs {
+    std::string experiment;
+    std::filesystem::path output;
+    std::vector<std::string> overrides;
+    bool list = false;
+    bool dry_run = false;
+    bool no_retry = false;
+};
+
+void list_experiments(const Context& context) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    std::vector<std::vector<std::string>> rows = {{"name", "runs", "title"}};
+    for (const auto& known : known_experiments()) {
+        const auto e = parse_experiment(known.text, std::string(known.name));
+        const auto runs = count_runs(e);
+        rows.push_back({e.name, std::to_string(runs), e.title});
+        list.push_back(
+            {{"name", e.name}, {"runs", runs}, {"title", e.title}, {"description", e.description}});
+    }
+    if (context.json) {
+        fmt::print("{}\n", nlohmann::ordered_json{{"experiments", list}}.dump());
+    } else {
+        fmt::print("{}", format_table(rows));
+    }
+}
+
+Experiment experiment_of(const SweepArgs& args) {
+    auto experiment = find_experiment(args.experiment);
+    for (const auto& text : args.overrides) {
+        const auto equals = text.find('=');
+        if (equals == std::string::npos)
+            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
+        override_setting(experiment, text.substr(0, equals), text.substr(equals + 1));
+    }
+    return experiment;
+}
+
+void print_forecast(const SweepPlan& plan, const SweepConfig& config, const Context& context) {
+    const auto f = forecast_sweep(plan, config, context.exec);
+    if (context.json) {
+        const nlohmann::ordered_json j = {{"experiment", plan.experiment.name},
+                                          {"output", config.output.string()},
+                                          {"runs", f.runs},
+                                          {"done", f.done},
+                                          {"failed", f.failed},
+                                          {"to_do", f.to_do},
+                                          {"seconds", f.seconds},
+                                          {"seconds_from_records", f.from_records},
+                                          {"disk_bytes", f.disk_bytes}};
+        fmt::print("{}\n", j.dump());
+        return;
+    }
+    fmt::print("{}: {} runs on {} data sets in {}\n", plan.experiment.name, f.runs, plan.data.size(),
+               config.output.string());
+    fmt::print("done already     {}\n", f.done);
+    if (f.failed > 0)
+        fmt::print("failed before    {}{}\n", f.failed, config.retry_failed ? " (tried again)" : "");
+    fmt::print("to do            {}\n", f.to_do);
+    fmt::print("estimated time   {} on {} threads ({})\n", clock_text(f.seconds), thread_count(context.exec),
+               f.from_records ? "from the times of the runs done" : "from a quick measurement");
+    fmt::print("disk             {:.1f} MB of records\n", f.disk_bytes * 1e-6);
+}
+
+void run(const SweepArgs& args, Context& context) {
+    if (args.list || args.experiment == "list") {
+        list_experiments(context);
+        return;
+    }
+    if (args.experiment.empty())
+        fail(ErrorCode::bad_usage, "name an experiment or a file; 'imka sweep list' shows the experiments");
+    const auto launch = current_launch();
+    Exec exec = context.exec;
+    if (exec.threads == 0) exec.threads = threads_per_process(launch);
+    SweepConfig config{.output = args.output,
+                       .data_dir = context.data_dir,
+                       .retry_failed = !args.no_retry,
+                       .wait = launch.rank == 0};
+    if (launch.local_size > 1) config.memory_bytes = 0.7 * physical_memory_bytes() / launch.local_size;
+    const auto experiment = experiment_of(args);
+    if (config.output.empty()) config.output = std::filesystem::path("runs") / experiment.name;
+    const auto plan = plan_sweep(experiment, context.data_dir, exec);
+    if (args.dry_run) {
+        if (launch.rank == 0) print_forecast(plan, config, context);
+        return;
+    }
+    std::optional<SweepProgress> progress;
+    if (launch.rank == 0 && exec.progress != nullptr) {
+        progress.emplace();
+        config.on_status = [&](const SweepStatus& status) { progress->show(status); };
+    }
+    const auto summary = run_sweep(plan, config, exec);
+    progress.reset();
+    if (launch.rank != 0) return;
+    if (context.json) {
+        fmt::print("{}\n", summary_json(experiment, config.output.string(), summary));
+    } else {
+        fmt::print("{}: {}", experiment.name, summary_text(summary));
+        fmt::print("\nrecords in {}\n", (config.output / "records").string());
+    }
+    if (summary.status.failed > 0) context.exit_code = 1;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& root, Context& context) {
+    auto args = std::make_shared<SweepArgs>();
+    auto* verb = add_verb(
+        root, "sweep",
+        "Run an experiment: many settings and seeds, on all cores. A stopped sweep goes on with the same "
+        "command; several processes may share one folder. Exit code 1: some runs failed; their errors are "
+        "recorded, and the next start tries them again",
+        {"imka sweep smoke", "imka sweep ridge_fp32 --data-dir data --dry-run",
+         "imka sweep my.yaml --set dataset=letter --set log_ratio=[1,2] --output runs/letter",
+         "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"});
+    add_common_options(*verb, context);
+    verb->add_option("experiment", args->experiment,
+                     "Name of an experiment ('list' shows them), or a YAML file")
+        ->type_name("NAME|FILE");
+    verb->add_option("--output", args->output, "Folder of records and claims (runs/<name>)");
+    verb->add_option("--set", args->overrides,
+                     "Put a value or a list in the place of what the experiment says, e.g. --set seeds=0..2")
+        ->type_name("KEY=VALUE");
+    verb->add_flag("--dry-run", args->dry_run, "Only say what would run, how long and on how much disk");
+    verb->add_flag("--no-retry", args->no_retry, "Leave runs alone that failed in an earlier start");
+    verb->add_flag("--list", args->list, "Show the known experiments");
+    verb->callback([args, &context] { run(*args, context); });
+}
+
+}  // namespace imka::app

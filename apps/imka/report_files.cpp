@@ -1,0 +1,105 @@
+#include "report_files.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "app.hpp"
+#include "gnuplot.hpp"
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/experiment/record.hpp"
+
+namespace imka::app {
+namespace {
+
+constexpr std::size_t kLargestLibrary = 4U << 20U;
+
+void make_parent(const std::filesystem::path& file) {
+    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
+}
+
+std::vector<std::string> deviation_row(const report::Figure& f, const report::Curve& curve,
+                                       const report::Point& p) {
+    const double scale = f.quantity == report::Quantity::accuracy ? 100.0 : 1.0;
+    return {f.experiment,
+            f.dataset,
+            f.kernel,
+            curve.label(),
+            fmt::format("{:.4g}", p.log_ratio),
+            f.quantity == report::Quantity::accuracy ? "accuracy %" : "Gram error",
+            fmt::format("{:.4f}", scale * p.ours.mean),
+            fmt::format("{:.4f}", scale * p.published->mean),
+            fmt::format("{:+.1f}", p.errors())};
+}
+
+}  // namespace
+
+std::filesystem::path default_chart_js() {
+    return IMKA_CHART_JS;
+}
+
+void check_chart_js(const std::filesystem::path& path) {
+    if (std::filesystem::is_regular_file(path)) return;
+    fail(ErrorCode::missing_part,
+         fmt::format(
+             "{}: the page needs Chart.js, which is not there: apt-get install libjs-chart.js, or name a "
+             "copy with --chart-js",
+             path.string()));
+}
+
+Written write_report(const report::Report& report, const ReportFiles& files) {
+    Written written;
+    std::string page;
+    if (!files.page.empty()) {
+        check_chart_js(files.chart_js);
+        page = report::render_page(report, read_file(files.chart_js, kLargestLibrary));
+    }
+    if (!files.figures.empty()) {
+        std::filesystem::create_directories(files.figures);
+        written.figures = draw_figures(report::all_plots(report), files.figures).size();
+    }
+    if (!files.csv.empty()) {
+        make_parent(files.csv);
+        write_file_atomic(files.csv, to_csv(report.set.records));
+    }
+    if (!files.page.empty()) {
+        make_parent(files.page);
+        write_file_atomic(files.page, page);
+        written.page_bytes = page.size();
+    }
+    return written;
+}
+
+void print_summary(const report::Report& report) {
+    std::vector<std::vector<std::string>> rows = {
+        {"experiment", "figures", "reproduced", "deviate", "missing", "not judged", "not published"}};
+    for (const auto& s : report.sections) {
+        rows.push_back({s.experiment, std::to_string(s.figures.size()), std::to_string(s.counts.reproduced),
+                        std::to_string(s.counts.deviates), std::to_string(s.counts.missing),
+                        std::to_string(s.counts.unlike), std::to_string(s.counts.unpublished)});
+    }
+    fmt::print("{}", format_table(rows));
+    std::vector<std::vector<std::string>> deviating = {{"experiment", "data set", "kernel", "sampler", "r",
+                                                        "quantity", "imka", "published", "difference / se"}};
+    for (const auto& s : report.sections) {
+        for (const auto& drawn : s.figures) {
+            for (const auto& curve : drawn.figure.curves) {
+                for (const auto& p : curve.points) {
+                    if (p.verdict == report::Verdict::deviates)
+                        deviating.push_back(deviation_row(drawn.figure, curve, p));
+                }
+            }
+        }
+    }
+    if (deviating.size() > 1)
+        fmt::print("\nBeyond 3 combined standard errors:\n\n{}", format_table(deviating));
+    for (const auto& flag : report.flags) {
+        fmt::print("\nwarning: {}\n", flag.title);
+        for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) fmt::print("  {}\n", flag.details[i]);
+        if (flag.details.size() > 5) fmt::print("  and {} more\n", flag.details.size() - 5);
+    }
+}
+
+}  // namespace imka::app

@@ -1,0 +1,120 @@
+#include "sweep_progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "app.hpp"
+#include "terminal.hpp"
+
+namespace imka::app {
+namespace {
+
+constexpr double kQuietSeconds = 2.0;
+constexpr double kLineSeconds = 30.0;
+
+using Part = std::pair<const char*, double SweepTimes::*>;
+constexpr std::array kParts = {
+    Part{"loading data", &SweepTimes::load},      Part{"features", &SweepTimes::features},
+    Part{"products ZᵀZ", &SweepTimes::products},  Part{"solve", &SweepTimes::solve},
+    Part{"predict", &SweepTimes::predict},        Part{"Gram", &SweepTimes::gram},
+    Part{"claims, records", &SweepTimes::record}, Part{"idle", &SweepTimes::idle}};
+
+std::string status_text(const SweepStatus& s) {
+    const auto done = s.before + s.done;
+    std::string text = fmt::format("{}/{} done, {} running", done, s.runs, s.running);
+    if (s.elsewhere > 0) text += fmt::format(", {} elsewhere", s.elsewhere);
+    text += fmt::format(", {} failed", s.failed);
+    if (s.done > 0) {
+        text += fmt::format(", {:.3g}/s, {} left", static_cast<double>(s.done) / s.seconds,
+                            clock_text(s.seconds_left));
+    }
+    return text;
+}
+
+}  // namespace
+
+SweepProgress::SweepProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+SweepProgress::~SweepProgress() {
+    if (!drawn_ || !terminal_) return;
+    fmt::print(stderr, "\r\x1b[2K");
+    std::fflush(stderr);
+}
+
+void SweepProgress::show(const SweepStatus& status) {
+    if (status.seconds < kQuietSeconds) return;
+    if (!terminal_ && status.seconds - shown_ < kLineSeconds) return;
+    shown_ = status.seconds;
+    drawn_ = true;
+    if (terminal_) {
+        const double share = static_cast<double>(status.before + status.done + status.failed) /
+                             static_cast<double>(std::max<std::uint64_t>(1, status.runs));
+        const auto filled = static_cast<std::size_t>(std::min(1.0, share) * 24.0);
+        fmt::print(stderr, "\r\x1b[2Ksweep [{}{}] {}", std::string(filled, '#'),
+                   std::string(24 - filled, '.'), status_text(status));
+    } else {
+        fmt::print(stderr, "sweep {}\n", status_text(status));
+    }
+    std::fflush(stderr);
+}
+
+std::string summary_text(const SweepSummary& s) {
+    std::string text =
+        fmt::format("{} runs: {} done before, {} done now ({} of them here), {} failed", s.status.runs,
+                    s.status.before, s.status.done, s.recorded, s.status.failed);
+    if (s.status.elsewhere > 0) text += fmt::format(", {} with other processes", s.status.elsewhere);
+    text += fmt::format("\n{:.1f} s on {} threads, {:.1f} s of processor time\n", s.wall_seconds, s.threads,
+                        s.cpu_seconds);
+    if (s.unusable_lines > 0)
+        text += fmt::format("{} lines of records could not be used (cut short, or of another version)\n",
+                            s.unusable_lines);
+    if (s.recorded > 0) {
+        double sum = 0.0;
+        for (const auto& [name, part] : kParts) sum += s.times.*part;
+        std::vector<std::vector<std::string>> rows = {{"time, summed over threads", "s", "%"}};
+        for (const auto& [name, part] : kParts) {
+            rows.push_back({name, fmt::format("{:.1f}", s.times.*part),
+                            fmt::format("{:.1f}", 100.0 * s.times.*part / std::max(sum, 1e-9))});
+        }
+        text += "\n" + format_table(rows);
+    }
+    if (!s.failures.empty()) text += "\nfailed here (the next start tries them again):\n";
+    for (const auto& f : s.failures) text += fmt::format("  {}: {}\n", f.label, f.error);
+    return text;
+}
+
+std::string summary_json(const Experiment& experiment, const std::string& output, const SweepSummary& s) {
+    nlohmann::ordered_json times;
+    for (const auto& [name, part] :
+         {Part{"load", &SweepTimes::load}, Part{"features", &SweepTimes::features},
+          Part{"products", &SweepTimes::products}, Part{"solve", &SweepTimes::solve},
+          Part{"predict", &SweepTimes::predict}, Part{"gram", &SweepTimes::gram},
+          Part{"record", &SweepTimes::record}, Part{"idle", &SweepTimes::idle}}) {
+        times[name] = s.times.*part;
+    }
+    nlohmann::ordered_json failures = nlohmann::ordered_json::array();
+    for (const auto& f : s.failures) failures.push_back({{"run", f.label}, {"error", f.error}});
+    const nlohmann::ordered_json j = {{"experiment", experiment.name},
+                                      {"output", output},
+                                      {"runs", s.status.runs},
+                                      {"done_before", s.status.before},
+                                      {"done", s.status.done},
+                                      {"recorded", s.recorded},
+                                      {"failed", s.status.failed},
+                                      {"elsewhere", s.status.elsewhere},
+                                      {"unusable_lines", s.unusable_lines},
+                                      {"threads", s.threads},
+                                      {"wall_seconds", s.wall_seconds},
+                                      {"cpu_seconds", s.cpu_seconds},
+                                      {"thread_seconds", times},
+                                      {"failures", failures}};
+    return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace imka::app

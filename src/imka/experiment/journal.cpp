@@ -1,0 +1,127 @@
+#include "imka/experiment/journal.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/machine.hpp"
+
+namespace imka {
+namespace {
+
+[[noreturn]] void fail_errno(const std::filesystem::path& path, std::string_view action) {
+    fail(ErrorCode::io,
+         fmt::format("{}: {}: {}", path.string(), action, std::generic_category().message(errno)));
+}
+
+// Letters and digits of a machine's name, for a file name.
+std::string plain_host() {
+    std::string host = host_name();
+    std::erase_if(host, [](char c) {
+        return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'));
+    });
+    return host.substr(0, 32);
+}
+
+// Differs between processes, between processes of the same number one after the other, and within one.
+std::string writer_name() {
+    static std::atomic<unsigned> counter{0};
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return fmt::format("{}-{}-{:x}{:02x}.jsonl", plain_host(), getpid(),
+                       std::chrono::duration_cast<std::chrono::microseconds>(now).count(), counter++);
+}
+
+}  // namespace
+
+RecordWriter::RecordWriter(const std::filesystem::path& folder) : path_(folder / writer_name()) {}
+
+RecordWriter::~RecordWriter() {
+    if (descriptor_ >= 0) close(descriptor_);
+}
+
+void RecordWriter::create() {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail_errno(path_, "cannot be written");
+    // The name itself must reach the disk; a file system that cannot sync folders is no error.
+    const int folder = open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        fsync(folder);
+        close(folder);
+    }
+}
+
+void RecordWriter::append(const Record& record) {
+    if (descriptor_ < 0) create();
+    const std::string line = to_json_line(record) + "\n";
+    ssize_t written = -1;
+    do {
+        written = write(descriptor_, line.data(), line.size());
+    } while (written < 0 && errno == EINTR);
+    if (written != static_cast<ssize_t>(line.size())) {
+        // A short write is a disk that has become full.
+        const int reason = written < 0 ? errno : ENOSPC;
+        // Readers leave a cut line out, so it does no harm if it cannot be taken back.
+        if (written > 0 && ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
+            close(std::exchange(descriptor_, -1));
+        errno = reason;
+        fail_errno(path_, "a record could not be written; what was recorded before is kept");
+    }
+    if (fsync(descriptor_) != 0) fail_errno(path_, "a record could not be synced to the disk");
+    bytes_ += line.size();
+}
+
+void RecordIndex::refresh(const std::filesystem::path& own) {
+    std::error_code error;
+    const auto files = std::filesystem::directory_iterator(folder_, error);
+    if (error) fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", folder_.string(), error.message()));
+    for (const auto& entry : files) {
+        if (entry.path().extension() == ".jsonl" && entry.path() != own) read_new_lines(entry.path());
+    }
+}
+
+void RecordIndex::read_new_lines(const std::filesystem::path& file) {
+    auto& offset = offsets_[file];
+    std::error_code ignored;
+    const auto size = std::filesystem::file_size(file, ignored);
+    if (ignored || size <= offset) return;
+    std::ifstream in(file, std::ios::binary);
+    if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read", file.string()));
+    in.seekg(static_cast<std::streamoff>(offset));
+    // A last line without its line break is still being written, or was cut when its writer died.
+    for (std::string line; std::getline(in, line) && !in.eof();) {
+        offset += line.size() + 1;
+        const auto parsed = parse_record(line);
+        if (parsed.record) {
+            add(*parsed.record);
+        } else {
+            ++unusable_;
+        }
+    }
+}
+
+void RecordIndex::add(const Record& record) {
+    auto& entry = entries_[record.key];
+    if (record.ok()) {
+        entry.state = State::done;
+        entry.wall_seconds = record.wall_seconds;
+    } else {
+        ++entry.failures;
+        if (entry.state == State::none) entry.state = State::failed;
+    }
+}
+
+RecordIndex::Entry RecordIndex::find(const std::string& key) const {
+    const auto place = entries_.find(key);
+    return place == entries_.end() ? Entry{} : place->second;
+}
+
+}  // namespace imka

@@ -1,0 +1,150 @@
+// Plans a sweep: which runs there are, on which data, in which order, and what they cost.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <unordered_set>
+
+#include "imka/base/error.hpp"
+#include "imka/experiment/journal.hpp"
+#include "imka/experiment/sweep.hpp"
+
+namespace imka {
+namespace {
+
+constexpr double kRecordBytes = 1300.0;
+
+std::string plain_text(const nlohmann::json& j) {
+    if (j.is_null()) return "auto";
+    if (j.is_string()) return j.get<std::string>();
+    if (j.is_number_float()) return fmt::format("{}", j.get<double>());
+    if (!j.is_array()) return j.dump();
+    std::vector<std::string> parts;
+    for (const auto& value : j) parts.push_back(plain_text(value));
+    return fmt::format("{}", fmt::join(parts, ","));
+}
+
+using FactsKey = std::tuple<std::string, std::optional<Format>, std::string, Protocol>;
+using DataKey = std::pair<FactsKey, std::uint64_t>;
+
+FactsKey facts_key(const RunConfig& c) {
+    return {c.dataset, c.format, c.label_column, c.protocol};
+}
+
+// Collects runs and the data sets they share.
+class Planner {
+public:
+    Planner(SweepPlan& plan, const std::filesystem::path& data_dir, const Exec& exec)
+        : plan_(plan), data_dir_(data_dir), exec_(exec) {}
+
+    void add(std::size_t point) {
+        const auto& c = plan_.points[point];
+        const auto& facts = facts_of(c);
+        const auto cost = estimate_cost(c.config, facts);
+        for (const auto seed : c.config.seeds) {
+            const auto config = run_config(c, seed);
+            auto key = run_key(plan_.experiment.kind, settings_text(config), facts.source_sha256);
+            if (!keys_.insert(key).second) continue;
+            plan_.runs.push_back({.point = point,
+                                  .seed = seed,
+                                  .data = data_of(config, facts),
+                                  .key = std::move(key),
+                                  .cost = cost});
+        }
+    }
+
+private:
+    const DatasetFacts& facts_of(const RunPoint& c) {
+        const auto key = facts_key(c.config);
+        const auto place = facts_.find(key);
+        if (place != facts_.end()) return place->second;
+        try {
+            const auto options = load_options(c.config, data_dir_);
+            return facts_.emplace(key, dataset_facts(c.config.dataset, options, exec_)).first->second;
+        } catch (const Error& e) {
+            fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
+        }
+    }
+    // Where the split seed changes nothing, all seeds share one copy.
+    std::size_t data_of(RunConfig config, const DatasetFacts& facts) {
+        if (!facts.uses_split_seed) config.split_seed = 0;
+        const auto [place, is_new] =
+            data_.try_emplace(DataKey{facts_key(config), config.split_seed}, plan_.data.size());
+        if (is_new) plan_.data.push_back({.load = std::move(config), .facts = facts});
+        return place->second;
+    }
+
+    SweepPlan& plan_;
+    const std::filesystem::path& data_dir_;
+    const Exec& exec_;
+    std::map<FactsKey, DatasetFacts> facts_;
+    std::map<DataKey, std::size_t> data_;
+    std::unordered_set<std::string> keys_;
+};
+
+// By data set, those with the largest runs first; within one the largest first: all cores end together.
+void sort_runs(SweepPlan& plan) {
+    std::vector<double> largest(plan.data.size());
+    for (const auto& run : plan.runs) largest[run.data] = std::max(largest[run.data], run.cost.seconds);
+    std::ranges::stable_sort(plan.runs, [&](const PlannedRun& a, const PlannedRun& b) {
+        if (a.data == b.data) return a.cost.seconds > b.cost.seconds;
+        if (largest[a.data] != largest[b.data]) return largest[a.data] > largest[b.data];
+        return a.data < b.data;
+    });
+}
+
+}  // namespace
+
+std::map<std::string, std::string> settings_text(const RunConfig& config) {
+    RunConfig copy = config;
+    std::map<std::string, std::string> texts;
+    for (const auto& f : fields(copy)) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
+    return texts;
+}
+
+SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& data_dir, const Exec& exec) {
+    SweepPlan plan{.experiment = experiment, .points = expand(experiment), .data = {}, .runs = {}};
+    Planner planner(plan, data_dir, exec);
+    for (std::size_t c = 0; c < plan.points.size(); ++c) {
+        check_cancelled(exec);
+        planner.add(c);
+    }
+    sort_runs(plan);
+    return plan;
+}
+
+RunConfig run_config(const SweepPlan& plan, const PlannedRun& run) {
+    return run_config(plan.points[run.point], run.seed);
+}
+
+SweepForecast forecast_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec) {
+    SweepForecast forecast{.runs = plan.runs.size()};
+    RecordIndex index(config.output / "records");
+    if (std::filesystem::is_directory(config.output / "records")) index.refresh();
+    double left = 0.0;
+    double known = 0.0;
+    double taken = 0.0;
+    for (const auto& run : plan.runs) {
+        const auto entry = index.find(run.key);
+        if (entry.state == RecordIndex::State::done) {
+            ++forecast.done;
+            known += run.cost.seconds;
+            taken += entry.wall_seconds;
+            continue;
+        }
+        if (entry.state == RecordIndex::State::failed) {
+            ++forecast.failed;
+            if (!config.retry_failed) continue;
+        }
+        ++forecast.to_do;
+        left += run.cost.seconds;
+    }
+    forecast.from_records = known > 0.0 && taken > 0.0;
+    const double factor = forecast.from_records ? taken / known : measure_machine_factor(exec);
+    forecast.seconds = left * factor / thread_count(exec);
+    forecast.disk_bytes = kRecordBytes * static_cast<double>(forecast.to_do);
+    return forecast;
+}
+
+}  // namespace imka

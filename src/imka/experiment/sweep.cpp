@@ -1,0 +1,497 @@
+#include "imka/experiment/sweep.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/base/machine.hpp"
+#include "imka/base/version.hpp"
+#include "imka/experiment/claim.hpp"
+#include "imka/experiment/journal.hpp"
+
+namespace imka {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kStatusEvery = std::chrono::milliseconds(200);
+constexpr auto kLookAgain = std::chrono::milliseconds(100);
+constexpr double kMemoryShare = 0.7;
+constexpr std::size_t kFailuresKept = 20;
+
+double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string build_text() {
+    const auto info = build_info();
+    std::string text = fmt::format("{}, {}, OpenBLAS", info.compiler, info.build_type);
+    if (!info.sanitize.empty()) text += fmt::format(", {}", info.sanitize);
+    return text;
+}
+
+// A data set in memory with the exact Gram matrices of its kernels. Made by the first who needs it; the
+// others wait.
+class SharedData {
+public:
+    const Dataset& get(const PlannedData& planned, const std::filesystem::path& data_dir, const Exec& exec,
+                       SweepTimes& times) {
+        const std::scoped_lock lock(mutex_);
+        if (error_) std::rethrow_exception(error_);
+        if (!data_) {
+            const auto begin = Clock::now();
+            try {
+                auto data = load_dataset(planned.load.dataset, load_options(planned.load, data_dir), exec);
+                check_unchanged(planned, data);
+                data_ = std::move(data);
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::interrupted) error_ = std::current_exception();
+                throw;
+            }
+            times.load += seconds_since(begin);
+        }
+        return *data_;
+    }
+
+    const Matrix<double>& gram(const RunConfig& config, const Exec& exec) {
+        const std::scoped_lock lock(mutex_);
+        const GramKey key{config.kernel, config.gamma.value.value_or(0.0), config.gram_rows};
+        const auto place = grams_.find(key);
+        if (place != grams_.end()) return place->second;
+        return grams_.emplace(key, reference_gram(config, *data_, exec)).first->second;
+    }
+
+private:
+    using GramKey = std::tuple<Kernel, double, std::int64_t>;
+
+    // A file may change between the plan and its turn; its runs were named after what it was.
+    static void check_unchanged(const PlannedData& planned, const Dataset& data) {
+        if (data.source_sha256 == planned.facts.source_sha256) return;
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: changed while the sweep ran; start it again", planned.load.dataset));
+    }
+
+    std::mutex mutex_;
+    std::optional<Dataset> data_;
+    std::exception_ptr error_;
+    std::map<GramKey, Matrix<double>> grams_;
+};
+
+struct Outcome {
+    std::map<std::string, double> results;
+    SweepTimes times;
+};
+
+Outcome run_once(const RunConfig& config, SharedData& shared, const Dataset& data, const Exec& exec) {
+    Outcome out;
+    WorkTimes parts;
+    Exec timed = exec;
+    timed.times = &parts;
+    const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
+    out.results = {{"d", static_cast<double>(sizes.d)},
+                   {"m", static_cast<double>(sizes.m)},
+                   {"D", static_cast<double>(sizes.features)},
+                   {"log_ratio", sizes.log_ratio}};
+
+    auto begin = Clock::now();
+    const auto model = fit_classifier(ridge_fit(config, data, config.seeds.front()), data.train.x.view(),
+                                      data.train.y, data.classes, timed);
+    out.times.products = seconds_since(begin) - parts.features - parts.solve;
+    out.times.solve = parts.solve;
+    out.times.features = parts.features;
+
+    parts = {};
+    begin = Clock::now();
+    const RidgePredictor predictor(model);
+    out.results["accuracy"] = measure_accuracy(predictor, data, timed);
+    out.times.predict = seconds_since(begin) - parts.features;
+    out.times.features += parts.features;
+
+    if (config.gram_rows > 0) {
+        begin = Clock::now();
+        const auto& exact = shared.gram(config, exec);
+        out.results["gram_error"] = measure_gram_error(config, data, exact, predictor.feature_map(), exec);
+        out.times.gram = seconds_since(begin);
+    }
+    for (const auto& [name, value] : out.results) {
+        if (!std::isfinite(value))
+            fail(ErrorCode::numeric, fmt::format("{} is not a finite number: the features overflow", name));
+    }
+    return out;
+}
+
+void add_times(const SweepTimes& from, double factor, SweepTimes& to) {
+    for (auto part : {&SweepTimes::load, &SweepTimes::features, &SweepTimes::products, &SweepTimes::solve,
+                      &SweepTimes::predict, &SweepTimes::gram, &SweepTimes::record, &SweepTimes::idle}) {
+        to.*part += factor * from.*part;
+    }
+}
+
+std::filesystem::path made_folder(std::filesystem::path folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) fail(ErrorCode::io, fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    return folder;
+}
+
+// Left alone when it says the same already: many processes may start at once.
+void keep_experiment(const std::filesystem::path& path, const std::string& text) {
+    try {
+        if (std::filesystem::exists(path) && read_file(path, text.size()) == text) return;
+    } catch (const Error&) {
+        // Something else stands there, or nothing that can be read: it is written anew.
+    }
+    write_file_atomic(path, text);
+}
+
+// One process's part in a sweep: workers take run after run in the order of the plan.
+class Engine {
+public:
+    Engine(const SweepPlan& plan, const SweepConfig& config, const Exec& exec)
+        : plan_(plan),
+          config_(config),
+          exec_(exec),
+          threads_(thread_count(exec)),
+          memory_(config.memory_bytes > 0.0 ? config.memory_bytes : kMemoryShare * physical_memory_bytes()),
+          records_folder_(made_folder(config.output / "records")),
+          claims_folder_(made_folder(config.output / "claims")),
+          index_(records_folder_),
+          writer_(records_folder_),
+          shared_(plan.data.size()),
+          users_(plan.data.size()),
+          failures_before_(plan.runs.size()) {
+        keep_experiment(config.output / "experiment.yaml", to_yaml(plan.experiment));
+        index_.refresh();
+        find_work();
+    }
+
+    SweepSummary run() {
+        const double cpu = process_cpu_seconds();
+        const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(threads_), order_.size());
+        {
+            std::vector<std::jthread> helpers;
+            {
+                const std::scoped_lock lock(mutex_);
+                for (std::size_t i = 0; i < workers; ++i) {
+                    try {
+                        helpers.emplace_back([this] { work(); });
+                        ++workers_;
+                    } catch (const std::system_error&) {
+                        if (i == 0) throw;
+                        break;  // the system grants no more threads: those that run do the work
+                    }
+                }
+            }
+            show_until_finished();
+        }
+        if (error_) std::rethrow_exception(error_);
+        remove_dead_claims();
+        return summary(process_cpu_seconds() - cpu);
+    }
+
+private:
+    struct Job {
+        std::size_t run = 0;
+        Claim claim;
+        int threads = 1;
+    };
+
+    void find_work() {
+        for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
+            const auto entry = index_.find(plan_.runs[i].key);
+            failures_before_[i] = entry.failures;
+            if (entry.state == RecordIndex::State::done) {
+                ++status_.before;
+            } else if (entry.state == RecordIndex::State::failed && !config_.retry_failed) {
+                ++status_.failed;
+            } else {
+                order_.push_back(i);
+                cost_left_ += plan_.runs[i].cost.seconds;
+            }
+        }
+        status_.runs = plan_.runs.size();
+        cost_total_ = cost_left_;
+    }
+
+    // Finished since this start, by whomever: with success or, for runs that may be repeated, with a failure.
+    bool is_finished(std::size_t run) const {
+        const auto entry = index_.find(plan_.runs[run].key);
+        return entry.state == RecordIndex::State::done || entry.failures > failures_before_[run];
+    }
+
+    void count_finished(std::size_t run) {
+        const bool ok = index_.find(plan_.runs[run].key).state == RecordIndex::State::done;
+        ++(ok ? status_.done : status_.failed);
+        cost_left_ -= plan_.runs[run].cost.seconds;
+    }
+
+    // Takes the run unless another process has it or has finished it.
+    std::optional<Claim> take(std::size_t run) {
+        if (is_finished(run)) {
+            count_finished(run);
+            return std::nullopt;
+        }
+        auto claim = Claim::try_take(claims_folder_, plan_.runs[run].key);
+        if (!claim) {
+            elsewhere_.push_back(run);
+            return std::nullopt;
+        }
+        // Its last holder may have finished it since we looked.
+        index_.refresh(writer_.path());
+        if (!is_finished(run)) return claim;
+        count_finished(run);
+        return std::nullopt;
+    }
+
+    bool fits(std::size_t run) const {
+        return status_.running == 0 || memory_used_ + plan_.runs[run].cost.bytes <= memory_;
+    }
+
+    // As many as may run beside each other share the threads.
+    int threads_for(std::size_t run) const {
+        const double fit = memory_ / std::max(1.0, plan_.runs[run].cost.bytes);
+        const auto left = static_cast<double>(order_.size() - cursor_ + status_.running + 1);
+        const double beside = std::clamp(std::min(fit, left), 1.0, static_cast<double>(threads_));
+        return std::max(1, threads_ / static_cast<int>(beside));
+    }
+
+    Job start(std::size_t run, Claim claim) {
+        const int threads = threads_for(run);
+        ++status_.running;
+        const auto data = plan_.runs[run].data;
+        if (users_[data]++ == 0 && !shared_[data]) shared_[data] = std::make_unique<SharedData>();
+        memory_used_ += plan_.runs[run].cost.bytes;
+        return {.run = run, .claim = std::move(claim), .threads = threads};
+    }
+
+    // The next run to work on; nothing when there is none left, or when all that are left are others'.
+    std::optional<Job> next(std::unique_lock<std::mutex>& lock, SweepTimes& times) {
+        while (!stop_) {
+            check_cancelled(exec_);
+            const auto begin = Clock::now();
+            if (cursor_ < order_.size()) {
+                const auto run = order_[cursor_];
+                if (fits(run)) {
+                    ++cursor_;
+                    auto claim = take(run);
+                    times.record += seconds_since(begin);
+                    if (claim) return start(run, std::move(*claim));
+                    drop_unused(plan_.runs[run].data);
+                    continue;
+                }
+            } else {
+                if (auto job = take_over()) return job;
+                if (elsewhere_.empty() || !config_.wait) return std::nullopt;
+            }
+            changed_.wait_for(lock, kLookAgain);
+            times.idle += seconds_since(begin);
+        }
+        return std::nullopt;
+    }
+
+    // Looks at the runs that others had: finished, or left by a holder that died?
+    std::optional<Job> take_over() {
+        if (elsewhere_.empty()) return std::nullopt;
+        index_.refresh(writer_.path());
+        const auto runs = std::exchange(elsewhere_, {});
+        for (std::size_t i = 0; i < runs.size(); ++i) {
+            if (!fits(runs[i])) {
+                elsewhere_.push_back(runs[i]);
+            } else if (auto claim = take(runs[i])) {
+                elsewhere_.insert(elsewhere_.end(), runs.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                  runs.end());
+                return start(runs[i], std::move(*claim));
+            }
+        }
+        return std::nullopt;
+    }
+
+    void work() {
+        SweepTimes times;
+        std::unique_lock lock(mutex_);
+        try {
+            while (auto job = next(lock, times)) {
+                lock.unlock();
+                const auto record = execute(*job, times);
+                lock.lock();
+                if (!finish(*job, record, times)) break;
+            }
+        } catch (...) {
+            if (!lock.owns_lock()) lock.lock();
+            if (!error_) error_ = std::current_exception();
+            stop_ = true;
+        }
+        add_times(times, 1.0, times_);
+        --workers_;
+        changed_.notify_all();
+    }
+
+    // What came out of the run; nothing when it was interrupted.
+    std::optional<Record> execute(const Job& job, SweepTimes& times) {
+        const auto& planned = plan_.runs[job.run];
+        const auto config = run_config(plan_, planned);
+        Record record{.key = planned.key,
+                      .experiment = plan_.experiment.name,
+                      .kind = plan_.experiment.kind,
+                      .seed = planned.seed,
+                      .config = settings_text(config),
+                      .data_sha256 = plan_.data[planned.data].facts.source_sha256,
+                      .results = {},
+                      .error = {},
+                      .imka_version = std::string(build_info().version),
+                      .build = build_text(),
+                      .instruction_set = instruction_set(),
+                      .finished = {}};
+        const Exec exec{.threads = job.threads, .cancel = exec_.cancel};
+        const auto waited = Clock::now();
+        try {
+            SweepTimes loading;
+            auto& shared = *shared_[planned.data];
+            const auto& data = shared.get(plan_.data[planned.data], config_.data_dir, exec, loading);
+            times.load += loading.load;
+            times.idle += seconds_since(waited) - loading.load;
+            const auto begin = Clock::now();
+            auto outcome = run_once(config, shared, data, exec);
+            record.wall_seconds = seconds_since(begin);
+            record.results = std::move(outcome.results);
+            add_times(outcome.times, job.threads, times);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::interrupted) return std::nullopt;
+            record.error = e.what();
+        } catch (const std::bad_alloc&) {
+            record.error = "out of memory";
+        } catch (const std::exception& e) {
+            record.error = e.what();
+        }
+        record.peak_memory_mb = std::round(peak_memory_bytes() * 1e-6);
+        record.finished =
+            fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                        fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+        return record;
+    }
+
+    // False: no more work.
+    bool finish(const Job& job, const std::optional<Record>& record, SweepTimes& times) {
+        const auto& planned = plan_.runs[job.run];
+        --status_.running;
+        --users_[planned.data];
+        memory_used_ -= planned.cost.bytes;
+        drop_unused(planned.data);
+        changed_.notify_all();
+        if (!record) check_cancelled(exec_);
+        if (!record) return false;
+        const auto begin = Clock::now();
+        writer_.append(*record);
+        times.record += seconds_since(begin);
+        index_.add(*record);
+        count_finished(job.run);
+        ++recorded_;
+        if (!record->ok() && failures_.size() < kFailuresKept) {
+            failures_.push_back(
+                {.label = fmt::format("{}, seed {}", plan_.points[planned.point].label, planned.seed),
+                 .error = record->error});
+        }
+        return true;
+    }
+
+    // A data set goes when its last run here has ended and none follows in the order.
+    void drop_unused(std::size_t data) {
+        const bool follows = cursor_ < order_.size() && plan_.runs[order_[cursor_]].data == data;
+        if (!follows && users_[data] == 0) shared_[data].reset();
+    }
+
+    void show_until_finished() {
+        std::unique_lock lock(mutex_);
+        while (workers_ > 0) {
+            changed_.wait_for(lock, kStatusEvery);
+            if (!config_.on_status) continue;
+            const auto status = status_now();
+            lock.unlock();
+            config_.on_status(status);
+            lock.lock();
+        }
+    }
+
+    SweepStatus status_now() const {
+        SweepStatus s = status_;
+        s.elsewhere = elsewhere_.size();
+        s.seconds = seconds_since(begin_);
+        const double done = cost_total_ - cost_left_;
+        if (done > 0.0) s.seconds_left = s.seconds * std::max(0.0, cost_left_) / done;
+        return s;
+    }
+
+    // Claims whose holders died between a record and its claim.
+    void remove_dead_claims() const {
+        if (!config_.wait) return;
+        std::error_code ignored;
+        for (const auto& entry : std::filesystem::directory_iterator(claims_folder_, ignored)) {
+            const auto key = entry.path().filename().string();
+            if (index_.find(key).state == RecordIndex::State::done)
+                (void)Claim::try_take(claims_folder_, key);
+        }
+    }
+
+    SweepSummary summary(double cpu) const {
+        return {.status = status_now(),
+                .times = times_,
+                .threads = threads_,
+                .wall_seconds = seconds_since(begin_),
+                .cpu_seconds = cpu,
+                .recorded = recorded_,
+                .unusable_lines = index_.unusable_lines(),
+                .failures = failures_};
+    }
+
+    const SweepPlan& plan_;
+    const SweepConfig& config_;
+    const Exec& exec_;
+    const int threads_;
+    const double memory_;
+    const std::filesystem::path records_folder_;
+    const std::filesystem::path claims_folder_;
+
+    std::mutex mutex_;  // everything below
+    std::condition_variable changed_;
+    RecordIndex index_;
+    RecordWriter writer_;
+    std::vector<std::unique_ptr<SharedData>> shared_;  // one a data set
+    std::vector<std::size_t> users_;                   // runs that use it now
+    std::vector<std::size_t> order_;                   // runs to do
+    std::size_t cursor_ = 0;                           // first of order_ that nobody here has looked at
+    std::vector<std::size_t> elsewhere_;               // runs that others have claimed
+    std::vector<int> failures_before_;                 // records of failure of each run before this start
+    double memory_used_ = 0.0;
+    double cost_total_ = 0.0;
+    double cost_left_ = 0.0;
+    SweepStatus status_;
+    SweepTimes times_;
+    std::uint64_t recorded_ = 0;
+    std::vector<SweepFailure> failures_;
+    std::size_t workers_ = 0;
+    bool stop_ = false;
+    std::exception_ptr error_;
+    Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec) {
+    return Engine(plan, config, exec).run();
+}
+
+}  // namespace imka

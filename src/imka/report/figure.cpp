@@ -1,0 +1,408 @@
+#include "imka/report/figure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "imka/base/parallel.hpp"
+#include "imka/data/registry.hpp"
+#include "imka/experiment/run.hpp"
+#include "imka/experiment/sweep.hpp"
+#include "imka/metrics/intervals.hpp"
+
+namespace imka::report {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+// What a figure's axes, its place or the seeds already say.
+const std::set<std::string, std::less<>> kPlaced = {"dataset",      "protocol", "kernel",
+                                                    "sampler",      "backend",  "log_ratio",
+                                                    "n_components", "seeds",    "split_seed"};
+
+std::optional<double> parse_number(std::string_view text) {
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+// "0.5" and "0.50" are one setting.
+bool same_setting(const std::string& a, const std::string& b) {
+    if (a == b) return true;
+    const auto x = parse_number(a);
+    return x && x == parse_number(b);
+}
+
+const Settings& default_settings() {
+    static const Settings settings = settings_text(RunConfig{});
+    return settings;
+}
+
+// Names in the order in which people list them; what is unknown comes after, by the alphabet.
+template <NamedEnum E>
+std::pair<std::size_t, std::string> listed(const std::string& name) {
+    const auto& names = EnumNames<E>::values;
+    const auto* place = std::ranges::find(names, name);
+    return {static_cast<std::size_t>(place - std::begin(names)), place == std::end(names) ? name : ""};
+}
+
+// Student's factor is the same for all points with as many seeds, and not cheap.
+class Intervals {
+public:
+    Statistics of(const std::vector<double>& values) {
+        Statistics s{.n = values.size()};
+        const auto n = static_cast<double>(s.n);
+        s.mean = tree_sum(values) / n;
+        if (s.n < 2) return s;
+        std::vector<double> squares;
+        squares.reserve(s.n);
+        for (const double v : values) squares.push_back((v - s.mean) * (v - s.mean));
+        s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
+        auto& factor = factors_[s.n];
+        if (factor == 0.0) factor = student_quantile(0.95, s.n - 1);
+        s.half_width = factor * s.std / std::sqrt(n);
+        return s;
+    }
+
+private:
+    std::map<std::size_t, double> factors_;
+};
+
+// (experiment, data set, kernel, protocol, quantity)
+using FigureKey =
+    std::tuple<std::string, std::string, std::pair<std::size_t, std::string>, std::string, Quantity>;
+// (sampler, backend, variant)
+using CurveKey = std::tuple<std::pair<std::size_t, std::string>, std::string, std::string>;
+// (log ratio, m)
+using PointKey = std::pair<double, std::int64_t>;
+
+struct Runs {
+    std::vector<const Record*> records;
+    std::vector<double> values;
+};
+using CurveRuns = std::map<PointKey, Runs>;
+using FigureRuns = std::map<CurveKey, CurveRuns>;
+
+// Which other settings vary among the runs of one (experiment, data set, kernel, protocol).
+class Variants {
+public:
+    void add(const Record& r) {
+        auto& settings = values_[place(r)];
+        for (const auto& [name, value] : r.config) {
+            if (!kPlaced.contains(name)) settings[name].insert(value);
+        }
+    }
+    std::string of(const Record& r) const {
+        std::vector<std::string> parts;
+        for (const auto& [name, values] : values_.at(place(r))) {
+            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, r.setting(name)));
+        }
+        return fmt::format("{}", fmt::join(parts, ", "));
+    }
+
+private:
+    using Place = std::tuple<std::string, std::string, std::string, std::string>;
+    static Place place(const Record& r) {
+        return {r.experiment, r.setting("dataset"), r.setting("kernel"), r.setting("protocol")};
+    }
+    std::map<Place, std::map<std::string, std::set<std::string>>> values_;
+};
+
+double result_or(const Record& r, const std::string& name, double otherwise) {
+    const auto place = r.results.find(name);
+    return place == r.results.end() ? otherwise : place->second;
+}
+
+// A log ratio that was not asked for is log2(m/d): rounded, so that points can share a place.
+PointKey point_key(const Record& r) {
+    return {std::round(result_or(r, "log_ratio", 0.0) * 1e4) / 1e4, std::llround(result_or(r, "m", 0.0))};
+}
+
+std::map<FigureKey, FigureRuns> group(const std::vector<Record>& records) {
+    Variants variants;
+    for (const auto& r : records) variants.add(r);
+    std::map<FigureKey, FigureRuns> groups;
+    for (const auto& r : records) {
+        if (!r.ok()) continue;
+        for (const auto quantity : {Quantity::accuracy, Quantity::gram_error}) {
+            const auto value = r.results.find(std::string(to_string(quantity)));
+            if (value == r.results.end() || !std::isfinite(value->second)) continue;
+            const FigureKey figure{r.experiment, r.setting("dataset"), listed<Kernel>(r.setting("kernel")),
+                                   r.setting("protocol"), quantity};
+            const CurveKey curve{listed<Sampler>(r.setting("sampler")), r.setting("backend"), variants.of(r)};
+            auto& runs = groups[figure][curve][point_key(r)];
+            runs.records.push_back(&r);
+            runs.values.push_back(value->second);
+        }
+    }
+    return groups;
+}
+
+Point make_point(const PointKey& key, Runs runs, Intervals& intervals) {
+    Point p{.log_ratio = key.first, .m = key.second, .config = runs.records.front()->config};
+    // Values are summed in the order of the seeds, whatever the order of the files.
+    std::vector<std::pair<std::uint64_t, double>> by_seed;
+    for (std::size_t i = 0; i < runs.values.size(); ++i)
+        by_seed.emplace_back(runs.records[i]->seed, runs.values[i]);
+    std::ranges::sort(by_seed);
+    runs.values.clear();
+    for (const auto& [seed, value] : by_seed) {
+        p.seeds.push_back(seed);
+        runs.values.push_back(value);
+    }
+    p.ours = intervals.of(runs.values);
+    return p;
+}
+
+Figure make_figure(const FigureRuns& runs, Quantity quantity, Intervals& intervals) {
+    const Record& first = *runs.begin()->second.begin()->second.records.front();
+    Figure figure{.experiment = first.experiment,
+                  .dataset = first.setting("dataset"),
+                  .protocol = first.setting("protocol"),
+                  .kernel = first.setting("kernel"),
+                  .quantity = quantity,
+                  .curves = {}};
+    for (const auto& [key, points] : runs) {
+        const Record& one = *points.begin()->second.records.front();
+        Curve curve{.sampler = one.setting("sampler"),
+                    .backend = one.setting("backend"),
+                    .variant = std::get<2>(key),
+                    .points = {}};
+        for (const auto& [place, point_runs] : points)
+            curve.points.push_back(make_point(place, point_runs, intervals));
+        figure.curves.push_back(std::move(curve));
+    }
+    return figure;
+}
+
+// The first setting that the published runs did not have; "" where all agree.
+std::string other_setting(const Settings& config, const std::string& kernel) {
+    for (const auto& [name, usual] : default_settings()) {
+        if (kPlaced.contains(name) || (name == "gamma" && kernel.starts_with("arccos"))) continue;
+        const auto place = config.find(name);
+        if (place != config.end() && !same_setting(place->second, usual))
+            return fmt::format("{} is {}; the published runs had {}", name, place->second, usual);
+    }
+    return "";
+}
+
+bool in_table(const Published& p, const std::string& experiment) {
+    const auto* known = find_reproduction(experiment);
+    return known == nullptr || known->table == p.table;
+}
+
+bool same_place(const Published& p, const Figure& f) {
+    return p.dataset == f.dataset && p.kernel == f.kernel && p.quantity == f.quantity &&
+           in_table(p, f.experiment);
+}
+
+// In the protocol of the published runs a cell is known by m, else by the log ratio that was asked for.
+bool same_point(const Published& p, const Figure& f, const Point& point) {
+    return f.protocol == "measured" ? p.m == point.m : std::abs(p.log_ratio - point.log_ratio) < 1e-3;
+}
+
+void judge(Point& point, const Figure& figure, const Published& published) {
+    point.published = published;
+    point.unlike = figure.protocol == "measured"
+                       ? other_setting(point.config, figure.kernel)
+                       : protocol_difference(figure.dataset, figure.kernel, published.sampler);
+    if (!point.unlike.empty()) {
+        point.verdict = Verdict::unlike;
+    } else {
+        point.verdict = std::abs(point.errors()) <= kAllowedErrors ? Verdict::reproduced : Verdict::deviates;
+    }
+}
+
+// The curve of a sampler that may have a published value beside it.
+Curve& curve_for(Figure& figure, const std::string& sampler) {
+    for (auto& curve : figure.curves) {
+        if (curve.sampler == sampler && curve.backend == "fp32") return curve;
+    }
+    return figure.curves.emplace_back(
+        Curve{.sampler = sampler, .backend = "fp32", .variant = {}, .points = {}});
+}
+
+void compare(Figure& figure, const std::vector<Published>& published) {
+    for (const auto& p : published) {
+        if (!same_place(p, figure)) continue;
+        bool met = false;
+        for (auto& curve : figure.curves) {
+            if (curve.sampler != p.sampler || curve.backend != "fp32") continue;
+            for (auto& point : curve.points) {
+                if (point.published || !same_point(p, figure, point)) continue;
+                judge(point, figure, p);
+                met = true;
+            }
+        }
+        if (met || find_reproduction(figure.experiment) == nullptr) continue;
+        auto& points = curve_for(figure, p.sampler).points;
+        points.push_back({.log_ratio = p.log_ratio, .published = p, .verdict = Verdict::missing});
+    }
+    for (auto& curve : figure.curves) std::ranges::stable_sort(curve.points, {}, &Point::log_ratio);
+}
+
+std::string shell_word(const std::string& text) {
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("_-./,:=+@%").find(c) != std::string_view::npos;
+    };
+    if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+    std::string out = "'";
+    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
+
+}  // namespace
+
+double Point::difference() const {
+    return published ? ours.mean - published->mean : 0.0;
+}
+
+double Point::errors() const {
+    if (!published || ours.n == 0) return 0.0;
+    const double error = std::hypot(ours.std / std::sqrt(static_cast<double>(ours.n)),
+                                    published->std / std::sqrt(static_cast<double>(published->n)));
+    if (error > 0.0) return difference() / error;
+    return difference() == 0.0 ? 0.0 : std::copysign(INFINITY, difference());
+}
+
+std::string Curve::label() const {
+    std::string text = sampler;
+    if (backend != "fp32" && !backend.empty()) text += ", " + backend;
+    if (!variant.empty()) text += ", " + variant;
+    return text;
+}
+
+void Counts::add(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::reproduced:
+            ++reproduced;
+            break;
+        case Verdict::deviates:
+            ++deviates;
+            break;
+        case Verdict::missing:
+            ++missing;
+            break;
+        case Verdict::unlike:
+            ++unlike;
+            break;
+        case Verdict::unpublished:
+            ++unpublished;
+            break;
+    }
+}
+
+void Counts::add(const Counts& other) {
+    reproduced += other.reproduced;
+    deviates += other.deviates;
+    missing += other.missing;
+    unlike += other.unlike;
+    unpublished += other.unpublished;
+}
+
+Counts count(const Figure& figure) {
+    Counts counts;
+    for (const auto& curve : figure.curves) {
+        for (const auto& point : curve.points) counts.add(point.verdict);
+    }
+    return counts;
+}
+
+std::vector<Figure> make_figures(const std::vector<Record>& records,
+                                 const std::vector<Published>& published) {
+    Intervals intervals;
+    std::vector<Figure> figures;
+    for (const auto& [key, runs] : group(records)) {
+        figures.push_back(make_figure(runs, std::get<Quantity>(key), intervals));
+        compare(figures.back(), published);
+    }
+    return figures;
+}
+
+std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
+                                   const std::vector<Published>& published) {
+    std::set<std::string> experiments;
+    for (const auto& f : figures) {
+        if (find_reproduction(f.experiment) != nullptr) experiments.insert(f.experiment);
+    }
+    std::vector<Absent> absent;
+    for (const auto& experiment : experiments) {
+        for (const auto& p : published) {
+            if (!in_table(p, experiment)) continue;
+            const bool there = std::ranges::any_of(
+                figures, [&](const Figure& f) { return f.experiment == experiment && same_place(p, f); });
+            if (there) continue;
+            const bool same_row = !absent.empty() && absent.back().experiment == experiment &&
+                                  absent.back().dataset == p.dataset && absent.back().kernel == p.kernel;
+            if (!same_row) {
+                absent.push_back(
+                    {.experiment = experiment, .dataset = p.dataset, .kernel = p.kernel, .values = 0});
+            }
+            ++absent.back().values;
+        }
+    }
+    return absent;
+}
+
+std::string protocol_difference(const std::string& dataset, const std::string& kernel,
+                                const std::string& sampler) {
+    std::vector<std::string> points = {
+        "m = 2^r d instead of 2^r d − r",
+        "test rows standardised by the training part instead of by themselves"};
+    if (const auto* set = find_set(dataset); set != nullptr && set->random_split)
+        points[1] = "rows standardised by the training part instead of by the whole set";
+    if (sampler == "rff") points.emplace_back("Gaussian entries not cut at 3 standard deviations");
+    if (sampler == "orf" && kernel.starts_with("arccos"))
+        points.emplace_back("unbiased (Haar) orthogonal directions instead of biased Householder signs");
+    if (sampler == "orf" && !kernel.starts_with("arccos"))
+        points.emplace_back("Gaussian entries not cut before they are made orthogonal");
+    if (sampler == "sorf") points.emplace_back("transforms H D H D H D instead of D H D H D H");
+    if (dataset == "ijcnn1")
+        points.emplace_back("22 features, 49,990 training rows instead of 13 and 35,000");
+    if (dataset == "skin") points.emplace_back("all 245,057 rows instead of the first 175,393");
+    if (dataset == "letter") points.emplace_back("26 classes instead of A–M against N–Z");
+    return fmt::format("another protocol: {}", fmt::join(points, "; "));
+}
+
+std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < seeds.size();) {
+        std::size_t last = i;
+        while (last + 1 < seeds.size() && seeds[last + 1] == seeds[last] + 1) ++last;
+        parts.push_back(last == i ? fmt::format("{}", seeds[i])
+                                  : fmt::format("{}..{}", seeds[i], seeds[last]));
+        i = last + 1;
+    }
+    return fmt::format("{}", fmt::join(parts, ","));
+}
+
+std::string ridge_command(const Settings& config, const std::vector<std::uint64_t>& seeds) {
+    std::string command = "imka ridge";
+    const auto& usual = default_settings();
+    for (const auto& [name, value] : config) {
+        const auto place = usual.find(name);
+        if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;
+        std::string flag = name;
+        std::ranges::replace(flag, '_', '-');
+        command += fmt::format(" --{} {}", shell_word(flag), shell_word(value));
+    }
+    return fmt::format("{} --seeds {}", command, seeds_text(seeds));
+}
+
+std::string figure_command(const Figure& figure) {
+    const auto name =
+        find_reproduction(figure.experiment) != nullptr ? figure.experiment : figure.experiment + ".yaml";
+    // The same settings go into the same folder: what was run before is not run again.
+    return fmt::format("imka sweep {} --set {} --set {}\nimka report {} --output page.html", shell_word(name),
+                       shell_word("dataset=" + figure.dataset), shell_word("kernel=" + figure.kernel),
+                       shell_word("runs/" + figure.experiment));
+}
+
+}  // namespace imka::report

@@ -1,0 +1,102 @@
+// Figures from records: runs grouped over seeds into points, points into curves, curves into figures, each
+// point beside its published value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "imka/experiment/record.hpp"
+#include "imka/report/published.hpp"
+
+namespace imka::report {
+
+struct Statistics {
+    double mean = 0.0;
+    double std = 0.0;         // over seeds, with n - 1; 0 for one value
+    double half_width = 0.0;  // of the 95 % confidence interval of the mean (Student); 0 for one value
+    std::size_t n = 0;        // 0: nothing was run
+};
+
+enum class Verdict {
+    reproduced,   // within 3 combined standard errors of the published mean
+    deviates,     // beyond them
+    missing,      // published, but not among the records
+    unlike,       // published for another protocol or other settings: shown beside, not judged
+    unpublished,  // nothing to compare with
+};
+inline constexpr double kAllowedErrors = 3.0;
+
+struct Point {
+    double log_ratio = 0.0;
+    std::int64_t m = 0;  // 0 where nothing was run
+    Statistics ours;
+    std::optional<Published> published;
+    Verdict verdict = Verdict::unpublished;
+    std::string unlike;  // why there is no verdict
+    std::vector<std::uint64_t> seeds;
+    std::map<std::string, std::string> config;  // of the first seed
+
+    double difference() const;  // ours - published
+    double errors() const;      // the same in combined standard errors; infinite where these are 0
+};
+
+struct Curve {
+    std::string sampler;
+    std::string backend;
+    std::string variant;        // other settings that vary within the figure: "gamma 0.1"; mostly empty
+    std::vector<Point> points;  // by log_ratio
+    std::string label() const;
+};
+
+struct Figure {
+    std::string experiment;
+    std::string dataset;
+    std::string protocol;
+    std::string kernel;
+    Quantity quantity = Quantity::accuracy;
+    std::vector<Curve> curves;
+};
+
+struct Counts {
+    std::size_t reproduced = 0;
+    std::size_t deviates = 0;
+    std::size_t missing = 0;
+    std::size_t unlike = 0;
+    std::size_t unpublished = 0;
+    void add(Verdict verdict);
+    void add(const Counts& other);
+};
+Counts count(const Figure& figure);
+
+// Figures with what was run, in the order experiment, data set, kernel, quantity. Published values of an
+// experiment that the registry knows and that were not run become points without ours.
+std::vector<Figure> make_figures(const std::vector<Record>& records, const std::vector<Published>& published);
+
+// Published values of the experiments at hand for which there is no figure at all.
+struct Absent {
+    std::string experiment;
+    std::string dataset;
+    std::string kernel;
+    std::size_t values = 0;
+};
+std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
+                                   const std::vector<Published>& published);
+
+// Why results of the default protocol are no repetition of the published ones: the points that differ.
+std::string protocol_difference(const std::string& dataset, const std::string& kernel,
+                                const std::string& sampler);
+
+// "0..9" or "0,2,5", as --seeds takes it.
+std::string seeds_text(const std::vector<std::uint64_t>& seeds);
+// The imka ridge command that repeats runs of these settings; other seeds than the one in the settings on
+// request.
+std::string ridge_command(const std::map<std::string, std::string>& config,
+                          const std::vector<std::uint64_t>& seeds);
+// The commands that repeat a figure, one a line.
+std::string figure_command(const Figure& figure);
+
+}  // namespace imka::report

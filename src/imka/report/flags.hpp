@@ -1,0 +1,20 @@
+// What a reader of results must know before trusting them: records that could not be used, runs that failed,
+// figures that mix programs, machines or data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "imka/experiment/record.hpp"
+
+namespace imka::report {
+
+struct Flag {
+    std::string name;   // "torn", "other_schema", "malformed", "disagrees", "failed", "mixed", "uneven"
+    std::string title;  // one sentence
+    std::vector<std::string> details;
+};
+
+std::vector<Flag> find_flags(const RecordSet& set);
+
+}  // namespace imka::report

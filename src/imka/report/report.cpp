@@ -1,0 +1,89 @@
+#include "imka/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "imka/report/html.hpp"
+
+namespace imka::report {
+namespace {
+
+// Anchors that no two figures share, whatever the names are.
+class Ids {
+public:
+    std::string of(const Figure& f) {
+        auto id = slug(fmt::format("{} {} {} {} {}", f.experiment, f.dataset, f.kernel,
+                                   f.protocol == "default" ? "" : f.protocol,
+                                   f.quantity == Quantity::accuracy ? "accuracy" : "gram"));
+        const auto base = id;
+        for (int i = 2; !taken_.insert(id).second; ++i) id = fmt::format("{}-{}", base, i);
+        return id;
+    }
+
+private:
+    std::set<std::string> taken_;
+};
+
+Section& section_for(std::vector<Section>& sections, const std::string& experiment) {
+    const auto place = std::ranges::find(sections, experiment, &Section::experiment);
+    if (place != sections.end()) return *place;
+    const auto* known = find_reproduction(experiment);
+    Section section;
+    section.experiment = experiment;
+    section.title = known != nullptr ? std::string(known->title) : experiment.empty() ? "Runs" : experiment;
+    if (known != nullptr) section.what = known->what;
+    return sections.emplace_back(std::move(section));
+}
+
+std::string title_of(const std::vector<Section>& sections) {
+    if (sections.size() == 1) return sections.front().title;
+    std::vector<std::string> names;
+    names.reserve(sections.size());
+    for (const auto& s : sections) names.push_back(s.experiment);
+    return names.empty() ? "No results" : fmt::format("Results of {}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Report make_report(RecordSet set, const std::string& title) {
+    Report report{.title = title, .set = std::move(set)};
+    auto figures = make_figures(report.set.records, published_values());
+    report.absent = absent_figures(figures, published_values());
+    report.flags = find_flags(report.set);
+    Ids ids;
+    for (const auto& figure : figures) {
+        auto& section = section_for(report.sections, figure.experiment);
+        DrawnFigure drawn{
+            .figure = figure, .plot = make_plot(figure, ids.of(figure)), .counts = count(figure)};
+        section.counts.add(drawn.counts);
+        section.figures.push_back(std::move(drawn));
+    }
+    for (const auto& a : report.absent) section_for(report.sections, a.experiment).counts.missing += a.values;
+    for (auto& section : report.sections) {
+        report.counts.add(section.counts);
+        const auto* known = find_reproduction(section.experiment);
+        if (known == nullptr) continue;
+        // The main figure's averages are over its six data sets.
+        if (known->table == "ridge") {
+            section.accuracy = accuracy_rows(figures, section.experiment);
+            section.normalised = normalised_errors(figures, section.experiment);
+        }
+        section.claims = check_claims(figures, section.experiment);
+    }
+    if (report.title.empty()) report.title = title_of(report.sections);
+    return report;
+}
+
+std::vector<Plot> all_plots(const Report& report) {
+    std::vector<Plot> plots;
+    for (const auto& section : report.sections) {
+        plots.insert(plots.end(), section.normalised.begin(), section.normalised.end());
+        for (const auto& drawn : section.figures) plots.push_back(drawn.plot);
+    }
+    return plots;
+}
+
+}  // namespace imka::report

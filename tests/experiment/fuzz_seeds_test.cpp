@@ -1,0 +1,16 @@
+// Every seed of the fuzzers of experiment files and records gives a value or an imka::Error.
+#include <gtest/gtest.h>
+
+#include "../../fuzz/feed_experiment.hpp"
+#include "support/fuzz_seeds.hpp"
+
+namespace imka {
+namespace {
+
+TEST(FuzzSeeds, GiveOnlyOurErrors) {
+    feed_seeds("experiment", fuzz::feed_experiment);
+    feed_seeds("record", fuzz::feed_record);
+}
+
+}  // namespace
+}  // namespace imka

@@ -1,0 +1,235 @@
+// Grouping over seeds, published values and verdicts.
+#include "imka/report/figure.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "imka/metrics/intervals.hpp"
+#include "imka/report/paper.hpp"
+#include "report/records.hpp"
+#include "support/error.hpp"
+
+namespace {
+
+using namespace imka::report;
+using imka::Record;
+using testing::HasSubstr;
+
+const Figure& figure_of(const std::vector<Figure>& figures, Quantity quantity) {
+    const auto place = std::ranges::find(figures, quantity, &Figure::quantity);
+    EXPECT_NE(place, figures.end());
+    return *place;
+}
+
+Published letter_accuracy(double mean, double std) {
+    return {.table = "ridge",
+            .dataset = "letter",
+            .kernel = "rbf",
+            .sampler = "orf",
+            .log_ratio = 1.0,
+            .m = 31,
+            .quantity = Quantity::accuracy,
+            .mean = mean,
+            .std = std,
+            .n = 4};
+}
+
+// Four measured runs of one cell: mean 0.9, standard deviation 0.02 · sqrt(5/3).
+std::vector<Record> measured_cell(std::int64_t m) {
+    std::vector<Record> records;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        records.push_back(make_record({.protocol = "measured",
+                                       .m = m,
+                                       .seed = seed,
+                                       .accuracy = 0.87 + 0.02 * static_cast<double>(seed)}));
+    }
+    return records;
+}
+
+TEST(Figures, GroupRunsOverSeedsAndSplits) {
+    auto records = measured_cell(31);
+    records[2].config["split_seed"] = "2";
+    const auto figures = make_figures(records, {});
+    ASSERT_EQ(figures.size(), 2U) << "accuracy and Gram error";
+    const auto& curve = figure_of(figures, Quantity::accuracy).curves.at(0);
+    ASSERT_EQ(curve.points.size(), 1U);
+    const auto& p = curve.points[0];
+    const auto expected = imka::summarize({0.87, 0.89, 0.91, 0.93});
+    EXPECT_EQ(p.ours.n, 4U);
+    EXPECT_NEAR(p.ours.mean, expected.mean, 1e-14);
+    EXPECT_NEAR(p.ours.std, expected.std, 1e-14);
+    EXPECT_NEAR(p.ours.half_width, expected.half_width, 1e-14);
+    EXPECT_EQ(seeds_text(p.seeds), "0..3");
+}
+
+TEST(Figures, DoNotDependOnTheOrderOfRecords) {
+    auto records = ridge_grid("mine", "default", 3);
+    const auto a = make_figures(records, published_values());
+    std::ranges::reverse(records);
+    const auto b = make_figures(records, published_values());
+    ASSERT_EQ(a.size(), 24U);
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(a[i].dataset, b[i].dataset);
+        for (std::size_t c = 0; c < a[i].curves.size(); ++c) {
+            EXPECT_EQ(a[i].curves[c].label(), b[i].curves[c].label());
+            EXPECT_EQ(a[i].curves[c].points.at(4).ours.mean, b[i].curves[c].points.at(4).ours.mean);
+        }
+    }
+    EXPECT_EQ(a[0].kernel, "rbf") << "kernels in the order of the registry";
+    EXPECT_EQ(a[0].curves[0].sampler, "rff");
+}
+
+TEST(Figures, KeepOtherSettingsApart) {
+    auto records = measured_cell(31);
+    records[0].config["gamma"] = "0.1";
+    const auto figures = make_figures(records, {});
+    const auto& curves = figure_of(figures, Quantity::accuracy).curves;
+    ASSERT_EQ(curves.size(), 2U);
+    EXPECT_EQ(curves[0].label(), "orf, gamma 0.05");
+    EXPECT_EQ(curves[1].label(), "orf, gamma 0.1");
+}
+
+TEST(Figures, TakeRecordsWithFewOrNoSettings) {
+    auto records = measured_cell(31);
+    records.resize(1);
+    records[0].config.clear();
+    const auto figures = make_figures(records, published_values());
+    ASSERT_EQ(figures.size(), 2U);
+    EXPECT_EQ(figures[0].curves.at(0).points.at(0).ours.n, 1U);
+}
+
+TEST(Figures, LeaveOutFailedRuns) {
+    auto records = measured_cell(31);
+    records[0].error = "singular";
+    records[0].results.clear();
+    const auto figures = make_figures(records, {});
+    EXPECT_EQ(figures.at(0).curves.at(0).points.at(0).ours.n, 3U);
+}
+
+TEST(Verdict, FollowsThreeCombinedStandardErrors) {
+    // Standard errors: ours sqrt(0.002/3)/2 = 0.012910, theirs 0.01/2 = 0.005: combined 0.013844.
+    const auto judged = [](double published_mean) {
+        const auto figures = make_figures(measured_cell(31), {letter_accuracy(published_mean, 0.01)});
+        return figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
+    };
+    EXPECT_EQ(judged(0.9 - 2.99 * 0.013844).verdict, Verdict::reproduced);
+    EXPECT_EQ(judged(0.9 + 2.99 * 0.013844).verdict, Verdict::reproduced);
+    EXPECT_EQ(judged(0.9 - 3.01 * 0.013844).verdict, Verdict::deviates);
+    EXPECT_NEAR(judged(0.9 - 3.01 * 0.013844).errors(), 3.01, 1e-3);
+}
+
+TEST(Verdict, WithoutSpreadOnlyTheSameMeanIsReproduced) {
+    Point p{.ours = {.mean = 0.5, .n = 1}, .published = letter_accuracy(0.5, 0.0)};
+    EXPECT_EQ(p.errors(), 0.0);
+    p.ours.mean = 0.4;
+    EXPECT_EQ(p.errors(), -INFINITY);
+}
+
+TEST(Verdict, NeedsTheSameSizeInTheMeasuredProtocol) {
+    const auto figures = make_figures(measured_cell(32), {letter_accuracy(0.9, 0.01)});
+    EXPECT_EQ(figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0).verdict, Verdict::unpublished);
+}
+
+TEST(Verdict, IsNotGivenAcrossProtocolsOrSettings) {
+    auto records = measured_cell(31);
+    for (auto& r : records) r.config["protocol"] = "default";
+    auto figures = make_figures(records, {letter_accuracy(0.9, 0.01)});
+    const auto other_protocol = figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
+    EXPECT_EQ(other_protocol.verdict, Verdict::unlike);
+    EXPECT_THAT(other_protocol.unlike, HasSubstr("26 classes instead of A–M against N–Z"));
+    records = measured_cell(31);
+    for (auto& r : records) r.config["alpha"] = "0.25";
+    figures = make_figures(records, {letter_accuracy(0.9, 0.01)});
+    const auto other_alpha = figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
+    EXPECT_EQ(other_alpha.verdict, Verdict::unlike);
+    EXPECT_THAT(other_alpha.unlike, HasSubstr("alpha is 0.25; the published runs had 0.5"));
+}
+
+TEST(Verdict, CountsWhatIsMissing) {
+    auto records = measured_cell(31);
+    for (auto& r : records) r.experiment = "ridge_measured";
+    const auto figures = make_figures(records, published_values());
+    Counts counts;
+    for (const auto& f : figures) counts.add(count(f));
+    const auto absent = absent_figures(figures, published_values());
+    for (const auto& a : absent) counts.missing += a.values;
+    // 360 published values; one point of each of two figures was run.
+    EXPECT_EQ(counts.missing, 358U);
+    EXPECT_EQ(counts.reproduced + counts.deviates, 2U);
+    EXPECT_EQ(absent.size(), 11U) << "all but letter, rbf";
+}
+
+TEST(Published, TablesAreComplete) {
+    const auto& all = published_values();
+    EXPECT_EQ(std::ranges::count(all, "ridge", &Published::table), 360);
+    EXPECT_EQ(std::ranges::count(all, "liu", &Published::table), 90);
+    for (const auto& p : all) {
+        EXPECT_EQ(p.n, 10U);
+        EXPECT_GT(p.mean, 0.0);
+        EXPECT_GE(p.std, 0.0);
+        EXPECT_LT(p.mean, 2.0);
+    }
+}
+
+TEST(Published, RefusesMalformedTables) {
+    const std::string head = "dataset,kernel,sampler,log_ratio,m,metric,mean,std,n\n";
+    EXPECT_EQ(parse_published(head + "a,rbf,orf,1,2,accuracy,0.5,0.1,3\n", "t").size(), 1U);
+    EXPECT_THAT(error_of([&] { parse_published("a,b\n", "t"); }), HasSubstr("t: line 1: the header must be"));
+    EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf\n", "t"); }),
+                HasSubstr("t: line 2: 3 fields, not 9"));
+    EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf,1,2,accuracy,x,0.1,3\n", "t"); }),
+                HasSubstr("'x' is not a number"));
+}
+
+TEST(Commands, RepeatWhatWasRun) {
+    const auto record =
+        make_record({.dataset = "my file's.csv", .protocol = "measured", .sampler = "sorf", .seed = 7});
+    const auto command = ridge_command(record.config, {7});
+    EXPECT_EQ(
+        command,
+        "imka ridge --dataset 'my file'\\''s.csv' --log-ratio 1.000000 --protocol measured --sampler sorf "
+        "--seeds 7");
+    EXPECT_EQ(seeds_text({0, 1, 2, 5, 9, 10}), "0..2,5,9..10");
+}
+
+TEST(Paper, TakesAccuraciesByItsThreeRules) {
+    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), published_values());
+    const auto rows = accuracy_rows(figures, "ridge_fp32");
+    ASSERT_EQ(rows.size(), 12U);
+    // D/d = 32 is r = 4 for rbf (two features a direction), r = 5 for arccos0. Seeds 0 and 1 add 0.0005 on
+    // average.
+    EXPECT_EQ(rows[0].kernel, "rbf");
+    EXPECT_NEAR(rows[0].ours[0]->mean, 0.8 + 0.02 * 4 + 0.0005, 1e-12);
+    EXPECT_NEAR(rows[0].ours[1]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
+    EXPECT_NEAR(rows[1].ours[0]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
+    EXPECT_NEAR(rows[1].ours[2]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
+    EXPECT_EQ(rows[0].verdicts[0], Verdict::unlike);
+    // The published best accuracy on cod-rna with rbf, to the digits of the released results: 96.1.
+    EXPECT_NEAR(rows[0].published[2]->mean, 0.961, 0.002);
+}
+
+TEST(Paper, NormalisesByTaskAndByKernel) {
+    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 1), {});
+    const auto plots = normalised_errors(figures, "ridge_fp32");
+    ASSERT_EQ(plots.size(), 2U);
+    ASSERT_EQ(plots[0].series.size(), 2U) << "no published values were given";
+    // All tasks have the same errors 0.4 / r here, so both rules give 1 / r.
+    for (const auto& series : plots[0].series) {
+        for (const auto& p : series.points) EXPECT_NEAR(p.y, 1.0 / p.x, 1e-12);
+    }
+}
+
+TEST(Paper, ChecksWhatTheTextSays) {
+    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), {});
+    const auto claims = check_claims(figures, "ridge_fp32");
+    ASSERT_EQ(claims.size(), 4U);
+    EXPECT_EQ(claims[0].cases, 12U * 3U * 4U);
+    EXPECT_EQ(claims[0].holds, claims[0].cases) << "0.4 / r falls";
+    EXPECT_EQ(claims[1].holds, 0U) << "no sampler is better than another";
+}
+
+}  // namespace

@@ -1,0 +1,224 @@
+// The page: escaping of hostile text, warnings, size, what every figure says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <utility>
+
+#include "imka/report/html.hpp"
+#include "imka/report/report.hpp"
+#include "report/records.hpp"
+
+namespace {
+
+using namespace imka::report;
+using imka::RecordProblem;
+using imka::RecordSet;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kLibrary = "/* figure library */ var Chart = '</script>' + '<!--';";
+const std::string kHostile = "<script>alert('x')</script>\"'&<!--\xE2\x80\xA8]]>`\\\n{}${x}";
+
+std::size_t times(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+}
+
+TEST(Escape, HtmlLeavesNoMarkup) {
+    EXPECT_EQ(escape_html("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&#39;");
+    EXPECT_EQ(escape_html("± µ 漢 😀"), "± µ 漢 😀");
+}
+
+TEST(Escape, HtmlReplacesBytesThatAreNoText) {
+    const std::string replacement = "\xEF\xBF\xBD";
+    EXPECT_EQ(escape_html(std::string("a\0b", 3)), "a" + replacement + "b");
+    EXPECT_EQ(escape_html("\xFF"), replacement);
+    EXPECT_EQ(escape_html("\xC0\xBC"), replacement + replacement) << "an overlong '<'";
+    EXPECT_EQ(escape_html("\xE2\x80"), replacement + replacement) << "cut short";
+    EXPECT_EQ(escape_html("\xED\xA0\x80"), replacement + replacement + replacement) << "a surrogate";
+}
+
+TEST(Escape, JsonInAScriptKeepsItsMeaning) {
+    const nlohmann::json j = {{"text", kHostile}};
+    const auto escaped = escape_json_in_script(j.dump());
+    EXPECT_THAT(escaped, AllOf(Not(HasSubstr("<")), Not(HasSubstr(">")), Not(HasSubstr("&")),
+                               Not(HasSubstr("\xE2\x80\xA8"))));
+    EXPECT_EQ(nlohmann::json::parse(escaped), j);
+}
+
+TEST(Escape, ScriptsCannotEndTheirElement) {
+    EXPECT_EQ(escape_script("a='</script>'"), "a='<\\/script>'");
+    EXPECT_EQ(escape_script("a='</SCRIPT >'"), "a='<\\/SCRIPT >'");
+    EXPECT_EQ(escape_script("a='<!--'"), "a='<\\!--'");
+    EXPECT_EQ(escape_script("a</b/.test(c)<!d"), "a</b/.test(c)<!d") << "operators stay";
+}
+
+TEST(Escape, GnuplotTextStaysInItsQuotes) {
+    EXPECT_EQ(quote_gnuplot("it's `rm` \n x"), "'it''s  rm    x'");
+}
+
+TEST(Escape, SlugsAreFileNames) {
+    EXPECT_EQ(slug("../A b/ç:TRAIN.csv"), "a-b-train-csv");
+    EXPECT_LE(slug(std::string(500, 'x')).size(), 60U);
+}
+
+RecordSet hostile_set() {
+    RecordSet set;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        auto r = make_record({.experiment = kHostile,
+                              .dataset = kHostile,
+                              .kernel = kHostile,
+                              .sampler = kHostile,
+                              .seed = seed});
+        r.imka_version = r.build = r.instruction_set = r.data_sha256 = r.finished = kHostile;
+        r.config[kHostile] = kHostile + std::to_string(seed);
+        set.records.push_back(r);
+    }
+    set.records[2].error = kHostile;
+    set.records[2].results.clear();
+    set.problems.push_back(
+        {.kind = RecordProblem::Kind::malformed, .file = kHostile, .line = 3, .what = kHostile});
+    return set;
+}
+
+TEST(Page, SurvivesHostileText) {
+    const auto report = make_report(hostile_set(), kHostile);
+    const auto page = render_page(report, kLibrary);
+    EXPECT_EQ(times(page, "<script"), 3U) << "the data, the library, our own";
+    EXPECT_EQ(times(page, "</script"), 3U);
+    // Whole pages are not printed when a test fails: parts are counted.
+    for (const auto* part : {"<script>alert", "alert('x')</", "<!--", "]]>"})
+        EXPECT_EQ(times(page, part), 0U) << part;
+    const std::smatch found = [&] {
+        std::smatch m;
+        std::regex_search(page, m,
+                          std::regex("<script type=\"application/json\" id=\"plots\">([^<]*)</script>"));
+        return m;
+    }();
+    ASSERT_EQ(found.size(), 2U);
+    const auto plots = nlohmann::json::parse(found[1].str());
+    EXPECT_THAT(plots.at(0).at("title").get<std::string>(), HasSubstr(kHostile));
+    EXPECT_TRUE(nlohmann::json::accept(summary_json(report)));
+    for (const auto& plot : all_plots(report))
+        EXPECT_TRUE(std::regex_match(plot.id, std::regex("[a-z0-9-]+")));
+    const auto script = gnuplot_script(all_plots(report), "figures");
+    EXPECT_EQ(times(script, "`"), 0U);
+    EXPECT_EQ(times(script, "\n{}"), 0U) << "a line break inside a text would begin a command";
+}
+
+TEST(Page, TwoDataSetsOfLikeNamesKeepTheirOwnAnchors) {
+    RecordSet set;
+    set.records = {make_record({.dataset = "a.csv"}), make_record({.dataset = "a_csv"})};
+    const auto plots = all_plots(make_report(set, ""));
+    ASSERT_EQ(plots.size(), 4U);
+    std::set<std::string> ids;
+    for (const auto& plot : plots) ids.insert(plot.id);
+    EXPECT_EQ(ids.size(), 4U);
+}
+
+TEST(Page, NamesEveryKindOfTrouble) {
+    RecordSet set;
+    set.records = ridge_grid("ridge_measured", "measured", 2);
+    set.records[0].error = "the system is singular";
+    set.records[0].results.clear();
+    set.records[10].imka_version = "0.0.9";
+    set.records[11].instruction_set = "SSE4";
+    set.records[12].data_sha256 = "d2";
+    using Kind = RecordProblem::Kind;
+    for (const auto kind : {Kind::torn, Kind::other_schema, Kind::malformed, Kind::disagrees})
+        set.problems.push_back({.kind = kind, .file = "a.jsonl", .line = 4, .what = "wrong"});
+    const auto report = make_report(set, "");
+    std::multiset<std::string> names;
+    for (const auto& flag : report.flags) names.insert(flag.name);
+    EXPECT_EQ(names, (std::multiset<std::string>{"disagrees", "failed", "malformed", "mixed", "mixed",
+                                                 "mixed", "other_schema", "torn", "uneven"}));
+    const auto page = render_page(report, kLibrary);
+    for (const auto* text : {"the system is singular", "a.jsonl: line 4: wrong", "0.0.9 (1 runs)",
+                             "SSE4 (1 runs)", "d2 (1 runs)", "1 run failed", "1 to 2 seeds a point"}) {
+        EXPECT_GT(times(page, text), 0U) << text;
+    }
+    EXPECT_GT(times(page, "imka ridge --dataset cod-rna"), 0U) << "imka ridge --dataset cod-rna";
+}
+
+TEST(Page, SaysSoWhenAllIsWell) {
+    RecordSet set;
+    set.records = ridge_grid("mine", "default", 2);
+    EXPECT_TRUE(make_report(set, "").flags.empty());
+    EXPECT_EQ(times(render_page(make_report(set, ""), kLibrary), "None: every line was a record"), 1U);
+}
+
+TEST(Page, IsTheSameForRecordsInAnyOrder) {
+    RecordSet set;
+    set.records = ridge_grid("ridge_measured", "measured", 3);
+    const auto page = render_page(make_report(set, ""), kLibrary);
+    std::ranges::reverse(set.records);
+    EXPECT_TRUE(page == render_page(make_report(set, ""), kLibrary));
+}
+
+TEST(Page, AveragesOfTheMainFigureStandOnlyWhereTheyBelong) {
+    RecordSet set;
+    for (const auto* experiment : {"liu", "ridge_measured", "mine"}) {
+        for (int r = 1; r <= 2; ++r) {
+            set.records.push_back(make_record({.experiment = experiment,
+                                               .dataset = "ijcnn1",
+                                               .protocol = "measured",
+                                               .log_ratio = static_cast<double>(r)}));
+        }
+    }
+    const auto report = make_report(set, "");
+    ASSERT_EQ(report.sections.size(), 3U);
+    EXPECT_TRUE(report.sections[0].accuracy.empty()) << "liu has one data set";
+    EXPECT_FALSE(report.sections[0].claims.empty());
+    EXPECT_TRUE(report.sections[1].claims.empty()) << "an experiment of the user's own";
+    EXPECT_FALSE(report.sections[2].accuracy.empty());
+    EXPECT_FALSE(report.sections[2].normalised.empty());
+}
+
+TEST(Page, OfNothingIsStillAPage) {
+    const auto page = render_page(make_report({}, ""), kLibrary);
+    EXPECT_GT(times(page, "No results"), 0U);
+    EXPECT_EQ(times(page, "</html>"), 1U);
+}
+
+TEST(Page, EveryFigureHasItsTextAndCommand) {
+    RecordSet set;
+    set.records = ridge_grid("ridge_measured", "measured", 2);
+    const auto report = make_report(set, "");
+    const auto page = render_page(report, kLibrary);
+    ASSERT_EQ(report.sections.size(), 1U);
+    EXPECT_EQ(report.sections[0].figures.size(), 24U);
+    EXPECT_EQ(times(page, "<canvas id=\"c-"), 26U) << "and two of the paper's averages";
+    EXPECT_EQ(times(page, "role=\"img\" aria-label=\""), 26U);
+    EXPECT_EQ(times(page, "class=\"png\""), 26U);
+    EXPECT_EQ(times(page, "imka sweep ridge_measured --set dataset="), 24U);
+    EXPECT_EQ(times(page, "error bars are one standard deviation over seeds"), 25U)
+        << "and once in the summary";
+    for (const auto* link : {"http://", "https://", "src=", "@import", "url("}) {
+        EXPECT_EQ(times(page, link), 0U) << "nothing may be fetched: " << link;
+    }
+}
+
+TEST(Page, Of3600RecordsStaysSmall) {
+    RecordSet set;
+    set.records = ridge_grid("ridge_fp32", "default", 10);
+    auto more = ridge_grid("ridge_measured", "measured", 10);
+    std::ranges::move(more, std::back_inserter(set.records));
+    ASSERT_EQ(set.records.size(), 3600U);
+    const auto start = std::chrono::steady_clock::now();
+    const auto page = render_page(make_report(std::move(set), ""), kLibrary);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    // The time is for people: a busy machine must not fail the test.
+    std::cout << "3,600 records: " << page.size() / 1000 << " kB without the figure library, "
+              << seconds.count() << " s\n";
+    EXPECT_LT(page.size(), 4'500'000U) << "with a library of 200 kB it must stay under 5 MB";
+}
+
+}  // namespace

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Looks at a rendered page in a headless Chromium, as a reader would.
+
+    report_browser_test.py IMKA_PROGRAM
+
+Exit code 77 (skipped) where chromium, chromedriver or selenium are not installed.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else "imka"
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+except ImportError:
+    print("skipped: python3-selenium is not installed (scripts/setup --test)")
+    sys.exit(SKIPPED)
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">"
+
+
+def record(dataset, kernel, sampler, ratio, seed):
+    """One line of a sweep with made-up results that look like real ones."""
+    offset = {"rff": 0.0, "orf": 0.01, "sorf": 0.02}[sampler] + 0.002 * (seed % 3)
+    config = {"dataset": dataset, "protocol": "default", "kernel": kernel, "sampler": sampler, "backend": "fp32",
+              "log_ratio": str(ratio), "seeds": str(seed), "split_seed": "0"}
+    return {"schema": "imka-record-1", "key": "-".join([dataset, kernel, sampler, str(ratio), str(seed)]),
+            "experiment": "ridge_fp32", "kind": "ridge", "seed": seed, "config": config, "data_sha256": "d1",
+            "results": {"d": 16, "m": 16 * 2**ratio, "D": 32 * 2**ratio, "log_ratio": ratio,
+                        "accuracy": 0.8 + 0.02 * ratio + offset, "gram_error": 0.4 / ratio - offset},
+            "error": "", "imka_version": "0.1.0", "build": "test", "instruction_set": "AVX2", "wall_seconds": 0.1,
+            "peak_memory_mb": 10, "finished": "2026-01-31T12:00:00Z"}
+
+
+def write_records(path):
+    with open(path, "w", encoding="utf-8") as file:
+        for dataset in ["letter", "magic", HOSTILE]:
+            for kernel in ["rbf", "arccos0"]:
+                for sampler in ["rff", "orf", "sorf"]:
+                    for ratio in range(1, 6):
+                        for seed in range(3):
+                            file.write(json.dumps(record(dataset, kernel, sampler, ratio, seed)) + "\n")
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        records = os.path.join(cls.folder.name, "records.jsonl")
+        page = os.path.join(cls.folder.name, "page.html")
+        write_records(records)
+        subprocess.run([PROGRAM, "report", records, "--output", page], check=True, stdout=subprocess.DEVNULL)
+        cls.url = "file://" + page
+        options = Options()
+        options.binary_location = BROWSER
+        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                         "--window-size=1300,1000"]:
+            options.add_argument(argument)
+        options.add_experimental_option("prefs", {"download.default_directory": cls.folder.name,
+                                                  "download.prompt_for_download": False})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        cls.browser = webdriver.Chrome(service=Service(DRIVER), options=options)
+        cls.addClassCleanup(cls.browser.quit)
+
+    def setUp(self):
+        self.browser.get_log("browser")
+        self.browser.get_log("performance")
+        self.browser.get(self.url)
+
+    def run_js(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def colours_drawn(self):
+        """For every canvas the number of different colours in it; a blank one has one."""
+        return self.run_js("""
+            return [...document.querySelectorAll('canvas')].map((canvas) => {
+              const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+              const seen = new Set();
+              for (let i = 0; i < pixels.length; i += 4)
+                seen.add((pixels[i] << 24) | (pixels[i + 1] << 16) | (pixels[i + 2] << 8) | pixels[i + 3]);
+              return seen.size;
+            });""")
+
+    def test_figures_are_drawn(self):
+        colours = self.colours_drawn()
+        self.assertEqual(len(colours), 14)
+        self.assertGreater(min(colours), 20)
+
+    def test_nothing_is_logged_and_nothing_is_fetched(self):
+        self.assertEqual(self.browser.get_log("browser"), [])
+        requests = []
+        for entry in self.browser.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                requests.append(message["params"]["request"]["url"])
+        foreign = [url for url in requests if not url.startswith("data:") and url.split("#")[0] != self.url]
+        self.assertEqual(foreign, [])
+        self.assertIn(self.url, requests, "the log of requests works")
+
+    def test_text_from_data_stays_text(self):
+        self.assertNotEqual(self.browser.title, "owned")
+        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "img"), [])
+        self.assertIn(HOSTILE, self.browser.find_element(By.TAG_NAME, "main").text)
+
+    def test_legend_switches_a_curve(self):
+        visible = """const c = Chart.getChart(document.querySelector('figure[id*=letter] canvas'));
+                     return c.data.datasets.map((s, i) => c.isDatasetVisible(i));"""
+        before = self.run_js(visible)
+        button = self.browser.find_element(By.CSS_SELECTOR, "figure[id*=letter] .legend button:nth-child(2)")
+        self.run_js("arguments[0].click()", button)
+        self.assertEqual(self.run_js(visible), [before[0], False] + before[2:])
+        self.assertEqual(button.get_attribute("aria-pressed"), "false")
+        self.run_js("arguments[0].click()", button)
+        self.assertEqual(self.run_js(visible), before)
+
+    def test_tooltips_give_mean_deviation_and_seeds(self):
+        text = self.run_js("""
+            const c = Chart.getChart(document.querySelector('figure[id*=letter][id*=accuracy] canvas'));
+            c.tooltip.setActiveElements([{ datasetIndex: 0, index: 0 }], { x: 0, y: 0 });
+            c.update();
+            return [c.tooltip.title[0], c.tooltip.body[0].lines[0].trim()];""")
+        # Seeds 0, 1, 2 of rff at r = 1: 82.0, 82.2, 82.4 percent.
+        self.assertEqual(text, ["log2(m/d) = 1", "rff: 82.20 ± 0.20 (n = 3)"])
+
+    def test_png_is_saved(self):
+        button = self.browser.find_element(By.CSS_SELECTOR, "figure[id*=letter] .png")
+        path = os.path.join(self.folder.name, button.get_attribute("data-for") + ".png")
+        self.run_js("arguments[0].click()", button)
+        WebDriverWait(self.browser, 60).until(lambda _: os.path.exists(path))
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_tables_sort(self):
+        values = """return [...document.querySelectorAll('#provenance tbody tr')].map((r) => r.cells[0].textContent)"""
+        head = self.browser.find_element(By.CSS_SELECTOR, "#provenance th button")
+        self.run_js("arguments[0].click()", head)
+        up = self.run_js(values)
+        self.run_js("arguments[0].click()", head)
+        down = self.run_js(values)
+        self.assertEqual(len(up), 3)
+        self.assertEqual(down, up[::-1])
+        self.assertNotEqual(down, up)
+        # Numbers sort by value, not by their text.
+        table = "document.querySelector('figure[id*=letter] details table')"
+        self.run_js(f"[...{table}.tHead.rows[0].cells].find((c) => c.textContent === 'm').querySelector('button').click()")
+        sizes = self.run_js(f"return [...{table}.tBodies[0].rows].map((r) => Number(r.cells[2].textContent))")
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertGreater(sizes[-1], sizes[0])
+
+    def test_dark_and_light(self):
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        curve = "return Chart.getChart(document.querySelector('canvas')).data.datasets[0].borderColor"
+        before = (self.run_js(ground), self.run_js(curve))
+        self.run_js("document.getElementById('theme').click()")
+        after = (self.run_js(ground), self.run_js(curve))
+        self.assertNotEqual(before[0], after[0])
+        self.assertNotEqual(before[1], after[1])
+        self.run_js("document.getElementById('theme').click()")
+        self.assertEqual((self.run_js(ground), self.run_js(curve)), before)
+
+    def test_system_setting_is_followed(self):
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        light = self.run_js(ground)
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                     {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+        try:
+            self.assertNotEqual(self.run_js(ground), light)
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+    def test_fits_a_phone(self):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True})
+        try:
+            self.browser.get(self.url)
+            width, content = self.run_js("return [innerWidth, document.documentElement.scrollWidth]")
+            self.assertEqual(width, 390)
+            self.assertLessEqual(content, 390)
+            self.assertGreater(min(self.colours_drawn()), 20)
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    def test_figures_say_what_they_show(self):
+        labels = self.run_js("return [...document.querySelectorAll('canvas')].map((c) => c.getAttribute('aria-label'))")
+        for label in labels:
+            self.assertRegex(label, r"(rises|falls|stays) from [\d.]+ at 1 to [\d.]+ at 5")
+
+    def test_prints(self):
+        pdf = self.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
+        self.assertGreater(len(pdf), 50_000)
+        # A print in between leaves the page as it was.
+        self.assertEqual(self.run_js("return document.documentElement.dataset.theme ?? null"), None)
+
+
+if __name__ == "__main__":
+    if not BROWSER or not DRIVER:
+        print("skipped: chromium and chromium-driver are not installed (scripts/setup --test)")
+        sys.exit(SKIPPED)
+    if subprocess.run([PROGRAM, "report", "--help"], stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        sys.exit(f"{PROGRAM} does not run")
+    unittest.main(verbosity=2)

@@ -1,0 +1,206 @@
+// imka report and imka reproduce as a user meets them: files, exit codes, damaged records.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "imka/base/file.hpp"
+#include "report/records.hpp"
+#include "support/command.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMost = 1U << 28U;
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+std::string quoted(const fs::path& path) {
+    return " '" + path.string() + "'";
+}
+
+// A script that stands for the figure library: what is tested here never runs it.
+fs::path library(const TempDir& dir) {
+    std::ofstream(dir / "chart.js") << "var Chart = 1;\n";
+    return dir / "chart.js";
+}
+
+std::string chart_option(const TempDir& dir) {
+    return " --chart-js" + quoted(library(dir));
+}
+
+fs::path write_records(const TempDir& dir, const std::vector<imka::Record>& records) {
+    std::ofstream out(dir / "records.jsonl");
+    for (const auto& r : records) out << imka::to_json_line(r) << '\n';
+    return dir / "records.jsonl";
+}
+
+void expect_fails(const std::string& arguments, int exit_code, const std::string& message,
+                  const std::string& before = "") {
+    const auto r = run_imka(arguments, before);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.err;
+    EXPECT_TRUE(has(r.err, message)) << arguments << "\n" << r.err;
+}
+
+TEST(ReportCommand, TurnsASweepIntoAPageAndATable) {
+    const TempDir dir;
+    const auto sweep = run_imka("sweep smoke --quiet --set seeds=0..1 --output" + quoted(dir / "runs"));
+    ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+    const auto r = run_imka("report" + quoted(dir / "runs") + chart_option(dir) + " --output" +
+                            quoted(dir / "new/page.html") + " --csv" + quoted(dir / "runs.csv") + " --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto j = json::parse(r.out);
+    EXPECT_GT(j.at("records"), 0);
+    EXPECT_EQ(j.at("flags").size(), 0U) << j.at("flags");
+    EXPECT_EQ(j.at("experiments").at(0).at("name"), "smoke");
+    const auto page = imka::read_file(dir / "new/page.html", kMost);
+    EXPECT_EQ(j.at("page_bytes"), page.size());
+    EXPECT_TRUE(has(page, "var Chart = 1;"));
+    const auto csv = imka::read_file(dir / "runs.csv", kMost);
+    EXPECT_EQ(std::ranges::count(csv, '\n'), j.at("records").get<std::int64_t>() + 1);
+}
+
+TEST(ReportCommand, JudgesTheMeasuredProtocol) {
+    const TempDir dir;
+    std::vector<imka::Record> records;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        // Published: letter, rbf, orf, r = 1, m = 31: see experiments/published/ridge.csv.
+        records.push_back(make_record({.experiment = "ridge_measured",
+                                       .protocol = "measured",
+                                       .m = 31,
+                                       .seed = seed,
+                                       .accuracy = 0.2 + 0.001 * static_cast<double>(seed)}));
+    }
+    const auto r = run_imka("report" + quoted(write_records(dir, records)) + " --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto j = json::parse(r.out);
+    EXPECT_GE(j.at("verdicts").at("deviates"), 1);
+    EXPECT_EQ(j.at("verdicts").at("missing"), 358);
+    EXPECT_EQ(j.at("deviating").at(0).at("dataset"), "letter");
+    EXPECT_LT(j.at("deviating").at(0).at("standard_errors"), -3.0);
+}
+
+TEST(ReportCommand, UsesWhatIsWholeAndFlagsTheRest) {
+    const TempDir dir;
+    const auto record = make_record({.seed = 1});
+    auto other = record;
+    other.results["accuracy"] = 0.5;
+    auto failed = make_record({.seed = 2});
+    failed.error = "the system is singular";
+    failed.results.clear();
+    auto old = json::parse(imka::to_json_line(make_record({.seed = 3})));
+    old["schema"] = "imka-record-0";
+    std::ofstream(dir / "records.jsonl") << imka::to_json_line(record) << '\n'
+                                         << imka::to_json_line(other) << '\n'
+                                         << imka::to_json_line(failed) << '\n'
+                                         << old.dump() << "\nnonsense\n"
+                                         << imka::to_json_line(make_record({.seed = 4})).substr(0, 200);
+    const auto before = imka::read_file(dir / "records.jsonl", kMost);
+    const auto r = run_imka("report" + quoted(dir / "records.jsonl") + chart_option(dir) + " --output" +
+                            quoted(dir / "page.html") + " --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto j = json::parse(r.out);
+    std::vector<std::string> names;
+    for (const auto& flag : j.at("flags")) names.push_back(flag.at("name"));
+    EXPECT_EQ(names, (std::vector<std::string>{"disagrees", "other_schema", "torn", "malformed", "failed"}));
+    EXPECT_EQ(j.at("records"), 2);
+    const auto page = imka::read_file(dir / "page.html", kMost);
+    EXPECT_TRUE(has(page, "the system is singular"));
+    EXPECT_TRUE(has(page, "records.jsonl: line 6: the line is cut short"));
+    EXPECT_EQ(imka::read_file(dir / "records.jsonl", kMost), before);
+}
+
+TEST(ReportCommand, ARunInTwoFoldersIsOneRun) {
+    const TempDir dir;
+    const TempDir copy;
+    const auto a = write_records(dir, {make_record({.seed = 1})});
+    const auto b = write_records(copy, {make_record({.seed = 1}), make_record({.seed = 2})});
+    const auto r = run_imka("report" + quoted(a) + quoted(b) + " --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(json::parse(r.out).at("records"), 2);
+}
+
+TEST(ReportCommand, SaysWhatIsMissing) {
+    const TempDir dir;
+    const auto records = quoted(write_records(dir, {make_record({.seed = 1})}));
+    expect_fails(
+        "report" + records + " --output" + quoted(dir / "p.html") + " --chart-js" + quoted(dir / "none.js"),
+        4, "apt-get install libjs-chart.js");
+    expect_fails("report" + records + " --figures" + quoted(dir / "f"), 4, "apt-get install gnuplot-nox",
+                 "PATH=/nonexistent");
+    expect_fails("report" + records, 2, "nothing to write");
+    expect_fails("report" + quoted(dir / "nowhere") + " --json", 2, "nowhere");
+    fs::create_directory(dir / "empty");
+    expect_fails("report" + quoted(dir / "empty") + " --json", 3, "no records");
+    EXPECT_FALSE(fs::exists(dir / "p.html"));
+    EXPECT_TRUE(fs::is_empty(dir / "f")) << "nothing half-done is left";
+}
+
+TEST(ReportCommand, KeepsTheOldPageWhenTheDiskIsFull) {
+    const TempDir dir;
+    const auto records = quoted(write_records(dir, {make_record({.seed = 1})}));
+    std::ofstream(dir / "page.html") << "old";
+    // Files of at most 8 blocks of 512 bytes.
+    const auto r = run_imka("report" + records + chart_option(dir) + " --output" + quoted(dir / "page.html"),
+                            "ulimit -f 8;");
+    EXPECT_EQ(r.exit_code, 3) << r.err;
+    EXPECT_EQ(imka::read_file(dir / "page.html", kMost), "old");
+}
+
+TEST(ReportCommand, DrawsFiguresForPapers) {
+    if (std::system("command -v gnuplot > /dev/null 2>&1") != 0)
+        GTEST_SKIP() << "gnuplot-nox is not installed";
+    const TempDir dir;
+    std::vector<imka::Record> records;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        for (int r = 1; r <= 3; ++r) {
+            records.push_back(make_record({.dataset = "it's `odd`\n$x @y 100%",
+                                           .log_ratio = static_cast<double>(r),
+                                           .m = 16 << r,
+                                           .seed = seed}));
+        }
+    }
+    const auto r =
+        run_imka("report" + quoted(write_records(dir, records)) + " --figures" + quoted(dir / "f"));
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(dir / "f")) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    EXPECT_EQ(names, (std::vector<std::string>{
+                         "mine-it-s-odd-x-y-100-rbf-accuracy.pdf", "mine-it-s-odd-x-y-100-rbf-accuracy.svg",
+                         "mine-it-s-odd-x-y-100-rbf-gram.pdf", "mine-it-s-odd-x-y-100-rbf-gram.svg"}));
+    EXPECT_TRUE(imka::read_file(dir / "f" / names[0], kMost).starts_with("%PDF-"));
+    const auto svg = imka::read_file(dir / "f" / names[1], kMost);
+    EXPECT_TRUE(has(svg, "<svg"));
+    EXPECT_TRUE(has(svg, "it's  odd  $x @y 100%")) << "the text as it is, without what gnuplot would run";
+}
+
+TEST(ReproduceCommand, ListsWhatThereIs) {
+    const auto r = run_imka("reproduce list --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto list = json::parse(r.out).at("reproductions");
+    ASSERT_EQ(list.size(), 3U);
+    EXPECT_EQ(list.at(0).at("name"), "ridge_fp32");
+    EXPECT_EQ(list.at(0).at("runs"), 1800);
+    EXPECT_EQ(list.at(2).at("runs"), 450);
+}
+
+TEST(ReproduceCommand, ChecksBeforeItRuns) {
+    const TempDir dir;
+    expect_fails("reproduce nothing --output" + quoted(dir / "r"), 2,
+                 "known: ridge_fp32, ridge_measured, liu, all, list");
+    expect_fails("reproduce liu --output" + quoted(dir / "r") + " --chart-js" + quoted(dir / "none.js"), 4,
+                 "apt-get install libjs-chart.js");
+    EXPECT_FALSE(fs::exists(dir / "r"));
+}
+
+}  // namespace

@@ -165,6 +165,16 @@ TEST(Fast, EverySwitchAloneAndAllTogetherGiveTheOutputsOfTheLiteralOne) {
     }
 }
 
+TEST(Fast, InputsOfOneSignLeaveTwoPhasesWithNothingButOffsets) {
+    for (const float sign : {1.0F, -1.0F}) {
+        Bench s;
+        for (auto& v : s.x.values()) v = sign * std::abs(v);
+        s.chip.core.adc.rounding = AdcRounding::floor;
+        s.chip.core.adc.offset_sd_counts = 3.0;
+        EXPECT_LT(share_that_differs(s.fast_y(), s.literal_y(), 4.0 / 180.0), 0.002);
+    }
+}
+
 TEST(Fast, SwitchesMatter) {
     for (const auto& one : switches()) {
         Bench s;
@@ -282,8 +292,9 @@ TEST(FastLaw, FreshReadNoise) {
     }
 }
 
-// Noise of the size of the conductance, so that many reads would be negative and are 0: mean and variance are
-// those of the truncated reads. The shape is not: a sum of 24 of them is still skewed.
+// Noise so large that many reads would be negative and are 0: mean and variance are those of the truncated
+// reads. The shape is not, since a sum of 24 of them is still skewed: the distribution functions differ by
+// about 0.06 where they differ most.
 TEST(FastLaw, TruncatedReadNoiseKeepsItsMoments) {
     Bench s;
     repeat_one_vector(s, 6'000);
@@ -293,7 +304,7 @@ TEST(FastLaw, TruncatedReadNoiseKeepsItsMoments) {
     EXPECT_NEAR(a.mean_ratio, 1.0, 0.01);
     EXPECT_LT(a.worst_mean, 5.0);
     EXPECT_NEAR(a.variance_ratio, 1.0, 0.01);
-    RecordProperty("worst_ks", std::to_string(a.worst_ks));
+    EXPECT_LT(a.worst_ks, 0.08 * std::sqrt(3'000.0));
 }
 
 TEST(FastLaw, ConverterNoiseThatPhasesClipAtZero) {

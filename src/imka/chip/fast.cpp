@@ -37,6 +37,7 @@ struct Scratch {
     Matrix<float> steps;
     Matrix<float> panel;
     Matrix<float> squares;
+    bool panel_is_zero = false;
     Matrix<float> counts;
     Matrix<float> charge;
     Matrix<float> variance;
@@ -104,12 +105,19 @@ void fill_panel(InputPanel kind, int bit, Scratch& s) {
         }
         std::ranges::transform(out, out, s.squares.row(r).begin(), std::multiplies<>());
     }
+    s.panel_is_zero = std::ranges::all_of(s.panel.values(), [](float v) { return v == 0.0F; });
 }
 
-void multiply(const Matrix<float>& panel, const Matrix<float>& matrix, Matrix<float>& out) {
+// out = in matrixᵀ, for a matrix that is there; in is the panel or its squares. Inputs of one sign, as many
+// data sets have, leave the other panel empty.
+void multiply(const Scratch& s, const Matrix<float>& in, const Matrix<float>& matrix, Matrix<float>& out) {
     if (matrix.rows() == 0) return;
-    if (out.cols() != matrix.rows()) out = {panel.rows(), matrix.rows()};
-    gemm_nt(panel.view(), matrix.view(), out.view());
+    if (out.cols() != matrix.rows()) out = {in.rows(), matrix.rows()};
+    if (s.panel_is_zero) {
+        std::ranges::fill(out.values(), 0.0F);
+    } else {
+        gemm_nt(in.view(), matrix.view(), out.view());
+    }
 }
 
 // The charge less what the wire loses: share = a (0.05 a² - 0.2 a + 0.5) of the weighted charge, a the load.
@@ -168,23 +176,28 @@ void run_slice(const FastCore& f, const FastPlan& plan, const Rows& rows, const 
     for (std::size_t k = 0; k < plan.charges.size(); ++k) {
         const auto& charge = plan.charges[k];
         if (k == 0 || plan.charges[k - 1].panel != charge.panel) fill_panel(charge.panel, slice.bit, s);
-        multiply(s.panel, charge.counts, s.charge);
-        multiply(s.squares, charge.variance, s.variance);
-        multiply(s.panel, charge.weighted, s.weighted);
-        multiply(s.panel, charge.load, s.load);
+        multiply(s, s.panel, charge.counts, s.charge);
+        multiply(s, s.squares, charge.variance, s.variance);
+        multiply(s, s.panel, charge.weighted, s.weighted);
+        multiply(s, s.panel, charge.load, s.load);
         Conversion conversion{slice.number + k, plan.counter};
         conversion.counter.weight = slice.weight * charge.sign;
         convert(f, plan, rows, conversion, s);
     }
 }
 
+std::uint64_t slices_of(const DacConfig& dac) {
+    if (dac.encoding == InputEncoding::pulse_width) return 1;
+    return std::bit_width(static_cast<unsigned>(dac.levels));
+}
+
 // Counts of the chosen rows. Steps and counts are in the scratch.
 void run_plan(const FastCore& f, const FastPlan& plan, const Rows& rows, Scratch& s) {
     if (!plan.bit_by_bit) return run_slice(f, plan, rows, {kNoBit, 1.0F, 0}, s);
-    const auto levels = static_cast<unsigned>(f.core.spec.dac.levels);
-    const auto bits = static_cast<int>(std::bit_width(levels));
+    const auto levels = static_cast<float>(f.core.spec.dac.levels);
+    const auto bits = static_cast<int>(slices_of(f.core.spec.dac));
     for (int bit = 0; bit < bits; ++bit) {
-        const float weight = std::exp2(static_cast<float>(bit)) / static_cast<float>(levels);
+        const float weight = std::exp2(static_cast<float>(bit)) / levels;
         run_slice(f, plan, rows, {bit, weight, static_cast<std::size_t>(bit) * plan.charges.size()}, s);
     }
 }
@@ -295,12 +308,8 @@ FastCounts fast_counts(const FastCore& f, MatrixView<const float> x, const Produ
         for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
             std::ranges::copy(s.counts.row(r), out.counts.row(first + r).begin());
     });
-    const auto& spec = f.core.spec;
-    const int slices = spec.dac.encoding == InputEncoding::bit_serial
-                           ? std::bit_width(static_cast<unsigned>(spec.dac.levels))
-                           : 1;
-    const int phases = spec.read_mode == ReadMode::four_phase ? 4 : 1;
-    out.conversions = out.counts.values().size() * static_cast<std::uint64_t>(slices * phases);
+    const std::uint64_t phases = f.core.spec.read_mode == ReadMode::four_phase ? 4 : 1;
+    out.conversions = out.counts.values().size() * phases * slices_of(f.core.spec.dac);
     return out;
 }
 

@@ -1,6 +1,8 @@
 // Compiled once for each instruction set; the best one that the processor has is called.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/readout/readout.cpp"
+#include "imka/ops/vector_targets.hpp"
+
 #include <hwy/foreach_target.h>
 
 #include "imka/ops/readout/readout.hpp"

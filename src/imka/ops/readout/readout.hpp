@@ -2,8 +2,8 @@
 //
 // Domain: finite values (quantize_row says whether its inputs are), spans of equal size, no overlap.
 // Accuracy: bit-identical to readout_reference.hpp on every instruction set: IEEE operations in the written
-// order, none of them fused. Cost: one pass over the row; vectors as wide as the processor has, chosen at run
-// time.
+// order, none of them fused; a step or an output that rounds to zero is +0 before its factor. Cost: one pass
+// over the row; vectors as wide as the processor has, chosen at run time.
 #pragma once
 
 #include <cstddef>

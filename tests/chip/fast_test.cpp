@@ -354,7 +354,7 @@ TEST(FastLaw, TheWholeChipInOnePhase) {
     s.chip.core.read_mode = ReadMode::one_phase;
     s.chip.core.polarity_asymmetry = 0.1;
     s.chip.core.adc.negative_gain_sd = 0.05;
-    s.chip.core.ir_drop = {.scale = 1.0, .wire_ohm = 2.0};
+    s.chip.core.ir_drop = {.scale = 1.0, .wire_ohm = 5.0};
     s.output_step = 0.125;
     expect_same_law(s);
 }
@@ -363,7 +363,7 @@ TEST(FastLaw, WiresInFourPhases) {
     Bench s;
     repeat_one_vector(s, 6'000);
     s.chip.device = chip_preset("hermes").device;
-    s.chip.core.ir_drop = {.scale = 1.0, .wire_ohm = 2.0};
+    s.chip.core.ir_drop = {.scale = 1.0, .wire_ohm = 10.0};
     expect_same_law(s);
 }
 

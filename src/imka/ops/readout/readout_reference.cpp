@@ -1,0 +1,80 @@
+#include "imka/ops/readout/readout_reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace imka::ops::reference {
+namespace {
+
+float rounded(CountRounding rounding, float v) {
+    if (rounding == CountRounding::round) return std::nearbyint(v);
+    return rounding == CountRounding::floor ? std::floor(v) : v;
+}
+
+float noise(const Counter& counter, const ChargeRow& row, std::size_t i, float gain) {
+    if (row.normals.empty()) return 0.0F;
+    const float variance = row.variance.empty() ? 0.0F : (gain * gain) * row.variance[i];
+    return std::sqrt(variance + counter.noise_variance) * row.normals[i];
+}
+
+}  // namespace
+
+StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps) {
+    StepSums sums;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        sums.finite = sums.finite && std::isfinite(x[i]);
+        const double step = std::nearbyint(std::clamp(double{x[i]} / range, -1.0, 1.0) * levels) + 0.0;
+        steps[i] = static_cast<float>(step);
+        (step > 0.0 ? sums.positive : sums.negative) += std::abs(step);
+        (step > 0.0 ? sums.positive_squares : sums.negative_squares) += step * step;
+    }
+    return sums;
+}
+
+std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts) {
+    std::size_t saturated = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const float v = (row.charge[i] + row.offset[i]) + noise(counter, row, i, 1.0F);
+        const float count = std::min(std::max(rounded(counter.rounding, v), 0.0F), counter.most);
+        counts[i] += counter.weight * count;
+        saturated += count >= counter.most ? 1 : 0;
+    }
+    return saturated;
+}
+
+std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
+                              std::span<const float> negative_gain, std::span<float> counts) {
+    std::size_t saturated = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const bool other = !negative_gain.empty() && row.charge[i] < 0.0F;
+        const float gain = other ? negative_gain[i] : 1.0F;
+        const float v = (gain * row.charge[i] + row.offset[i]) + noise(counter, row, i, gain);
+        const float count = std::min(rounded(counter.rounding, std::abs(v)), counter.most);
+        counts[i] += counter.weight * std::copysign(count, v);
+        saturated += count >= counter.most ? 1 : 0;
+    }
+    return saturated;
+}
+
+double to_half(double x) {
+    if (x == 0.0 || !std::isfinite(x)) return x;
+    // 11 significant bits; below 2^-14 the last place stays that of 2^-24.
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    const int place = std::max(exponent - 11, -24);
+    const double value = std::ldexp(std::nearbyint(std::ldexp(x, -place)), place);
+    return std::abs(value) > 65504.0 ? std::copysign(std::numeric_limits<double>::infinity(), x) : value;
+}
+
+void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const float c = affine.half ? static_cast<float>(to_half(counts[i])) : counts[i];
+        float v = affine.scale[i] * c + affine.offset[i];
+        if (affine.half) v = static_cast<float>(to_half(v));
+        if (std::isfinite(affine.most)) v = std::nearbyint(std::clamp(v, -affine.most, affine.most)) + 0.0F;
+        out[i] = affine.factor[i] * v;
+    }
+}
+
+}  // namespace imka::ops::reference

@@ -1,0 +1,17 @@
+// The contract of readout.hpp in plain loops.
+#pragma once
+
+#include "imka/ops/readout/readout.hpp"
+
+namespace imka::ops::reference {
+
+StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps);
+std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts);
+std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
+                              std::span<const float> negative_gain, std::span<float> counts);
+void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);
+
+// The nearest number of IEEE half precision, halves to even, infinite beyond.
+double to_half(double x);
+
+}  // namespace imka::ops::reference

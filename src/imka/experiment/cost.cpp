@@ -31,11 +31,12 @@ RunCost cost_of(const RunConfig& config, const RunSizes& sizes, const DatasetFac
     cost.seconds = kPerRun + (train + test + gram) * (m * d * kPerProjection + features * kPerFeature) +
                    train * width * (width * kPerProduct + kPerColumn) + width * width * width * kPerWidth3 +
                    test * features * outputs * kPerPrediction + gram * gram * features * kPerGram;
-    // The sums of products (several lanes of them where they are small), a copy to solve; blocks of rows.
-    const double lanes = width <= 2048.0 ? 8.0 : width <= 4096.0 ? 4.0 : 1.0;
+    // The sums of products and blocks of rows.
     constexpr double kRowsAtOnce = 8192.0 + 1024.0 + 2048.0;
-    cost.bytes = (lanes + 1.0) * width * width * 8.0 + std::min(kRowsAtOnce, train + test) * width * 4.0 +
-                 2.0 * m * d * 4.0 + test * (outputs * 8.0 + 4.0) + gram * features * 12.0;
+    cost.bytes = RidgeAccumulator::memory_bytes(static_cast<std::size_t>(sizes.features),
+                                                static_cast<std::size_t>(outputs)) +
+                 std::min(kRowsAtOnce, train + test) * width * 4.0 + 2.0 * m * d * 4.0 +
+                 test * (outputs * 8.0 + 4.0) + gram * features * 12.0;
     return cost;
 }
 

@@ -112,6 +112,12 @@ RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, co
     }
 }
 
+double RidgeAccumulator::memory_bytes(std::size_t features, std::size_t outputs) {
+    const std::size_t width = features + 1 + outputs;
+    const auto p = static_cast<double>(width);
+    return (static_cast<double>(cut_for(width).lanes) + 1.0) * p * p * sizeof(double);
+}
+
 std::size_t RidgeAccumulator::first_tile() const {
     if (team_ == nullptr) return 0;
     return team_->rank() < workers_ ? team_->rank() : std::numeric_limits<std::size_t>::max() / kRowsPerTile;

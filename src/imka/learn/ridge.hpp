@@ -65,6 +65,9 @@ public:
 
     RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team = nullptr);
 
+    // Of the sums, with the copy that solving them takes.
+    static double memory_bytes(std::size_t features, std::size_t outputs);
+
     // The tiles to add here, in order: first_tile(), first_tile() + tile_stride(), ... A member without work
     // has a first tile behind every row.
     std::size_t first_tile() const;

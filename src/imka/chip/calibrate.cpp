@@ -223,7 +223,9 @@ CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<
                                               x.cols(), weights.rows()));
     CoreMapping mapping;
     mapping.input_range = chosen_range(spec, g_max_us, weights, x, config);
-    mapping.column_us = calibrate_columns(spec, g_max_us, weights, x, mapping.input_range, config.margin);
+    mapping.column_us =
+        config.columns ? calibrate_columns(spec, g_max_us, weights, x, mapping.input_range, config.margin)
+                       : std::vector<double>(weights.cols(), g_max_us);
     double largest = 0.0;
     const auto exact = exact_products(x, weights);
     for (const double y : exact.values()) largest = std::max(largest, std::abs(y));

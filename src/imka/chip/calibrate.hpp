@@ -29,6 +29,7 @@ struct CalibrationConfig {
     InputRangeRule input_range = InputRangeRule::max;
     double quantile = 0.99995;  // (0, 1]
     double deviations = 3.0;    // > 0
+    bool columns = true;        // scale columns so that none saturates; false: all at g_max
     double margin = 0.9;  // share of max_count that the fullest phase may reach, the rest being room for
                           // errors of devices and converters; (0, 1]
 };

@@ -50,6 +50,13 @@ struct CoreIds {
     std::uint32_t core = 0;
 };
 
+// Which products these are: names the noise that is new in each. Product v of a batch has the number first +
+// v, below 2^32.
+struct ProductIds {
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;
+};
+
 // Largest weight of each column in uS, and input range: what calibration chooses.
 struct CoreMapping {
     std::vector<double> column_us;

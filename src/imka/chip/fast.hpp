@@ -2,7 +2,7 @@
 // frozen noise, gains) is folded once into matrices; a batch is then a few matrix products and an epilogue.
 // Noise that is fresh in every product is drawn at the output: a Gaussian whose variance is the product of
 // the squared inputs and the variances of the devices. It shares no formula in code with the literal
-// simulator (literal.hpp), against which it is tested.
+// simulator (chip/literal), against which it is tested.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,6 @@
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/chip/core.hpp"
-#include "imka/chip/literal.hpp"
 #include "imka/ops/readout/readout.hpp"
 
 namespace imka {

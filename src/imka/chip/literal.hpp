@@ -9,13 +9,6 @@
 
 namespace imka {
 
-// Which products these are: names the noise that is new in each. Product v of a batch has the number first +
-// v, below 2^32.
-struct ProductIds {
-    std::uint64_t seed = 0;
-    std::uint64_t first = 0;
-};
-
 // Row v of the result: the outputs for row v of x, in the units of weights times inputs.
 //   steps     s_i = DAC(x_i)
 //   devices   g_i = max(0, g_i(time) + sd_i N(0,1)), new for every product

@@ -311,6 +311,10 @@ CoreSpec read_core(Mapping map, Context& context) {
     read_count(map, "output_bits", "", context, s.affine.output_bits);
     read("ir_drop", "", s.ir_drop.scale);
     read("wire_resistance", "ohm", s.ir_drop.wire_ohm);
+    read("phase_overhead", "s", s.cost.phase_overhead_seconds);
+    read("product_overhead", "s", s.cost.product_overhead_seconds);
+    read("one_phase_power", "W", s.cost.one_phase_watts);
+    read("four_phase_power", "W", s.cost.four_phase_watts);
     map.done();
     validate_section(map, s);
     return s;

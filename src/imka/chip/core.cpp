@@ -59,7 +59,19 @@ Matrix<float> net_us(const ProgrammedCore& core, const ReadTime& time) {
     return plus;
 }
 
+void check_not_negative(std::string_view field, double value) {
+    if (!std::isfinite(value) || value < 0.0)
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be >= 0", field, value));
+}
+
 }  // namespace
+
+void validate(const CostConfig& config) {
+    check_not_negative("phase_overhead", config.phase_overhead_seconds);
+    check_not_negative("product_overhead", config.product_overhead_seconds);
+    check_not_negative("one_phase_power", config.one_phase_watts);
+    check_not_negative("four_phase_power", config.four_phase_watts);
+}
 
 void validate(const CoreSpec& spec) {
     check_size("rows", spec.rows);
@@ -68,9 +80,8 @@ void validate(const CoreSpec& spec) {
     validate(spec.adc);
     validate(spec.affine);
     validate(spec.ir_drop);
-    if (!std::isfinite(spec.polarity_asymmetry) || spec.polarity_asymmetry < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("polarity_asymmetry: {} is out of range; it must be >= 0", spec.polarity_asymmetry));
+    check_not_negative("polarity_asymmetry", spec.polarity_asymmetry);
+    validate(spec.cost);
 }
 
 ProgrammedCore program_core(const CoreSpec& spec, const DeviceModel& device, MatrixView<const float> weights,

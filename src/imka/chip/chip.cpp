@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/chip_io.hpp"
 
@@ -35,6 +36,12 @@ std::string_view text_of(std::size_t index) {
 }  // namespace
 
 void validate(const ChipSpec& chip) {
+    const auto check = [](std::string_view key, int value) {
+        if (value < 1 || value > 65536)
+            fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be 1 to 65536", key, value));
+    };
+    check("cores", chip.cores);
+    check("chips", chip.chips);
     validate(chip.device);
     validate(chip.core);
     if (chip.pulses) validate(*chip.pulses);

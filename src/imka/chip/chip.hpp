@@ -22,8 +22,8 @@ struct ChipSpec {
     std::string description;
     DeviceModel device;
     CoreSpec core;
-    int cores = 64;  // of one chip; 1 to 65536
-    int chips = 1;   // that share the work; 1 to 65536
+    int cores = 64;                      // of one chip; 1 to 65536
+    int chips = 1;                       // that share the work; 1 to 65536
     std::optional<PulseModel> pulses;    // of one device; none: programming with pulses is not known
     std::vector<Provenance> provenance;  // in the order of the file
 };

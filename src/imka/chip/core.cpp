@@ -44,13 +44,6 @@ void check_numbers(const CoreSpec& spec, const CoreIds& ids) {
                          ids.core, spec.rows, spec.cols));
 }
 
-DeviceIds plane_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity) {
-    const auto rows = static_cast<std::uint64_t>(spec.rows);
-    const auto cols = static_cast<std::uint64_t>(spec.cols);
-    return {
-        .seed = ids.seed, .first = (2 * std::uint64_t{ids.core} + polarity) * rows * cols, .stride = cols};
-}
-
 Matrix<float> net_us(const ProgrammedCore& core, const ReadTime& time) {
     auto plus = conductances_at(core.device, core.plus, time).g_us;
     const auto minus = conductances_at(core.device, core.minus, time).g_us;
@@ -84,10 +77,17 @@ void validate(const CoreSpec& spec) {
     validate(spec.cost);
 }
 
+DeviceIds device_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity) {
+    check_numbers(spec, ids);
+    const auto rows = static_cast<std::uint64_t>(spec.rows);
+    const auto cols = static_cast<std::uint64_t>(spec.cols);
+    return {
+        .seed = ids.seed, .first = (2 * std::uint64_t{ids.core} + polarity) * rows * cols, .stride = cols};
+}
+
 ProgrammedCore program_core(const CoreSpec& spec, const DeviceModel& device, MatrixView<const float> weights,
                             const CoreMapping& mapping, const CoreIds& ids) {
     validate(spec);
-    check_numbers(spec, ids);
     check_fits(spec, weights, mapping);
     check_positive("input range", mapping.input_range);
     check_positive("output step", mapping.output_step);
@@ -97,8 +97,8 @@ ProgrammedCore program_core(const CoreSpec& spec, const DeviceModel& device, Mat
                         .spec = spec,
                         .device = device,
                         .input_range = mapping.input_range,
-                        .plus = program_devices(device, mapped.plus_us.view(), plane_ids(spec, ids, 0)),
-                        .minus = program_devices(device, mapped.minus_us.view(), plane_ids(spec, ids, 1)),
+                        .plus = program_devices(device, mapped.plus_us.view(), device_ids(spec, ids, 0)),
+                        .minus = program_devices(device, mapped.minus_us.view(), device_ids(spec, ids, 1)),
                         .adc = draw_adc_columns(spec.adc, ids.seed, first_column, weights.cols()),
                         .affine = {.output_step = mapping.output_step, .columns = {}},
                         .compensation = std::vector<double>(weights.cols(), 1.0)};

@@ -278,6 +278,8 @@ DeviceModel read_device(Mapping map, Context& context) {
     number("drift_scale", "", m.drift_scale);
     read_curve(map, "read_noise", "", context, m.read_noise);
     number("read_noise_scale", "", m.read_noise_scale);
+    number("read_noise_frozen_scale", "", m.read_noise_frozen_scale);
+    number("read_noise_fresh_scale", "", m.read_noise_fresh_scale);
     number("programming_drift_correlation", "", m.programming_drift_correlation);
     number("stuck_at_reset_probability", "", m.stuck_at_reset_probability);
     number("stuck_at_max_probability", "", m.stuck_at_max_probability);

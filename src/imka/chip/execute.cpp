@@ -16,6 +16,13 @@ void check_inputs(const Tiling& tiling, MatrixView<const float> x) {
     if (x.cols() != tiling.inputs)
         fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the chip holds a matrix of {} inputs",
                                               x.cols(), tiling.inputs));
+    for (std::size_t v = 0; v < x.rows(); ++v) {
+        for (std::size_t i = 0; i < x.cols(); ++i) {
+            if (!std::isfinite(x(v, i)))
+                fail(ErrorCode::bad_data,
+                     fmt::format("input {} of row {} is {}; inputs must be finite", i, v, x(v, i)));
+        }
+    }
 }
 
 // As DigitalProjector: tiles of fixed height, so that a row's bits do not depend on its neighbours.

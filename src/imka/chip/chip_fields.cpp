@@ -47,6 +47,10 @@ Fields device_fields(DeviceModel& d) {
               not_negative("a target below becomes exactly 0", "uS")),
         field("device.drift_scale", d.drift_scale, not_negative("multiplies the drift exponent")),
         field("device.read_noise_scale", d.read_noise_scale, not_negative("multiplies the read noise")),
+        field("device.read_noise_frozen_scale", d.read_noise_frozen_scale,
+              not_negative("multiplies its part that is the same in every product")),
+        field("device.read_noise_fresh_scale", d.read_noise_fresh_scale,
+              not_negative("multiplies its part that is new in every product")),
         field("device.programming_drift_correlation", d.programming_drift_correlation,
               share("of the programming error with the loss by drift")),
         field("device.stuck_at_reset_probability", d.stuck_at_reset_probability,
@@ -86,6 +90,14 @@ Fields core_fields(CoreSpec& c) {
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
               not_negative("of the wire between two cells", "ohm")),
+        field("core.phase_overhead", c.cost.phase_overhead_seconds,
+              not_negative("after every pulse and conversion", "s")),
+        field("core.product_overhead", c.cost.product_overhead_seconds,
+              not_negative("once in every product", "s")),
+        field("core.one_phase_power", c.cost.one_phase_watts,
+              not_negative("of a core that multiplies in one phase; 0: unknown", "W")),
+        field("core.four_phase_power", c.cost.four_phase_watts,
+              not_negative("of a core that multiplies in four phases; 0: unknown", "W")),
     };
 }
 

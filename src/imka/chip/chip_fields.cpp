@@ -90,6 +90,14 @@ Fields core_fields(CoreSpec& c) {
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
               not_negative("of the wire between two cells", "ohm")),
+        field("core.phase_overhead", c.cost.phase_overhead_seconds,
+              not_negative("after every pulse and conversion", "s")),
+        field("core.product_overhead", c.cost.product_overhead_seconds,
+              not_negative("once in every product", "s")),
+        field("core.one_phase_power", c.cost.one_phase_watts,
+              not_negative("of a core that multiplies in one phase; 0: unknown", "W")),
+        field("core.four_phase_power", c.cost.four_phase_watts,
+              not_negative("of a core that multiplies in four phases; 0: unknown", "W")),
     };
 }
 

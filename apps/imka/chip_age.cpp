@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <memory>
 
 #include "chip_commands.hpp"
@@ -22,25 +21,19 @@ struct Args {
     ChipArgs chip{.seeds = {0, 1, 2, 3, 4}};
     ProblemArgs problem;
     BuildPlan plan;
-    std::string from = "1min";
-    std::string to = "1y";
-    std::size_t points = 9;
+    std::vector<std::string> times = {"1min", "10min", "1h", "6h", "1d", "7d", "30d", "180d", "1y"};
     std::string spacing = "0.001";
     std::filesystem::path figure;
 };
 
-std::vector<double> log_times(const Args& args) {
-    const double from = parse_duration(args.from, "--from");
-    const double to = parse_duration(args.to, "--to");
-    if (!(from > 0.0 && to > from))
-        fail(ErrorCode::bad_usage,
-             fmt::format("--from {} --to {}: times rise from above 0", args.from, args.to));
+std::vector<double> parse_times(const Args& args) {
     std::vector<double> times;
-    for (std::size_t i = 0; i < args.points; ++i) {
-        const double share = static_cast<double>(i) / static_cast<double>(args.points - 1);
-        times.push_back(from * std::pow(to / from, share));
+    for (const auto& text : args.times) {
+        const double seconds = parse_duration(text, "--times");
+        if (!(seconds > (times.empty() ? 0.0 : times.back())))
+            fail(ErrorCode::bad_usage, fmt::format("--times {}: times rise, from above 0", text));
+        times.push_back(seconds);
     }
-    times.back() = to;
     return times;
 }
 
@@ -119,7 +112,7 @@ void print_table(const std::vector<double>& times, const Errors& errors) {
 
 void run(const Args& args, const Context& context) {
     check_figure(args.figure);
-    const auto times = log_times(args);
+    const auto times = parse_times(args);
     const auto spec = load_spec(args.chip);
     const ProblemSource source(args.problem);
     const auto errors = run_seeds(args, make_settings(spec, args.problem), source, times, context.exec);
@@ -147,20 +140,19 @@ void run(const Args& args, const Context& context) {
 
 void add_chip_age(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
-    auto* verb =
-        add_verb(chip, "age", "Error of products against time, for every compensation of drift",
-                 {"imka chip age --figure age.svg",
-                  "imka chip age --chip hermes-od --from 1h --to 30d --points 6 --seeds 0..9 --json"});
+    auto* verb = add_verb(chip, "age", "Error of products against time, for every compensation of drift",
+                          {"imka chip age --figure age.svg",
+                           "imka chip age --chip hermes-od --times 1h,1d,30d --seeds 0..9 --json"});
     add_common_options(*verb, context);
     add_chip_options(*verb, args->chip);
     add_seed_options(*verb, args->chip);
     add_problem_options(*verb, args->problem);
     add_enum_option(*verb, "--programming", args->plan.programming.method, "How devices are written");
-    verb->add_option("--from", args->from, "First time: 90, 30min, 1h, 7d, 1y")->capture_default_str();
-    verb->add_option("--to", args->to, "Last time")->capture_default_str();
-    verb->add_option("--points", args->points, "Times in between, evenly on a logarithmic scale")
-        ->check(CLI::Range(2, 100))
-        ->capture_default_str();
+    verb->add_option("--times", args->times,
+                     "Times since programming, separated by commas: 90,30min,1h,7d,1y")
+        ->delimiter(',')
+        ->type_name("LIST")
+        ->default_str("1min,10min,1h,6h,1d,7d,30d,180d,1y");
     verb->add_option("--spacing", args->spacing, "Time between two products")->capture_default_str();
     verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
     verb->callback([args, &context] { run(*args, context); });

@@ -240,12 +240,16 @@ std::vector<Explained> explain(const std::vector<const Nonideality*>& items,
     return rows;
 }
 
+constexpr double kVisible = 1e-3;  // share of the squared error
+
 BarChart make_chart(const std::string& title, const std::vector<Explained>& rows) {
     BarChart chart{.title = title, .x_label = "share of the squared error (%)", .names = {}, .series = {}};
     chart.series.resize(2);
     chart.series[0].label = "alone";
     chart.series[1].label = "saved by removal";
     for (const auto& row : rows) {
+        // What nobody could see would only make the others smaller.
+        if (std::max(std::abs(row.alone.mean), std::abs(row.saved.mean)) < kVisible) continue;
         chart.names.emplace_back(row.item->name);
         for (std::size_t s = 0; s < 2; ++s) {
             const auto& summary = s == 0 ? row.alone : row.saved;

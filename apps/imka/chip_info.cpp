@@ -1,11 +1,15 @@
 // imka chip info: which chips there are; geometry, constants and their sources of one.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "chip_commands.hpp"
 #include "chip_options.hpp"
+#include "imka/base/error.hpp"
 #include "imka/chip/chip_fields.hpp"
+#include "imka/chip/cost.hpp"
 
 namespace imka::app {
 namespace {
@@ -57,26 +61,69 @@ Json constants_json(const std::vector<ConstantText>& constants) {
 }
 
 // Sources are long and shared by many constants: numbered, and listed once.
-void print_constants(const std::vector<ConstantText>& constants) {
-    std::vector<std::string> sources;
-    TextTable table = {{"constant", "value", "unit", "source", "meaning"}};
-    for (const auto& c : constants) {
-        std::string number;
-        if (!c.source.empty()) {
-            auto place = std::ranges::find(sources, c.source);
-            if (place == sources.end()) place = sources.insert(sources.end(), c.source);
-            number = fmt::format("[{}]", place - sources.begin() + 1);
-        }
-        table.push_back({c.name, c.value, c.unit, number, c.help});
+class SourceList {
+public:
+    std::string number(const std::string& source) {
+        if (source.empty()) return {};
+        auto place = std::ranges::find(sources_, source);
+        if (place == sources_.end()) place = sources_.insert(sources_.end(), source);
+        return fmt::format("[{}]", place - sources_.begin() + 1);
     }
-    fmt::print("\n{}", format_table(table));
-    if (sources.empty()) return;
-    fmt::print("\nSources (a constant without one has its default or was set here):\n");
-    for (std::size_t s = 0; s < sources.size(); ++s) fmt::print("  [{}] {}\n", s + 1, sources[s]);
+    void print() const {
+        if (sources_.empty()) return;
+        fmt::print("\nSources (a constant without one has its default or was set here):\n");
+        for (std::size_t s = 0; s < sources_.size(); ++s) fmt::print("  [{}] {}\n", s + 1, sources_[s]);
+    }
+
+private:
+    std::vector<std::string> sources_;
+};
+
+std::string plain(std::string value) {
+    if (value.ends_with(".0")) value.resize(value.size() - 2);
+    return value;
+}
+
+void print_constants(const ChipSpec& spec, const std::vector<ConstantText>& constants) {
+    ChipSpec copy = spec;
+    const auto curves = curve_fields(copy);
+    SourceList sources;
+    TextTable numbers = {{"constant", "value", "unit", "source", "meaning"}};
+    TextTable functions = {{"function of u = g / g_max", "unit", "source", "pieces"}};
+    for (const auto& c : constants) {
+        const bool curve = std::ranges::any_of(curves, [&](const CurveField& f) { return f.name == c.name; });
+        if (curve) {
+            functions.push_back({c.name, c.unit, sources.number(c.source), c.value});
+        } else {
+            numbers.push_back({c.name, plain(c.value), c.unit, sources.number(c.source), c.help});
+        }
+    }
+    fmt::print("\n{}\n{}", format_table(numbers), format_table(functions));
+    sources.print();
+}
+
+struct Speed {
+    double seconds = 0.0;  // of one product of a core
+    double tops = 0.0;     // of all cores
+    std::optional<double> joules;
+    std::optional<double> tops_per_watt;
+};
+
+Speed speed(const ChipSpec& spec) {
+    Speed s{.seconds = product_seconds(spec.core), .joules = product_joules(spec.core)};
+    const double operations = 2.0 * spec.core.rows * spec.core.cols;
+    s.tops = operations * spec.cores * spec.chips / s.seconds / 1e12;
+    if (s.joules) s.tops_per_watt = operations / *s.joules / 1e12;
+    return s;
+}
+
+Json or_null(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
 }
 
 void show_chip(const ChipSpec& spec, const Context& context) {
     const auto g = geometry(spec);
+    const auto fast = speed(spec);
     const auto constants = describe(spec);
     if (context.json) {
         return print_json({{"name", spec.name},
@@ -87,6 +134,10 @@ void show_chip(const ChipSpec& spec, const Context& context) {
                            {"weights", g.cells},
                            {"devices", g.devices},
                            {"emulator_bytes", g.bytes},
+                           {"product_seconds", fast.seconds},
+                           {"product_joules", or_null(fast.joules)},
+                           {"tops", fast.tops},
+                           {"tops_per_watt", or_null(fast.tops_per_watt)},
                            {"constants", constants_json(constants)}});
     }
     fmt::print("{}: {}\n\n", spec.name, spec.description);
@@ -94,10 +145,13 @@ void show_chip(const ChipSpec& spec, const Context& context) {
                g.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
                spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", g.cells, g.devices,
                2 * spec.device.devices_per_polarity);
+    fmt::print("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * fast.seconds,
+               fast.joules ? fmt::format("{:.4g} nJ", 1e9 * *fast.joules) : "energy not known", fast.tops,
+               fast.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *fast.tops_per_watt) : "");
     fmt::print("programming by pulses: {}\n", spec.pulses ? "modelled" : "not known; statistical only");
     fmt::print("memory of the emulator with every device programmed: {:.0f} MB\n", g.bytes / 1e6);
     fmt::print("hash of the constants: {}\n", chip_hash(spec));
-    print_constants(constants);
+    print_constants(spec, constants);
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ std::string mean_text(const Summary& s, double factor) {
     const double mean = factor * s.mean;
     const double half = factor * s.half_width;
     if (!(half > 0.0)) return fmt::format("{:.4g}", mean);
-    // Two digits of the uncertainty.
-    const int digits = std::clamp(1 - static_cast<int>(std::floor(std::log10(half))), 0, 9);
+    // Two digits of the uncertainty, as far as plain numbers show them.
+    const int digits = std::max(0, 1 - static_cast<int>(std::floor(std::log10(half))));
+    if (digits > 3) return fmt::format("{:.2g} ± {:.1g}", mean, half);
     return fmt::format("{:.{}f} ± {:.{}f}", mean, digits, half, digits);
 }
 
@@ -112,7 +113,6 @@ void add_seed_options(CLI::App& verb, ChipArgs& args) {
 }
 
 ChipSpec load_spec(const ChipArgs& args) {
-    const auto names = chip_names();
     const bool file = args.chip.ends_with(".yaml") || args.chip.ends_with(".yml") ||
                       args.chip.find('/') != std::string::npos;
     auto spec = file ? load_chip(args.chip) : chip_preset(args.chip);

@@ -18,6 +18,7 @@
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/fwht/fwht.hpp"
 #include "imka/ops/normals/normals.hpp"
+#include "imka/ops/readout/readout.hpp"
 
 namespace {
 
@@ -85,10 +86,34 @@ Body ridge_tile() {
     };
 }
 
+// Rows of a core: inputs to steps, charges to counts that round and saturate, counts to 8-bit outputs.
+Body readout() {
+    constexpr std::size_t kRows = 64;
+    constexpr std::size_t kCols = 256;
+    const auto ones = [] { return std::vector<float>(kCols, 1.0F); };
+    return [x = gaussian(kRows, kCols), charge = gaussian(kRows, kCols), normals = gaussian(kRows, kCols),
+            ones = ones(), steps = Matrix<float>(kRows, kCols), counts = Matrix<float>(kRows, kCols),
+            out = Matrix<float>(kRows, kCols)]() mutable {
+        const imka::ops::Counter counter{
+            .rounding = imka::ops::CountRounding::floor, .most = 423.0F, .noise_variance = 0.25F};
+        const imka::ops::AffineRow affine{
+            .scale = ones, .offset = ones, .factor = ones, .half = true, .most = 127.0F};
+        for (std::size_t r = 0; r < kRows; ++r) {
+            const imka::ops::ChargeRow in{
+                .charge = charge.row(r), .variance = ones, .offset = ones, .normals = normals.row(r)};
+            imka::ops::quantize_row(x.row(r), 4.0, 127, steps.row(r));
+            imka::ops::add_counts(counter, in, counts.row(r));
+            imka::ops::add_signed_counts(counter, in, ones, counts.row(r));
+            imka::ops::affine_row(affine, counts.row(r), out.row(r));
+        }
+    };
+}
+
 const std::map<std::string, Body (*)()> kOps = {{"cos_sin", cos_sin},
                                                 {"normals", normals},
                                                 {"fwht", fwht},
                                                 {"projection", projection},
+                                                {"readout", readout},
                                                 {"ridge_tile", ridge_tile},
                                                 {"feature_tile", feature_tile},
                                                 {"sorf_projection", sorf_projection}};

@@ -110,6 +110,7 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup);
 std::vector<BenchResult> bench_normals(const BenchSetup& setup);
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup);
 std::vector<BenchResult> bench_stream(const BenchSetup& setup);
+std::vector<BenchResult> bench_chip(const BenchSetup& setup);
 
 // Measures dense and structured projection over many shapes and prints them beside the model that chooses
 // between the two, with the constants that would fit this machine.

@@ -22,9 +22,10 @@ struct Benchmark {
 
 const std::vector<Benchmark>& benchmarks() {
     static const std::vector<Benchmark> list = {
-        {"features", bench_features}, {"projection", bench_projection}, {"sorf", bench_sorf},
-        {"ridge", bench_ridge},       {"normals", bench_normals},       {"fwht", bench_fwht},
-        {"stream", bench_stream}};
+        {"features", bench_features}, {"projection", bench_projection},
+        {"sorf", bench_sorf},         {"ridge", bench_ridge},
+        {"normals", bench_normals},   {"fwht", bench_fwht},
+        {"stream", bench_stream},     {"chip", bench_chip}};
     return list;
 }
 

@@ -24,6 +24,7 @@ PACKAGES = {
     "sklearn": "python3-sklearn",
     "torch": "python3-torch",
     "ffht": "pip install FFHT-unofficial",
+    "aihwkit": "pip install aihwkit",
 }
 
 
@@ -210,8 +211,37 @@ def ffht_transform(s):
     return (lambda: min(seconds(way) for way in ways)), check
 
 
+def aihwkit_products(s):
+    """Forward of a C++ inference tile: 8-bit inputs and outputs, weight noise new in every product, output noise."""
+    torch = need("torch")
+    need("aihwkit")
+    from aihwkit.nn import AnalogLinear
+    from aihwkit.simulator.configs import InferenceRPUConfig
+    from aihwkit.simulator.parameters import WeightNoiseType
+
+    config = InferenceRPUConfig()
+    config.forward.inp_res = config.forward.out_res = 1.0 / 254.0
+    config.forward.out_noise = 0.02
+    config.forward.w_noise = 0.02
+    config.forward.w_noise_type = WeightNoiseType.ADDITIVE_CONSTANT
+    layer = AnalogLinear(s["inputs"], s["outputs"], bias=False, rpu_config=config).eval()
+    w = torch.randn(s["outputs"], s["inputs"])
+    layer.set_weights(w, None)
+    x = 0.3 * torch.randn(s["rows"], s["inputs"])
+
+    @torch.no_grad()
+    def products():
+        return layer(x)
+
+    def check():
+        exact = x @ w.T
+        return torch.linalg.norm(products() - exact) / torch.linalg.norm(exact)
+
+    return products, check
+
+
 PEERS = {f.__name__: f for f in (sklearn_features, sklearn_ridge, torch_features, torch_ridge, numpy_product,
-                                 numpy_normals, ffht_transform)}
+                                 numpy_normals, ffht_transform, aihwkit_products)}
 prepared = {}
 
 

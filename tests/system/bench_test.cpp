@@ -70,8 +70,8 @@ TEST(Bench, EveryBenchmarkComputesTheRightThing) {
         names.insert(r.at("name").get<std::string>());
         EXPECT_TRUE(r.at("check").at("ok")) << r.dump();
     }
-    EXPECT_EQ(names, (std::set<std::string>{"features", "fwht", "normals", "projection", "ridge", "sorf",
-                                            "stream"}));
+    EXPECT_EQ(names, (std::set<std::string>{"chip", "features", "fwht", "normals", "projection", "ridge",
+                                            "sorf", "stream"}));
 }
 
 TEST(Bench, TheRatioIsTheirTimeOverOurs) {
@@ -106,6 +106,26 @@ TEST(Bench, APeerThatIsMissingOrBrokenIsSaidToBe) {
     const auto table = run_imka("bench ridge --quick --python /bin/false");
     EXPECT_EQ(table.exit_code, 0);
     EXPECT_NE(table.out.find("missing (python3)"), std::string::npos) << table.out;
+}
+
+TEST(Bench, TheChipIsSetBesidePlainProducts) {
+    const auto j = bench("chip --python /bin/false");
+    const auto& linear = j.at("results").at(0);
+    const double multiple = linear.at("times_of_sgemm").get<double>();
+    EXPECT_GT(multiple, 0.0);
+    EXPECT_EQ(linear.at("targets").at(0).at("reached"), multiple);
+    EXPECT_NEAR(multiple * linear.at("rivals").at(0).at("ratio").at("median").get<double>(), 1.0, 1e-9);
+    EXPECT_EQ(linear.at("rivals").at(2).at("name"), "aihwkit");
+    EXPECT_EQ(linear.at("rivals").at(2).at("missing"), "python3");
+    EXPECT_GT(linear.at("literal_times_slower"), 0.0);
+    std::multiset<int> cores;
+    for (const auto& r : j.at("results")) {
+        if (!r.contains("nanoseconds_per_core_product")) continue;
+        cores.insert(r.at("sizes").at("cores").get<int>());
+        EXPECT_GT(r.at("nanoseconds_per_core_product"), 0.0);
+        EXPECT_GT(r.at("times_of_pieces"), 0.0);
+    }
+    EXPECT_EQ(cores, (std::multiset<int>{1, 1, 4}));
 }
 
 TEST(Bench, CalibrateSetsTheModelBesideWhatItMeasures) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -39,6 +41,14 @@ double parse_number(std::string_view text, std::string_view name) {
 
 std::int64_t parse_integer(std::string_view text, std::string_view name) {
     return parse_with_charconv<std::int64_t>(text, name, "a whole number");
+}
+
+int parse_int(std::string_view text, std::string_view name) {
+    const auto value = parse_integer(text, name);
+    if (std::abs(value) > std::numeric_limits<int>::max())
+        fail(ErrorCode::bad_config,
+             fmt::format("{}: {} is out of range; it must be below 2^31", name, value));
+    return static_cast<int>(value);
 }
 
 std::uint64_t parse_unsigned(std::string_view text, std::string_view name) {

@@ -48,6 +48,7 @@ struct Codec;
 namespace detail {
 double parse_number(std::string_view text, std::string_view name);
 std::int64_t parse_integer(std::string_view text, std::string_view name);
+int parse_int(std::string_view text, std::string_view name);
 std::uint64_t parse_unsigned(std::string_view text, std::string_view name);
 bool parse_bool(std::string_view text, std::string_view name);
 void check_range(double value, const FieldInfo& info, std::string_view name);
@@ -75,6 +76,15 @@ struct Codec<std::int64_t> {
     static std::string json(std::int64_t v) { return std::to_string(v); }
     static void check(std::int64_t v, const FieldInfo& info, std::string_view name) {
         detail::check_range(static_cast<double>(v), info, name);
+    }
+};
+template <>
+struct Codec<int> {
+    static std::string type() { return "integer"; }
+    static int parse(std::string_view text, std::string_view name) { return detail::parse_int(text, name); }
+    static std::string json(int v) { return std::to_string(v); }
+    static void check(int v, const FieldInfo& info, std::string_view name) {
+        detail::check_range(v, info, name);
     }
 };
 template <>

@@ -39,4 +39,8 @@ E parse_enum(std::string_view text) {
 // "rff, orf, sorf"
 std::string join(std::span<const std::string_view> names, std::string_view separator = ", ");
 
+// What someone who wrote `text` may have meant, as the end of a sentence: "nearest: core.adc_noise". Of names
+// with parts ("core.adc_noise") the last part alone counts too.
+std::string nearest_names(std::string_view text, std::span<const std::string_view> names);
+
 }  // namespace imka

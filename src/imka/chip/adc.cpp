@@ -12,6 +12,9 @@
 namespace imka {
 namespace {
 
+// A counter counts forwards, however wide the spread of gains is said to be.
+constexpr double kLeastGain = 0.01;
+
 double rounded(AdcRounding rounding, double value) {
     switch (rounding) {
         case AdcRounding::round:
@@ -52,9 +55,11 @@ std::vector<AdcColumn> draw_adc_columns(const AdcConfig& config, std::uint64_t s
     for (std::size_t c = 0; c < count; ++c) {
         const std::uint64_t index = first + c;
         auto& column = columns[c];
-        column.gain = 1.0 + config.gain_sd * normal(seed, Stream::chip_adc_gain, 2 * index);
-        column.negative_gain = column.gain * (1.0 + config.negative_gain_sd *
-                                                        normal(seed, Stream::chip_adc_gain, 2 * index + 1));
+        const auto gain = [&](double sd, std::uint64_t number) {
+            return std::max(kLeastGain, 1.0 + sd * normal(seed, Stream::chip_adc_gain, number));
+        };
+        column.gain = gain(config.gain_sd, 2 * index);
+        column.negative_gain = column.gain * gain(config.negative_gain_sd, 2 * index + 1);
         column.offset_counts = config.offset_sd_counts * normal(seed, Stream::chip_adc_offset, index);
     }
     return columns;

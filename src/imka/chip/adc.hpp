@@ -25,7 +25,7 @@ struct AdcConfig {
     double counts_per_us = 1.0 / 0.115;  // counts of 1 uS over a full pulse; > 0
     int max_count = 0;                   // where a conversion saturates; 0: nowhere
     AdcRounding rounding = AdcRounding::none;
-    double gain_sd = 0.0;           // of a column's gain around 1; >= 0
+    double gain_sd = 0.0;           // of a column's gain around 1, which is at least 0.01; >= 0
     double negative_gain_sd = 0.0;  // of the gain for negative currents around that for positive ones;
                                     // one-phase reads only; >= 0
     double offset_sd_counts = 0.0;  // of a column's offset, added to every conversion; >= 0

@@ -8,6 +8,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
+#include "imka/chip/chip_fields.hpp"
 #include "imka/chip/chip_io.hpp"
 
 namespace imka {
@@ -45,6 +46,8 @@ void validate(const ChipSpec& chip) {
     validate(chip.device);
     validate(chip.core);
     if (chip.pulses) validate(*chip.pulses);
+    ChipSpec copy = chip;
+    check_ranges(fields(copy));
 }
 
 std::vector<std::string> chip_names() {

@@ -4,7 +4,6 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <cmath>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/chip/chip_fields.hpp"
 
 namespace imka {
 namespace {
@@ -196,26 +196,6 @@ std::optional<std::string> find_constant(Mapping& section, const std::string& ke
     return value;
 }
 
-// The same, parsed as the type of `out`, which keeps its value where the key is absent.
-template <class T>
-void read_constant(Mapping& section, const std::string& key, std::string_view unit, Context& context,
-                   T& out) {
-    const auto text = find_constant(section, key, unit, context);
-    if (!text) return;
-    try {
-        out = Codec<T>::parse(*text, section.path(key));
-    } catch (const Error& e) {
-        fail_at(section.where(), section.line(key), e.what());
-    }
-}
-
-void read_count(Mapping& section, const std::string& key, std::string_view unit, Context& context, int& out) {
-    std::int64_t value = out;
-    read_constant(section, key, unit, context, value);
-    if (value < 0 || value > 1'000'000'000) section.fail_key(key, fmt::format("{} is out of range", value));
-    out = static_cast<int>(value);
-}
-
 CurvePiece read_piece(Mapping map) {
     CurvePiece piece;
     try {
@@ -259,98 +239,48 @@ void validate_section(const Mapping& section, const Spec& spec) {
     }
 }
 
-DeviceModel read_device(Mapping map, Context& context) {
-    DeviceModel m;
-    const auto number = [&](const std::string& key, std::string_view unit, double& out) {
-        read_constant(map, key, unit, context, out);
-    };
-    number("g_max", "uS", m.g_max_us);
-    m.programming_reference_g_max_us = m.g_max_us;
-    read_count(map, "devices_per_polarity", "", context, m.devices_per_polarity);
-    number("t_0", "s", m.t_0_seconds);
-    number("t_read", "s", m.t_read_seconds);
-    read_curve(map, "programming_error", "uS", context, m.programming_error_us);
-    number("programming_reference_g_max", "uS", m.programming_reference_g_max_us);
-    number("programming_scale", "", m.programming_scale);
-    number("zero_threshold", "uS", m.zero_threshold_us);
-    read_curve(map, "drift_mean", "", context, m.drift_mean);
-    read_curve(map, "drift_sd", "", context, m.drift_sd);
-    number("drift_scale", "", m.drift_scale);
-    read_curve(map, "read_noise", "", context, m.read_noise);
-    number("read_noise_scale", "", m.read_noise_scale);
-    number("programming_drift_correlation", "", m.programming_drift_correlation);
-    number("stuck_at_reset_probability", "", m.stuck_at_reset_probability);
-    number("stuck_at_max_probability", "", m.stuck_at_max_probability);
-    number("g_floor", "uS", m.g_floor_us);
-    number("g_ceiling", "uS", m.g_ceiling_us);
-    map.done();
-    validate_section(map, m);
-    return m;
+void set_at(const Mapping& section, const std::string& key, const Field& field, const std::string& text) {
+    try {
+        field.set(text);
+    } catch (const Error& e) {
+        fail_at(section.where(), section.line(key), e.what());
+    }
 }
 
-CoreSpec read_core(Mapping map, Context& context) {
-    CoreSpec s;
-    const auto read = [&](const std::string& key, std::string_view unit, auto& out) {
-        read_constant(map, key, unit, context, out);
+// Takes the constants and curves of a section, in the order of the field list.
+void read_section(Mapping& map, ChipSpec& chip, Context& context) {
+    const auto key_of = [&](std::string_view name) -> std::optional<std::string> {
+        if (!name.starts_with(map.path(""))) return std::nullopt;
+        return std::string(name.substr(map.path("").size()));
     };
-    read_count(map, "rows", "", context, s.rows);
-    read_count(map, "cols", "", context, s.cols);
-    read("read_mode", "", s.read_mode);
-    read("polarity_asymmetry", "", s.polarity_asymmetry);
-    read_count(map, "input_levels", "", context, s.dac.levels);
-    read("input_encoding", "", s.dac.encoding);
-    read("input_step", "s", s.dac.step_seconds);
-    read("counts_per_us", "counts/uS", s.adc.counts_per_us);
-    read_count(map, "max_count", "counts", context, s.adc.max_count);
-    read("rounding", "", s.adc.rounding);
-    read("gain_sd", "", s.adc.gain_sd);
-    read("negative_gain_sd", "", s.adc.negative_gain_sd);
-    read("offset_sd", "counts", s.adc.offset_sd_counts);
-    read("adc_noise", "counts", s.adc.noise_counts);
-    read("fp16", "", s.affine.fp16);
-    read_count(map, "output_bits", "", context, s.affine.output_bits);
-    read("ir_drop", "", s.ir_drop.scale);
-    read("wire_resistance", "ohm", s.ir_drop.wire_ohm);
+    for (const auto& field : fields(chip)) {
+        const auto key = key_of(field.name);
+        if (!key) continue;
+        if (const auto text = find_constant(map, *key, field.info.unit, context))
+            set_at(map, *key, field, *text);
+    }
+    for (const auto& curve : curve_fields(chip))
+        if (const auto key = key_of(curve.name)) read_curve(map, *key, curve.unit, context, curve.curve);
     map.done();
-    validate_section(map, s);
-    return s;
 }
 
-PulseModel read_pulses(Mapping map, Context& context) {
-    PulseModel m;
-    const auto read = [&](const std::string& key, std::string_view unit, double& out) {
-        read_constant(map, key, unit, context, out);
-    };
-    read("set_mean", "uS", m.set_mean_us);
-    read("set_sd", "uS", m.set_sd_us);
-    read("reset_conductance", "uS", m.reset_us);
-    read("half_current", "uA", m.half_mean_ua);
-    read("half_current_sd", "uA", m.half_sd_ua);
-    read("current_width", "uA", m.width_ua);
-    read("cycle_sd", "", m.cycle_sd);
-    read("reset_current", "uA", m.reset_ua);
-    read("drift_g_max", "uS", m.drift_g_max_us);
-    read_curve(map, "drift_mean", "", context, m.drift_mean);
-    read_curve(map, "drift_sd", "", context, m.drift_sd);
-    read("device_share", "", m.device_share);
-    read("glass_full", "", m.glass_full);
-    read("settling", "", m.settling);
-    read("t_verify", "s", m.t_verify_seconds);
-    read_curve(map, "read_noise", "", context, m.read_noise);
-    read("count_conductance", "uS", m.count_us);
-    read("conversion_noise", "uS", m.conversion_noise_us);
-    read_count(map, "verify_reads", "", context, m.verify_reads);
-    read("pulse_voltage", "V", m.pulse_volts);
-    read("reset_pulse", "s", m.reset_pulse_seconds);
-    read("set_pulse", "s", m.set_pulse_seconds);
-    read("set_current", "uA", m.set_ua);
-    read("read_energy", "J", m.read_joules);
-    read("product_energy", "J", m.product_joules);
-    read("product_time", "s", m.product_seconds);
-    read_count(map, "parallel_devices", "", context, m.parallel_devices);
-    map.done();
-    validate_section(map, m);
-    return m;
+void read_device(Mapping map, ChipSpec& chip, Context& context) {
+    auto& reference = chip.device.programming_reference_g_max_us;
+    reference = 0.0;
+    read_section(map, chip, context);
+    if (reference == 0.0) reference = chip.device.g_max_us;
+    validate_section(map, chip.device);
+}
+
+void read_core(Mapping map, ChipSpec& chip, Context& context) {
+    read_section(map, chip, context);
+    validate_section(map, chip.core);
+}
+
+void read_pulses(Mapping map, ChipSpec& chip, Context& context) {
+    chip.pulses.emplace();
+    read_section(map, chip, context);
+    validate_section(map, *chip.pulses);
 }
 
 std::map<std::string, std::string> read_sources(Mapping& root) {
@@ -387,9 +317,10 @@ ChipSpec parse_chip(std::string_view text, std::string_view where) {
     chip.name = root.text("name");
     chip.description = root.text("description");
     Context context{.sources = read_sources(root), .provenance = {}};
-    if (auto device = root.find_mapping("device")) chip.device = read_device(std::move(*device), context);
-    if (auto core = root.find_mapping("core")) chip.core = read_core(std::move(*core), context);
-    if (auto pulses = root.find_mapping("pulses")) chip.pulses = read_pulses(std::move(*pulses), context);
+    if (auto map = root.find_mapping("chip")) read_section(*map, chip, context);
+    if (auto map = root.find_mapping("device")) read_device(std::move(*map), chip, context);
+    if (auto map = root.find_mapping("core")) read_core(std::move(*map), chip, context);
+    if (auto map = root.find_mapping("pulses")) read_pulses(std::move(*map), chip, context);
     root.done();
     chip.provenance = std::move(context.provenance);
     return chip;

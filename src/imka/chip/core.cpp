@@ -44,13 +44,6 @@ void check_numbers(const CoreSpec& spec, const CoreIds& ids) {
                          ids.core, spec.rows, spec.cols));
 }
 
-DeviceIds plane_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity) {
-    const auto rows = static_cast<std::uint64_t>(spec.rows);
-    const auto cols = static_cast<std::uint64_t>(spec.cols);
-    return {
-        .seed = ids.seed, .first = (2 * std::uint64_t{ids.core} + polarity) * rows * cols, .stride = cols};
-}
-
 Matrix<float> net_us(const ProgrammedCore& core, const ReadTime& time) {
     auto plus = conductances_at(core.device, core.plus, time).g_us;
     const auto minus = conductances_at(core.device, core.minus, time).g_us;
@@ -59,7 +52,19 @@ Matrix<float> net_us(const ProgrammedCore& core, const ReadTime& time) {
     return plus;
 }
 
+void check_not_negative(std::string_view field, double value) {
+    if (!std::isfinite(value) || value < 0.0)
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be >= 0", field, value));
+}
+
 }  // namespace
+
+void validate(const CostConfig& config) {
+    check_not_negative("phase_overhead", config.phase_overhead_seconds);
+    check_not_negative("product_overhead", config.product_overhead_seconds);
+    check_not_negative("one_phase_power", config.one_phase_watts);
+    check_not_negative("four_phase_power", config.four_phase_watts);
+}
 
 void validate(const CoreSpec& spec) {
     check_size("rows", spec.rows);
@@ -68,15 +73,21 @@ void validate(const CoreSpec& spec) {
     validate(spec.adc);
     validate(spec.affine);
     validate(spec.ir_drop);
-    if (!std::isfinite(spec.polarity_asymmetry) || spec.polarity_asymmetry < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("polarity_asymmetry: {} is out of range; it must be >= 0", spec.polarity_asymmetry));
+    check_not_negative("polarity_asymmetry", spec.polarity_asymmetry);
+    validate(spec.cost);
+}
+
+DeviceIds device_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity) {
+    check_numbers(spec, ids);
+    const auto rows = static_cast<std::uint64_t>(spec.rows);
+    const auto cols = static_cast<std::uint64_t>(spec.cols);
+    return {
+        .seed = ids.seed, .first = (2 * std::uint64_t{ids.core} + polarity) * rows * cols, .stride = cols};
 }
 
 ProgrammedCore program_core(const CoreSpec& spec, const DeviceModel& device, MatrixView<const float> weights,
                             const CoreMapping& mapping, const CoreIds& ids) {
     validate(spec);
-    check_numbers(spec, ids);
     check_fits(spec, weights, mapping);
     check_positive("input range", mapping.input_range);
     check_positive("output step", mapping.output_step);
@@ -86,8 +97,8 @@ ProgrammedCore program_core(const CoreSpec& spec, const DeviceModel& device, Mat
                         .spec = spec,
                         .device = device,
                         .input_range = mapping.input_range,
-                        .plus = program_devices(device, mapped.plus_us.view(), plane_ids(spec, ids, 0)),
-                        .minus = program_devices(device, mapped.minus_us.view(), plane_ids(spec, ids, 1)),
+                        .plus = program_devices(device, mapped.plus_us.view(), device_ids(spec, ids, 0)),
+                        .minus = program_devices(device, mapped.minus_us.view(), device_ids(spec, ids, 1)),
                         .adc = draw_adc_columns(spec.adc, ids.seed, first_column, weights.cols()),
                         .affine = {.output_step = mapping.output_step, .columns = {}},
                         .compensation = std::vector<double>(weights.cols(), 1.0)};

@@ -28,6 +28,15 @@ struct EnumNames<ReadMode> {
     static constexpr std::string_view values[] = {"four_phase", "one_phase"};
 };
 
+// What one product takes beside its pulses (chip/cost). The defaults: nothing, and power unknown.
+struct CostConfig {
+    double phase_overhead_seconds = 0.0;    // after every pulse and conversion; >= 0
+    double product_overhead_seconds = 0.0;  // once in a product; >= 0
+    double one_phase_watts = 0.0;           // of a core that multiplies all the time; >= 0; 0: unknown
+    double four_phase_watts = 0.0;
+};
+void validate(const CostConfig& config);
+
 // The defaults are a core without errors.
 struct CoreSpec {
     int rows = 256;  // inputs; 1 to 65536
@@ -40,6 +49,7 @@ struct CoreSpec {
     // One-phase reads apply either polarity of voltage. Read backwards, a device has its conductance times
     // 1 + asymmetry N(0,1), the same in every read; >= 0.
     double polarity_asymmetry = 0.0;
+    CostConfig cost;
 };
 // Error{bad_config} that begins with the key of the chip file that is wrong.
 void validate(const CoreSpec& spec);
@@ -49,6 +59,10 @@ struct CoreIds {
     std::uint64_t seed = 0;
     std::uint32_t core = 0;
 };
+
+// The numbers of a core's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core whose
+// devices or conversions would have numbers from 2^32 on.
+DeviceIds device_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity);
 
 // Which products these are: names the noise that is new in each. Product v of a batch has the number first +
 // v, below 2^32.

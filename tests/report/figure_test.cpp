@@ -188,6 +188,18 @@ TEST(Verdict, KnowsTheSettingsOfThePublishedChipRuns) {
     };
     EXPECT_EQ(judged("2").unlike, "");
     EXPECT_THAT(judged("3").unlike, HasSubstr("input_alpha is 3; the published runs had 2"));
+    EXPECT_THAT(judged("2", "chip").unlike, HasSubstr("fit_on is chip; the published runs had fp32"));
+}
+
+TEST(Figures, KeepChipsThatChangedApart) {
+    auto records = measured_cell(31);
+    for (auto& r : records) {
+        r.config["backend"] = "hermes";
+        r.config["chip_hash"] = r.seed < 2 ? "0123456789abcdef" : "fedcba9876543210";
+    }
+    const auto curves = make_figures(records, {}).at(0).curves;
+    ASSERT_EQ(curves.size(), 2U);
+    EXPECT_EQ(curves[0].label(), "orf, hermes, chip_hash 01234567");
 }
 
 TEST(Figures, OtherSettingsOfAChipAreNoVariantOfFp32) {

@@ -40,15 +40,21 @@ bool same_setting(const std::string& a, const std::string& b) {
     return x && x == parse_number(b);
 }
 
-const Settings& default_settings() {
-    static const Settings settings = settings_text(RunConfig{});
-    return settings;
+// Without chip_hash, which says what a chip is and not how it is used.
+const Settings& default_settings(const std::string& backend) {
+    static const Settings fp32 = settings_text(RunConfig{});
+    static const Settings chip = [] {
+        auto settings = settings_text(RunConfig{.backend = {.name = "hermes"}});
+        settings.erase("chip_hash");
+        return settings;
+    }();
+    return backend == "fp32" || backend.empty() ? fp32 : chip;
 }
 
 // Settings of the published runs on a data set: the defaults, and what the experiment that repeats them says.
 Settings published_settings(const std::string& dataset, const std::string& backend) {
     static const auto repetition = find_experiment("ridge");
-    auto settings = default_settings();
+    auto settings = default_settings(backend);
     for (const auto& one : repetition.cases) {
         const auto says = [&](std::string_view name, const std::string& value) {
             return std::ranges::any_of(
@@ -117,7 +123,9 @@ public:
     std::string of(const Record& r) const {
         std::vector<std::string> parts;
         for (const auto& [name, values] : values_.at(place(r))) {
-            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, r.setting(name)));
+            // A hash is known by its beginning.
+            const auto value = name == "chip_hash" ? r.setting(name).substr(0, 8) : r.setting(name);
+            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, value));
         }
         return fmt::format("{}", fmt::join(parts, ", "));
     }
@@ -453,10 +461,13 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
 
 std::string ridge_command(const Settings& config, const std::vector<std::uint64_t>& seeds) {
     std::string command = "imka ridge";
-    const auto& usual = default_settings();
+    const auto backend = config.find("backend");
+    const auto& usual = default_settings(backend == config.end() ? "" : backend->second);
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
-        if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;
+        if (name == "seeds" || name == "chip_hash" ||
+            (place != usual.end() && same_setting(place->second, value)))
+            continue;
         std::string flag = name;
         std::ranges::replace(flag, '_', '-');
         command += fmt::format(" --{} {}", shell_word(flag), shell_word(value));

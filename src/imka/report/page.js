@@ -132,8 +132,8 @@
   const scales = (plot, axis) => {
     const { low, high } = span(plot);
     if (plot.log) {
-      const both = { type: "logarithmic", min: low, max: high };
-      return { x: { ...both, ...axis(plot.x) }, y: { ...both, ...axis(plot.y) } };
+      const both = (title) => ({ type: "logarithmic", min: low, max: high, ...axis(title), ticks: { ...axis(title).ticks, maxRotation: 0 } });
+      return { x: both(plot.x), y: both(plot.y) };
     }
     const xs = plot.series.flatMap((s) => s.points.map((p) => p.x));
     const room = plot.ticks.length ? 0.6 : 0.3;
@@ -181,7 +181,7 @@
     star: '<path d="M13 2v10M8 7h10M9.5 3.5l7 7M16.5 3.5l-7 7"/>', crossRot: '<path d="M9.5 3.5l7 7M16.5 3.5l-7 7"/>', cross: '<path d="M13 2v10M8 7h10"/>',
   };
   const key = (s) => {
-    const line = s.published ? "" : `<path d="M0 7h26" ${s.dashed ? 'stroke-dasharray="5 3"' : ""}/>`;
+    const line = s.published || !s.line ? "" : `<path d="M0 7h26" ${s.dashed ? 'stroke-dasharray="5 3"' : ""}/>`;
     const fill = s.published ? "none" : "currentColor";
     return `<svg class="s-${s.style}" viewBox="0 0 26 14" stroke="currentColor" stroke-width="1.6" fill="${fill}" aria-hidden="true">${line}${SHAPES[MARKS[s.style] || "circle"]}</svg>`;
   };

@@ -131,8 +131,7 @@ TableCell holding_cell(const Holding& h) {
     const double share = static_cast<double>(h.holds) / static_cast<double>(h.cases);
     const auto* kind = h.holds == h.cases ? "good" : h.holds == 0 ? "bad" : "miss";
     const auto* word = h.holds == h.cases ? "holds" : h.holds == 0 ? "does not hold" : "in part";
-    return {.html = fmt::format(R"(<span class="v {}">{}</span> {} of {}, {:.0f} %)", kind, word, h.holds,
-                                h.cases, 100.0 * share),
+    return {.html = fmt::format(R"(<span class="v {}">{}</span> {} of {})", kind, word, h.holds, h.cases),
             .sort = fmt::format("{:.4f}", share),
             .number = false};
 }

@@ -53,14 +53,35 @@ def write_records(path):
                             file.write(json.dumps(record(dataset, kernel, sampler, ratio, seed)) + "\n")
 
 
-class Page(unittest.TestCase):
+def write_chip_records(path):
+    """Two data sets in FP32 and on the chip, in the protocol and sizes of the published runs."""
+    with open(path, "w", encoding="utf-8") as file:
+        for dataset, d in [("ijcnn1", 13), ("letter", 16)]:
+            for backend in ["fp32", "hermes"]:
+                for sampler in ["rff", "orf", "sorf"]:
+                    for ratio in range(1, 6):
+                        for seed in range(3):
+                            line = record(dataset, "rbf", sampler, ratio, seed)
+                            line["experiment"] = "ridge"
+                            line["key"] += backend
+                            line["config"].update(protocol="measured", backend=backend)
+                            line["results"]["m"] = d * 2**ratio - ratio
+                            file.write(json.dumps(line) + "\n")
+
+
+class Browser(unittest.TestCase):
+    """A page of made-up records in a browser; what is tested comes with the classes below."""
+    write = None
+
     @classmethod
     def setUpClass(cls):
+        if cls.write is None:
+            raise unittest.SkipTest("tests stand in the classes below")
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         records = os.path.join(cls.folder.name, "records.jsonl")
         page = os.path.join(cls.folder.name, "page.html")
-        write_records(records)
+        cls.write(records)
         subprocess.run([PROGRAM, "report", records, "--output", page], check=True, stdout=subprocess.DEVNULL)
         cls.url = "file://" + page
         options = Options()
@@ -92,6 +113,10 @@ class Page(unittest.TestCase):
                 seen.add((pixels[i] << 24) | (pixels[i + 1] << 16) | (pixels[i + 2] << 8) | pixels[i + 3]);
               return seen.size;
             });""")
+
+
+class Page(Browser):
+    write = staticmethod(write_records)
 
     def test_figures_are_drawn(self):
         colours = self.colours_drawn()
@@ -202,6 +227,47 @@ class Page(unittest.TestCase):
         self.assertGreater(len(pdf), 50_000)
         # A print in between leaves the page as it was.
         self.assertEqual(self.run_js("return document.documentElement.dataset.theme ?? null"), None)
+
+
+class ChipPage(Browser):
+    write = staticmethod(write_chip_records)
+    CHART = "const c = Chart.getChart(document.getElementById('c-ridge-letter-rbf-measured-accuracy'));"
+
+    def test_chip_is_dashed_in_the_colour_of_its_sampler(self):
+        curves = self.run_js(self.CHART + """
+            return c.data.datasets.map((s) => [s.label, s.borderDash.length > 0, s.borderColor]);""")
+        by_label = {label: (dashed, colour) for label, dashed, colour in curves}
+        self.assertEqual(len(curves), 12, "three samplers, two backends, ours and published")
+        for sampler in ["rff", "orf", "sorf"]:
+            self.assertFalse(by_label[sampler][0])
+            self.assertTrue(by_label[sampler + ", hermes"][0])
+            self.assertEqual(by_label[sampler][1], by_label[sampler + ", hermes"][1])
+
+    def test_one_switch_for_all_curves_of_a_chip(self):
+        visible = self.CHART + "return c.data.datasets.filter((s, i) => c.isDatasetVisible(i)).map((s) => s.label);"
+        before = self.run_js(visible)
+        switch = """[...document.querySelectorAll('#ridge-letter-rbf-measured-accuracy .groups button')]
+                    .find((b) => b.textContent === 'chip').click()"""
+        self.run_js(switch)
+        self.assertEqual(self.run_js(visible), [label for label in before if "hermes" not in label])
+        self.run_js(switch)
+        self.assertEqual(self.run_js(visible), before)
+
+    def test_averages_and_fidelity_are_drawn(self):
+        self.assertEqual(self.browser.get_log("browser"), [])
+        ids = self.run_js("return [...document.querySelectorAll('canvas')].map((c) => c.id)")
+        drawn = dict(zip(ids, self.colours_drawn()))
+        for name in ["c-ridge-fidelity-1-scatter-rbf", "c-ridge-fidelity-1-residuals-rbf",
+                     "c-ridge-accuracy-rbf-best-r", "c-ridge-normalised-rbf"]:
+            self.assertGreater(drawn[name], 20, name)
+
+    def test_points_of_fidelity_say_which_cell_they_are(self):
+        text = self.run_js("""
+            const c = Chart.getChart(document.getElementById('c-ridge-fidelity-1-scatter-rbf'));
+            c.tooltip.setActiveElements([{ datasetIndex: 0, index: 0 }], { x: 0, y: 0 });
+            c.update();
+            return [c.options.scales.x.type, c.tooltip.title[0]];""")
+        self.assertEqual(text, ["logarithmic", "ijcnn1, rff, r = 1"])
 
 
 if __name__ == "__main__":

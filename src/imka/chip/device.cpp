@@ -45,6 +45,8 @@ void validate(const DeviceModel& m) {
     check_not_negative("drift_scale", m.drift_scale);
     validate(m.read_noise, "read_noise");
     check_not_negative("read_noise_scale", m.read_noise_scale);
+    check_not_negative("read_noise_frozen_scale", m.read_noise_frozen_scale);
+    check_not_negative("read_noise_fresh_scale", m.read_noise_fresh_scale);
     check_share("programming_drift_correlation", m.programming_drift_correlation);
     check_share("stuck_at_reset_probability", m.stuck_at_reset_probability);
     check_share("stuck_at_max_probability", m.stuck_at_max_probability);

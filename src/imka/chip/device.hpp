@@ -32,6 +32,9 @@ struct DeviceModel {
     // Q_s of the 1/f read noise: sd = g Q_s sqrt(ln((t + t_read) / (2 t_read))), as a function of g.
     Curve read_noise;
     double read_noise_scale = 1.0;  // >= 0
+    // Of its two parts (read_noise.hpp), to see what each does; >= 0.
+    double read_noise_frozen_scale = 1.0;
+    double read_noise_fresh_scale = 1.0;
 
     // A device that came out low at t_0 has drifted more and goes on doing so: correlation of the programming
     // error with -nu. 0: independent; 1: one random number for both.

@@ -24,7 +24,8 @@ ReadNoiseParts read_noise_parts(const DeviceModel& model, const ReadTime& time) 
     };
     const double total = power(model.t_0_seconds + time.seconds);
     const double fresh = std::min(total, power(time.spacing_seconds));
-    return {.frozen = std::sqrt(total - fresh), .fresh = std::sqrt(fresh)};
+    return {.frozen = model.read_noise_frozen_scale * std::sqrt(total - fresh),
+            .fresh = model.read_noise_fresh_scale * std::sqrt(fresh)};
 }
 
 }  // namespace imka

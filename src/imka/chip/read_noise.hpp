@@ -16,7 +16,7 @@ void validate(const ReadTime& time);
 // Standard deviations relative to g for Q_s = 1. The total,
 // sqrt(ln((t_0 + seconds + t_read) / (2 t_read))), is the root of the sum of the squares of the parts; the
 // fresh part is sqrt(ln((spacing + t_read) / (2 t_read))), and 0 where products follow each other faster than
-// that.
+// that. Then each is multiplied by its scale in the model.
 struct ReadNoiseParts {
     double frozen = 0.0;
     double fresh = 0.0;

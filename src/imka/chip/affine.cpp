@@ -15,8 +15,8 @@ void validate(const AffineConfig& config) {
         fail(
             ErrorCode::bad_config,
             fmt::format("output_bits: {} is out of range; it must be 0 or from 2 to 16", config.output_bits));
-    if (!std::isfinite(config.headroom) || config.headroom < 1.0)
-        fail(ErrorCode::bad_config, fmt::format("output_headroom: {}; it must be >= 1", config.headroom));
+    if (!std::isfinite(config.headroom) || config.headroom <= 0.0)
+        fail(ErrorCode::bad_config, fmt::format("output_headroom: {}; it must be > 0", config.headroom));
 }
 
 double round_to_half(double x) {

@@ -100,7 +100,7 @@ Fields core_fields(CoreSpec& c) {
         field("core.output_scale", c.affine.output_scale,
               {.help = "steps of the result: those of the core, or of each column"}),
         field("core.output_headroom", c.affine.headroom,
-              {.help = "range of the result over the largest product of the calibration", .min = 1.0}),
+              {.help = "range of the result over the largest product of the calibration", .min = 0.0, .above_min = true}),
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
               not_negative("of the wire between two cells", "ohm")),

@@ -224,8 +224,9 @@ TEST(ChipSweep, AChipThatChangesAfterThePlanFailsItsRuns) {
     const TempDir dir;
     const auto file = dir / "mine.yaml";
     write_file_atomic(file, small_chip("0.1"));
-    const auto e = parse_experiment(
-        "name: a\nbase: {log_ratio: 1, gram_rows: 0, backend: " + file.string() + "}\n", "a.yaml");
+    const auto e = parse_experiment("name: a\nbase: {log_ratio: 1, gram_rows: 0, backend: " + file.string() +
+                                        "}\ngrid: {kernel: [rbf]}\n",
+                                    "a.yaml");
     const auto plan = plan_sweep(e, {}, Exec{});
     write_file_atomic(file, small_chip("0.2"));
     const auto summary = run_sweep(plan, {.output = dir / "out"}, Exec{});

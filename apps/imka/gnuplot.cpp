@@ -14,6 +14,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/report/html.hpp"
 
 namespace imka::app {
 namespace {
@@ -67,6 +68,13 @@ void run_gnuplot(const fs::path& script, const fs::path& messages) {
     }
 }
 
+void take_drawing(const fs::path& drawn, const fs::path& file) {
+    std::error_code error;
+    fs::rename(drawn, file, error);
+    if (error)
+        fail(ErrorCode::io, fmt::format("{}: gnuplot did not draw it ({})", file.string(), error.message()));
+}
+
 }  // namespace
 
 bool gnuplot_installed() {
@@ -86,16 +94,22 @@ std::vector<fs::path> draw_figures(const std::vector<report::Plot>& plots, const
     for (const auto& plot : plots) {
         for (const auto* ending : {".svg", ".pdf"}) {
             const auto name = plot.id + ending;
-            std::error_code error;
-            fs::rename(work.path() / name, folder / name, error);
-            if (error) {
-                fail(ErrorCode::io, fmt::format("{}: gnuplot did not draw it ({})", (folder / name).string(),
-                                                error.message()));
-            }
+            take_drawing(work.path() / name, folder / name);
             files.push_back(folder / name);
         }
     }
     return files;
+}
+
+void draw_one(const std::string& terminal, const std::string& commands, const fs::path& file) {
+    const auto folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    const WorkFolder work(folder);
+    const auto drawn = work.path() / "figure";
+    write_file_atomic(work.path() / "figure.gp",
+                      fmt::format("set terminal {}\nset output {}\n{}\nunset output\n", terminal,
+                                  report::quote_gnuplot(drawn.string()), commands));
+    run_gnuplot(work.path() / "figure.gp", work.path() / "messages");
+    take_drawing(drawn, file);
 }
 
 }  // namespace imka::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "imka/report/plot.hpp"
@@ -14,5 +15,8 @@ bool gnuplot_installed();
 // the files.
 std::vector<std::filesystem::path> draw_figures(const std::vector<report::Plot>& plots,
                                                 const std::filesystem::path& folder);
+
+// One file: `commands` end in a plot and are drawn by gnuplot's `terminal`. It appears whole.
+void draw_one(const std::string& terminal, const std::string& commands, const std::filesystem::path& file);
 
 }  // namespace imka::app

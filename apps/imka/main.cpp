@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
     imka::app::add_validate(root, context);
     imka::app::add_report(root, context);
     imka::app::add_reproduce(root, context);
+    imka::app::add_chip(root, context);
     imka::app::add_bench(root, context);
     imka::app::add_doctor(root, context);
     imka::app::add_completion(root, context);

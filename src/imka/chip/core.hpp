@@ -60,8 +60,8 @@ struct CoreIds {
     std::uint32_t core = 0;
 };
 
-// The numbers of a core's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core whose
-// devices or conversions would have numbers from 2^32 on.
+// The numbers of a core's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core
+// whose devices or conversions would have numbers from 2^32 on.
 DeviceIds device_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity);
 
 // Which products these are: names the noise that is new in each. Product v of a batch has the number first +

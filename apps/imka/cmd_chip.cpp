@@ -1,0 +1,20 @@
+// imka chip: the emulated chip alone. Its constants, the error of its products, what programming achieves,
+// what time does, what each non-ideality causes, and a device model from measurements.
+#include "app.hpp"
+#include "chip_commands.hpp"
+
+namespace imka::app {
+
+void add_chip(CLI::App& root, Context& context) {
+    auto* chip = add_verb(root, "chip", "The emulated chip: constants, errors, programming, ageing, causes",
+                          {"imka chip info hermes", "imka chip explain --chip hermes --time 1h"});
+    chip->require_subcommand(1);
+    add_chip_info(*chip, context);
+    add_chip_mvm(*chip, context);
+    add_chip_program(*chip, context);
+    add_chip_age(*chip, context);
+    add_chip_explain(*chip, context);
+    add_chip_fit(*chip, context);
+}
+
+}  // namespace imka::app

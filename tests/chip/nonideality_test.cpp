@@ -1,0 +1,105 @@
+// Switching errors off one by one.
+#include "imka/chip/nonideality.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "imka/base/random.hpp"
+#include "imka/chip/execute.hpp"
+#include "support/error.hpp"
+
+namespace imka {
+namespace {
+
+Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
+    Matrix<float> m(rows, cols);
+    fill_normal(11, Stream::test, first, m.values());
+    return m;
+}
+
+// Hermes with everything that it has and that it leaves at 0.
+ChipSettings everything(ReadMode mode) {
+    ChipSettings s{.spec = chip_preset("hermes"), .calibration = {.inputs = 200}};
+    s.calibration.input_range = InputRangeRule::deviation;
+    s.calibration.deviations = 2.0;
+    s.spec.core.read_mode = mode;
+    s.spec.core.polarity_asymmetry = 0.05;
+    s.spec.core.adc.negative_gain_sd = 0.03;
+    s.spec.core.ir_drop.scale = 1.0;
+    s.spec.core.ir_drop.wire_ohm = 5.0;
+    s.spec.device.stuck_at_reset_probability = 0.02;
+    s.spec.device.stuck_at_max_probability = 0.02;
+    s.spec.device.zero_threshold_us = 0.3;
+    s.spec.device.g_ceiling_us = 12.0;
+    // Far below what calibration leaves room for, so that it saturates too.
+    s.calibration.margin = 1.0;
+    return s;
+}
+
+Matrix<float> products(const ChipSettings& s, std::size_t rows = 40, std::size_t cols = 12) {
+    const auto x = normals(300, rows, 1'000'000);
+    auto calibration = s.calibration;
+    if (s.whole_range) calibration.inputs = x.rows();
+    auto chip = ideal_matrix(s.spec, normals(rows, cols, 0), 5);
+    place(chip);
+    calibrate(chip, x.view(), calibration, {.threads = 1});
+    program(chip, {}, {.threads = 1});
+    age(chip, {.seconds = 3600.0});
+    return chip_products(ready(chip), x.view(), {.seed = 9}, {.threads = 1});
+}
+
+TEST(Nonideality, WithAllOffHermesEqualsIdeal) {
+    for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
+        const auto bare = products(without_all(everything(mode)));
+        ChipSettings ideal{.spec = chip_preset("ideal"), .calibration = {.inputs = 200}};
+        ideal.spec.core.read_mode = mode;
+        // g_max is no error: only the scale of the conductances.
+        ideal.spec.device.g_max_us = chip_preset("hermes").device.g_max_us;
+        EXPECT_EQ(bare, products(without_all(ideal)));
+        EXPECT_NE(bare, products(everything(mode)));
+    }
+}
+
+TEST(Nonideality, WithAllOffProductsAreTheDigitalOnes) {
+    const auto bare = products(without_all(everything(ReadMode::four_phase)));
+    const auto chip = ideal_matrix(chip_preset("hermes"), normals(40, 12, 0), 5);
+    const auto exact =
+        chip_products(ready(chip), normals(300, 40, 1'000'000).view(), {.seed = 9}, {.threads = 1});
+    double error = 0.0;
+    double signal = 0.0;
+    for (std::size_t i = 0; i < exact.values().size(); ++i) {
+        error += std::pow(bare.values()[i] - exact.values()[i], 2);
+        signal += std::pow(exact.values()[i], 2);
+    }
+    // 32767 levels a side of a range of about 4 deviations: 4 / 32767 / sqrt(12).
+    EXPECT_LT(std::sqrt(error / signal), 5e-5);
+}
+
+TEST(Nonideality, EachAloneChangesSomethingAndEachRemovalToo) {
+    const auto all = everything(ReadMode::one_phase);
+    const auto bare = products(without_all(all));
+    const auto full = products(all);
+    for (const auto& n : nonidealities()) {
+        EXPECT_TRUE(n.present(all)) << n.name;
+        EXPECT_FALSE(n.present(without(all, n.name))) << n.name;
+        EXPECT_NE(products(without(all, n.name)), full) << n.name;
+        // A largest count alone only lowers conductances, which is no error: the products differ in the last
+        // bits, and where they saturate.
+        EXPECT_NE(products(only(all, n.name)), bare) << n.name;
+    }
+}
+
+TEST(Nonideality, SwitchingOffTwiceIsSwitchingOffOnce) {
+    const auto once = without_all(everything(ReadMode::four_phase));
+    EXPECT_EQ(products(once), products(without_all(once)));
+    for (const auto& n : nonidealities()) EXPECT_FALSE(n.present(once)) << n.name;
+}
+
+TEST(Nonideality, UnknownNamesAreListed) {
+    EXPECT_THAT(
+        error_of([] { nonideality("gravity"); }),
+        testing::AllOf(testing::StartsWith("bad_usage: "), testing::HasSubstr("known: input_quantisation")));
+}
+
+}  // namespace
+}  // namespace imka

@@ -39,8 +39,9 @@ bool same_setting(const std::string& a, const std::string& b) {
     return x && x == parse_number(b);
 }
 
+// What a command need not say: the settings of a chip too, which a run without one does not record.
 const Settings& default_settings() {
-    static const Settings settings = settings_text(RunConfig{});
+    static const Settings settings = default_settings_text();
     return settings;
 }
 
@@ -89,24 +90,38 @@ struct Runs {
 using CurveRuns = std::map<PointKey, Runs>;
 using FigureRuns = std::map<CurveKey, CurveRuns>;
 
-// Which other settings vary among the runs of one (experiment, data set, kernel, protocol).
+// Which other settings vary among the runs of one (experiment, data set, kernel, protocol). That chips of
+// different names have different constants is no variation; that chips of one name have is.
 class Variants {
 public:
     void add(const Record& r) {
         auto& settings = values_[place(r)];
         for (const auto& [name, value] : r.config) {
-            if (!kPlaced.contains(name)) settings[name].insert(value);
+            if (name == kChipHash) {
+                hashes_[chip(r)].insert(value);
+            } else if (!kPlaced.contains(name)) {
+                settings[name].insert(value);
+            }
         }
     }
     std::string of(const Record& r) const {
         std::vector<std::string> parts;
         for (const auto& [name, values] : values_.at(place(r))) {
-            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, r.setting(name)));
+            // A run without a chip has none of its settings.
+            if (values.size() > 1 && r.config.contains(name))
+                parts.push_back(fmt::format("{} {}", name, r.setting(name)));
         }
+        const auto hashes = hashes_.find(chip(r));
+        if (hashes != hashes_.end() && hashes->second.size() > 1)
+            parts.push_back(fmt::format("{} {}", kChipHash, r.setting(std::string(kChipHash)).substr(0, 12)));
         return fmt::format("{}", fmt::join(parts, ", "));
     }
 
 private:
+    static constexpr std::string_view kChipHash = "chip_hash";
+    using Chip = std::pair<std::string, std::string>;
+    static Chip chip(const Record& r) { return {r.setting("backend"), r.setting("chip_set")}; }
+    std::map<Chip, std::set<std::string>> hashes_;
     using Place = std::tuple<std::string, std::string, std::string, std::string>;
     static Place place(const Record& r) {
         return {r.experiment, r.setting("dataset"), r.setting("kernel"), r.setting("protocol")};

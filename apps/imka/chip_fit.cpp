@@ -6,6 +6,7 @@
 
 #include "chip_commands.hpp"
 #include "chip_figure.hpp"
+#include "chip_fit_measured.hpp"
 #include "chip_options.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
@@ -21,6 +22,7 @@ struct Args {
     DeviceFitConfig fit;
     std::string name;
     std::filesystem::path figure;
+    MeasuredFitArgs measured;
 };
 
 // Columns by the names of the first line, else by their order.
@@ -186,6 +188,10 @@ void print_fit(const Args& args, const DeviceFit& fit) {
 }
 
 void run(const Args& args, const Context& context) {
+    if (args.file.empty() == args.measured.measured.empty())
+        fail(ErrorCode::bad_usage,
+             "chip fit: name a CSV of reads, or --measured FILE with results of a chip");
+    if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
     check_figure(args.figure);
     const auto fit = fit_file(args, load_reads(args.file));
     if (!args.figure.empty()) draw_file(make_figure(fit), args.figure);
@@ -198,14 +204,17 @@ void run(const Args& args, const Context& context) {
 
 void add_chip_fit(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
-    auto* verb = add_verb(chip, "fit", "A device model from pairs of target and read conductance",
-                          {"imka chip fit pairs.csv --output mine.yaml",
-                           "imka chip fit aged.csv --degree 2 --figure fit.svg --json"});
+    auto* verb =
+        add_verb(chip, "fit",
+                 "A device model from pairs of target and read conductance, or a chip's constants from "
+                 "results of the real one",
+                 {"imka chip fit pairs.csv --output mine.yaml",
+                  "imka chip fit aged.csv --degree 2 --figure fit.svg --json",
+                  "imka chip fit --measured measured.csv --data-dir data --free core.adc_noise=0..5/0.5"});
     add_common_options(*verb, context);
     verb->add_option("file", args->file,
                      "CSV of target and read in uS, and where known time in s (and device): columns target, "
                      "read, time, device")
-        ->required()
         ->check(CLI::ExistingFile);
     verb->add_option("--degree", args->fit.degree, "Degree of the programming error as a polynomial of u")
         ->check(CLI::Range(0, 3))
@@ -217,6 +226,7 @@ void add_chip_fit(CLI::App& chip, Context& context) {
         ->check(CLI::Range(2, 1000))
         ->capture_default_str();
     add_chip_options(*verb, args->chip);
+    add_measured_options(*verb, args->measured);
     verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
     verb->callback([args, &context] { run(*args, context); });
 }

@@ -74,8 +74,9 @@ struct ProductIds {
 // Largest weight of each column in uS, and input range: what calibration chooses.
 struct CoreMapping {
     std::vector<double> column_us;
-    double input_range = 1.0;  // inputs beyond are clipped; > 0
-    double output_step = 1.0;  // worth of one step of the output; > 0
+    double input_range = 1.0;               // inputs beyond are clipped; > 0
+    double output_step = 1.0;               // worth of one step of the output; > 0
+    std::vector<double> column_steps = {};  // of each column, in output_step; empty: all 1
 };
 
 // A core that holds weights.

@@ -380,8 +380,12 @@ Matrix<float> fast_products(const FastCore& f, MatrixView<const float> x, const 
     const auto& config = f.core.spec.affine;
     const float most = config.output_bits == 0 ? std::numeric_limits<float>::infinity()
                                                : static_cast<float>((1 << (config.output_bits - 1)) - 1);
-    const ops::AffineRow affine{
-        .scale = f.scale, .offset = f.shift, .factor = f.factor, .half = config.fp16, .most = most};
+    const ops::AffineRow affine{.scale = f.scale,
+                                .offset = f.shift,
+                                .factor = f.factor,
+                                .half = config.fp16,
+                                .most = most,
+                                .floor = config.rounding == OutputRounding::floor};
     Matrix<float> y(x.rows(), f.core.used_cols());
     for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
         for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)

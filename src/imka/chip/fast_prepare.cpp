@@ -281,7 +281,8 @@ void set_affine(FastCore& out) {
     for (std::size_t c = 0; c < out.core.used_cols(); ++c) {
         out.scale.push_back(rounded(out.core.affine.columns[c].scale));
         out.shift.push_back(rounded(out.core.affine.columns[c].offset));
-        out.factor.push_back(static_cast<float>(out.core.compensation[c] * out.core.affine.output_step));
+        out.factor.push_back(static_cast<float>(out.core.compensation[c] * out.core.affine.output_step *
+                                                out.core.affine.columns[c].step));
     }
 }
 

@@ -200,7 +200,8 @@ Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const floa
     for (std::size_t v = 0; v < y.rows(); ++v) {
         for (std::size_t c = 0; c < y.cols(); ++c) {
             const double steps = apply_affine(core.spec.affine, core.affine.columns[c], counts(v, c));
-            y(v, c) = static_cast<float>(core.compensation[c] * core.affine.output_step * steps);
+            y(v, c) = static_cast<float>(core.compensation[c] * core.affine.output_step *
+                                         core.affine.columns[c].step * steps);
         }
     }
     return y;

@@ -218,7 +218,10 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
         if (affine.half) v = to_half(v);
         v = hn::Add(hn::Mul(load(d, affine.scale, i, count), v), load(d, affine.offset, i, count));
         if (affine.half) v = to_half(v);
-        if (rounds) v = hn::Add(hn::Round(hn::Min(hn::Max(v, hn::Neg(most)), most)), hn::Zero(d));
+        if (rounds) {
+            const V clipped = hn::Min(hn::Max(v, hn::Neg(most)), most);
+            v = hn::Add(affine.floor ? hn::Floor(clipped) : hn::Round(clipped), hn::Zero(d));
+        }
         store(d, hn::Mul(load(d, affine.factor, i, count), v), out, i, count);
     });
 }

@@ -68,7 +68,8 @@ struct AffineRow {
     // Counts and result in half precision, which scale and offset already are: the sum is rounded to float
     // and then to half.
     bool half = false;
-    float most = 0.0F;  // result clipped to ±most and rounded, halves to even; infinite: neither
+    float most = 0.0F;   // result clipped to ±most and rounded, halves to even; infinite: neither
+    bool floor = false;  // rounded down instead
 };
 // out[i] = factor F(scale counts + offset).
 void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);

@@ -75,7 +75,10 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
         const float c = affine.half ? static_cast<float>(to_half(counts[i])) : counts[i];
         float v = affine.scale[i] * c + affine.offset[i];
         if (affine.half) v = static_cast<float>(to_half(v));
-        if (std::isfinite(affine.most)) v = std::nearbyint(std::clamp(v, -affine.most, affine.most)) + 0.0F;
+        if (std::isfinite(affine.most)) {
+            const float clipped = std::clamp(v, -affine.most, affine.most);
+            v = (affine.floor ? std::floor(clipped) : std::nearbyint(clipped)) + 0.0F;
+        }
         out[i] = affine.factor[i] * v;
     }
 }

@@ -141,7 +141,7 @@ void map_file(const FeatureArgs& args, Context& context) {
                                          .gamma = config.gamma.value.value_or(1.0),
                                          .sampler = config.sampler,
                                          .norms = config.norms,
-                                         .truncation = config.truncation.value_or(0.0),
+                                         .truncation = resolve_truncation(config),
                                          .d = sizes.d,
                                          .m = sizes.m,
                                          .seed = config.seeds.front()},
@@ -150,12 +150,21 @@ void map_file(const FeatureArgs& args, Context& context) {
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
     auto omega = sample(recipe.omega, context.exec);
     if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
-    const FeatureMap map(recipe, choose_projector(recipe.omega, std::move(omega), context.exec));
     Standardization scaling;
     if (args.standardize) scaling = stream_standardization(args.input, options, context.exec);
-    std::uint64_t rows = 0;
-    for_each_input_block(args.input, options, context.exec, [&](InputBlock& block) {
+    const std::function<void(InputBlock&)> prepare = [&](InputBlock& block) {
         if (args.standardize) apply_standardization(scaling, block.x.view(), context.exec);
+    };
+    const ChipInput input{.path = args.input, .options = options, .prepare = prepare};
+    auto [map, chip] =
+        config.backend.is_chip()
+            ? map_on_chip(config, recipe, omega, input, context.exec)
+            : RunMap{
+                  .map = FeatureMap(recipe, choose_projector(recipe.omega, std::move(omega), context.exec)),
+                  .chip = {}};
+    std::uint64_t rows = 0;
+    for_each_input_block(args.input, options, context.exec, [&, &map = map](InputBlock& block) {
+        prepare(block);
         Matrix<float> z(block.x.rows(), map.features());
         map.transform(block.x.view(), block.first_row, context.exec, z.view());
         out.append(std::as_const(z).view());
@@ -163,20 +172,23 @@ void map_file(const FeatureArgs& args, Context& context) {
     });
     out.commit();
     if (context.json) {
-        const nlohmann::ordered_json j = {{"input", args.input.string()},
-                                          {"output", args.output.string()},
-                                          {"rows", rows},
-                                          {"d", sizes.d},
-                                          {"m", sizes.m},
-                                          {"D", sizes.features},
-                                          {"kernel", to_string(config.kernel)},
-                                          {"sampler", to_string(config.sampler)},
-                                          {"seed", config.seeds.front()}};
+        nlohmann::ordered_json j = {{"input", args.input.string()},
+                                    {"output", args.output.string()},
+                                    {"rows", rows},
+                                    {"d", sizes.d},
+                                    {"m", sizes.m},
+                                    {"D", sizes.features},
+                                    {"kernel", to_string(config.kernel)},
+                                    {"sampler", to_string(config.sampler)},
+                                    {"seed", config.seeds.front()},
+                                    {"backend", config.backend.name}};
+        if (chip) j["chip"] = nlohmann::ordered_json::parse(to_json(*chip));
         fmt::print("{}\n", j.dump());
         return;
     }
     fmt::print("{} rows of {} features written to {} (d = {}, m = {})\n", rows, sizes.features,
                args.output.string(), sizes.d, sizes.m);
+    if (chip) fmt::print("{}\n", chip_text(*chip));
 }
 
 void check_args(const FeatureArgs& args) {
@@ -197,9 +209,12 @@ void add_features(CLI::App& root, Context& context) {
         root, "features", "Map a file through random features, in memory that does not grow with it",
         {"imka features --list",
          "imka features --input train.libsvm.xz --output z.npy --kernel rbf --gamma 0.05 --n-components 1024",
-         "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7"});
+         "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7",
+         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --read-seconds "
+         "60"});
     add_common_options(*verb, context);
     add_feature_options(*verb, args->run);
+    add_chip_options(*verb, args->run, ChipUse::project);
     add_file_options(*verb, args->run);
     add_input_options(*verb, args->run);
     verb->add_option("--input", args->input, "LIBSVM, ARFF, CSV or NPY file, plain or compressed")

@@ -22,6 +22,7 @@ void run(const RunArgs& args, Context& context) {
     fmt::print("{}, {} kernel, {} directions in {} dimensions by {}: {} features\n", data.name,
                to_string(config.kernel), result.sizes.m, result.sizes.d, to_string(config.sampler),
                result.sizes.features);
+    if (result.chip) fmt::print("{}\n", chip_text(*result.chip));
     fmt::print("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
                std::min<std::size_t>(data.test.y.size(), static_cast<std::size_t>(config.gram_rows)),
                summary_text(*result.gram_error, 1.0, ""));
@@ -34,11 +35,13 @@ void add_gram(CLI::App& root, Context& context) {
     auto* verb = add_verb(
         root, "gram", "Approximation error of the Gram matrix",
         {"imka gram --dataset twonorm --kernel arccos1 --sampler orf --log-ratio 4 --seeds 0..9",
-         "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json"});
+         "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json",
+         "imka gram --dataset twonorm --backend hermes --read-seconds 3600 --compensation column"});
     add_common_options(*verb, context);
     add_dataset_options(*verb, *args);
     add_file_options(*verb, *args);
     add_feature_options(*verb, *args);
+    add_chip_options(*verb, *args, ChipUse::project);
     verb->callback([args, &context] {
         finish_run_args(*args);
         run(*args, context);

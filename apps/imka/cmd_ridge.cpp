@@ -31,6 +31,7 @@ void print_result(const RunConfig& config, const RunResult& r, const Dataset& da
     fmt::print("{} features of the {} kernel{}, {} directions by {}, {} protocol\n", r.sizes.features,
                to_string(config.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "", r.sizes.m,
                to_string(config.sampler), to_string(config.protocol));
+    if (r.chip) fmt::print("{}\n", chip_text(*r.chip));
     fmt::print("test accuracy    {}\n", summary_text(*r.accuracy, 100.0, " %"));
     if (data.bayes_error)
         fmt::print("best possible    {:.2f} % (Bayes rule)\n", 100.0 * (1.0 - *data.bayes_error));
@@ -72,31 +73,47 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     }
 }
 
+void standardize(const RidgeModel& model, InputBlock& block, const Exec& exec) {
+    if (!model.standardization.mean.empty())
+        apply_standardization(model.standardization, block.x.view(), exec);
+}
+
 // Reads rows in blocks, so that files larger than memory can be predicted.
 void predict_file(const RidgeArgs& args, Context& context) {
     const auto model = load_model(args.load);
     Exec quiet = context.exec;  // the file's rows are the progress to show
     quiet.progress = nullptr;
-    const RidgePredictor predictor(model);
+    auto options = read_options(args.run);
+    options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
     AtomicFile out(args.output);
+    const std::function<void(InputBlock&)> prepare = [&](InputBlock& block) {
+        standardize(model, block, context.exec);
+    };
+    std::optional<ChipInfo> info;
+    std::optional<RidgePredictor> chosen;
+    if (args.run.config.backend.is_chip()) {
+        auto placed = map_on_chip(args.run.config, model.recipe, model.omega,
+                                  {.path = args.predict, .options = options, .prepare = prepare}, quiet);
+        info = placed.chip;
+        chosen.emplace(model, std::move(placed.map));
+    } else {
+        chosen.emplace(model);
+    }
+    const RidgePredictor& predictor = *chosen;
     out.write(model.classes.empty() ? "prediction\n" : "class\n");
     std::uint64_t rows = 0;
     std::uint64_t labelled = 0;
     std::uint64_t right = 0;
-    auto options = read_options(args.run);
-    options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
     for_each_input_block(args.predict, options, context.exec, [&](InputBlock& block) {
-        if (!model.standardization.mean.empty()) {
-            apply_standardization(model.standardization, block.x.view(), context.exec);
-        }
+        prepare(block);
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), quiet, scores.view());
+            predictor.scores(block.x.view(), quiet, scores.view(), block.first_row);
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), quiet);
+            const auto y = predictor.classify(block.x.view(), quiet, block.first_row);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");
@@ -110,12 +127,15 @@ void predict_file(const RidgeArgs& args, Context& context) {
     if (context.json) {
         nlohmann::ordered_json j = {
             {"model", args.load.string()}, {"output", args.output.string()}, {"rows", rows}};
+        j["backend"] = args.run.config.backend.name;
+        if (info) j["chip"] = nlohmann::ordered_json::parse(to_json(*info));
         j["accuracy"] = nullptr;
         if (labelled > 0) j["accuracy"] = static_cast<double>(right) / static_cast<double>(labelled);
         fmt::print("{}\n", j.dump());
         return;
     }
     fmt::print("{} predictions written to {}\n", rows, args.output.string());
+    if (info) fmt::print("{}\n", chip_text(*info));
     if (labelled > 0) {
         fmt::print("accuracy on the {} labelled rows: {:.2f} %\n", labelled,
                    100.0 * static_cast<double>(right) / static_cast<double>(labelled));
@@ -136,12 +156,14 @@ void add_ridge(CLI::App& root, Context& context) {
         root, "ridge", "Fit and test a kernel ridge classifier on random features",
         {"imka ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4",
          "imka ridge --dataset letter --n-components 2048 --save letter.imka",
+         "imka ridge --dataset letter --backend hermes --read-seconds 3600 --seeds 0..4",
          "mpirun -n 4 imka ridge --dataset ijcnn1 --n-components 4096",
          "imka ridge --load letter.imka --predict new.csv --output classes.csv --label-column none"});
     add_common_options(*verb, context);
     add_dataset_options(*verb, args->run);
     add_feature_options(*verb, args->run);
     add_field_options(*verb, fields(args->run.config), {"alpha", "intercept"}, args->run.given);
+    add_chip_options(*verb, args->run, ChipUse::fit);
     add_file_options(*verb, args->run);
     add_input_options(*verb, args->run);
     verb->add_option("--save", args->save, "Write the model of the first seed to this file");

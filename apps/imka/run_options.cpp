@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
 #include "imka/data/table.hpp"
 
 namespace imka::app {
@@ -19,6 +20,23 @@ void copy_row(const Row& row, std::span<float> out) {
     }
     std::ranges::fill(out, 0.0F);
     for (std::size_t i = 0; i < row.indices.size(); ++i) out[row.indices[i]] = row.values[i];
+}
+
+// At most `count` rows of a file, all equally likely, drawn in one pass.
+Matrix<float> sample_rows(const ChipInput& input, std::size_t count, std::uint64_t seed, const Exec& exec) {
+    Matrix<float> kept;
+    std::uint64_t rows = 0;
+    for_each_input_block(input.path, input.options, exec, [&](InputBlock& block) {
+        input.prepare(block);
+        if (rows == 0) kept = Matrix<float>(count, block.x.cols());
+        for (std::size_t r = 0; r < block.x.rows(); ++r, ++rows) {
+            // Row n takes the place of another with the probability count / (n + 1).
+            const auto place = rows < count ? rows : uniform_int(seed, Stream::subsample, rows, rows + 1);
+            if (place < count) std::ranges::copy(block.x.row(r), kept.row(place).begin());
+        }
+    });
+    if (rows < count) kept.resize_rows(static_cast<std::size_t>(rows));
+    return kept;
 }
 
 }  // namespace
@@ -38,6 +56,18 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
             "One seed")
         ->type_name("integer")
         ->excludes("--seeds");
+}
+
+void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use) {
+    std::vector<std::string> names;
+    for (const auto& f : fields(args.config.chip)) {
+        if (use == ChipUse::fit || !f.name.starts_with("fit_")) names.push_back(f.name);
+    }
+    add_field_options(verb, fields(args.config), names, args.given);
+    for (auto name : names) {
+        std::ranges::replace(name, '_', '-');
+        verb.get_option("--" + name)->group("With a chip as backend");
+    }
 }
 
 void add_dataset_options(CLI::App& verb, RunArgs& args) {
@@ -103,6 +133,26 @@ void for_each_input_block(const std::filesystem::path& path, const ReadOptions& 
         progress.update(rows);
     }
     if (rows == 0) fail(ErrorCode::bad_data, fmt::format("{}: holds no row", path.string()));
+}
+
+RunMap map_on_chip(const RunConfig& config, const FeatureRecipe& recipe, const Matrix<float>& omega,
+                   const ChipInput& input, const Exec& exec) {
+    const auto& run = config.chip;
+    const auto chip = resolve_chip(config.backend, run);
+    const auto seeds = test_seeds(run, config.seeds.front());
+    const auto rows =
+        sample_rows(input, static_cast<std::size_t>(run.projection.calibration_inputs), seeds.chip, exec);
+    auto placed = chip_feature_map(
+        recipe,
+        {.chip = chip, .omega = omega, .inputs = rows.view(), .config = run.projection, .seeds = seeds},
+        exec);
+    const auto info = chip_info(chip, run, placed);
+    return {.map = std::move(placed.map), .chip = info};
+}
+
+std::string chip_text(const ChipInfo& chip) {
+    return fmt::format("on the chip {} ({}, read {:g} s after programming, {} {})", chip.name,
+                       to_string(chip.state), chip.seconds, chip.cores, chip.cores == 1 ? "core" : "cores");
 }
 
 std::string summary_text(const Summary& s, double factor, std::string_view unit) {

@@ -24,6 +24,9 @@ struct RunArgs {
 
 // --kernel, --gamma, ... --seeds, --config, --set. A flag beats --set, which beats the file.
 void add_feature_options(CLI::App& verb, RunArgs& args);
+// --chip-seed, --read-seconds, ...: with a chip as backend. `fit`: the verb fits weights.
+enum class ChipUse { project, fit };
+void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
 // --dataset, --protocol, --split-seed, --gram-rows.
 void add_dataset_options(CLI::App& verb, RunArgs& args);
 // --format, --label-column of a file.
@@ -44,6 +47,20 @@ struct InputBlock {
 // LIBSVM.
 void for_each_input_block(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec,
                           const std::function<void(InputBlock&)>& body);
+
+// A file whose rows pass a chip; `prepare` is applied to every block before (scaling).
+struct ChipInput {
+    const std::filesystem::path& path;
+    const ReadOptions& options;
+    const std::function<void(InputBlock&)>& prepare;
+};
+// The chip of the settings with Ω on it, calibrated on rows of the file, which are drawn in a pass of their
+// own.
+RunMap map_on_chip(const RunConfig& config, const FeatureRecipe& recipe, const Matrix<float>& omega,
+                   const ChipInput& input, const Exec& exec);
+
+// "on the chip hermes (compensated, read 3600 s after programming, 3 cores)"
+std::string chip_text(const ChipInfo& chip);
 
 // "96.91 ± 0.12 (95 % CI of the mean ± 0.15, 5 seeds)"
 std::string summary_text(const Summary& s, double factor, std::string_view unit);

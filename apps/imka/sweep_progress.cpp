@@ -20,10 +20,11 @@ constexpr double kLineSeconds = 30.0;
 
 using Part = std::pair<const char*, double SweepTimes::*>;
 constexpr std::array kParts = {
-    Part{"loading data", &SweepTimes::load},      Part{"features", &SweepTimes::features},
-    Part{"products ZᵀZ", &SweepTimes::products},  Part{"solve", &SweepTimes::solve},
-    Part{"predict", &SweepTimes::predict},        Part{"Gram", &SweepTimes::gram},
-    Part{"claims, records", &SweepTimes::record}, Part{"idle", &SweepTimes::idle}};
+    Part{"loading data", &SweepTimes::load}, Part{"programming chips", &SweepTimes::chip},
+    Part{"features", &SweepTimes::features}, Part{"products ZᵀZ", &SweepTimes::products},
+    Part{"solve", &SweepTimes::solve},       Part{"predict", &SweepTimes::predict},
+    Part{"Gram", &SweepTimes::gram},         Part{"claims, records", &SweepTimes::record},
+    Part{"idle", &SweepTimes::idle}};
 
 std::string status_text(const SweepStatus& s) {
     const auto done = s.before + s.done;
@@ -92,10 +93,11 @@ std::string summary_text(const SweepSummary& s) {
 std::string summary_json(const Experiment& experiment, const std::string& output, const SweepSummary& s) {
     nlohmann::ordered_json times;
     for (const auto& [name, part] :
-         {Part{"load", &SweepTimes::load}, Part{"features", &SweepTimes::features},
-          Part{"products", &SweepTimes::products}, Part{"solve", &SweepTimes::solve},
-          Part{"predict", &SweepTimes::predict}, Part{"gram", &SweepTimes::gram},
-          Part{"record", &SweepTimes::record}, Part{"idle", &SweepTimes::idle}}) {
+         {Part{"load", &SweepTimes::load}, Part{"chip", &SweepTimes::chip},
+          Part{"features", &SweepTimes::features}, Part{"products", &SweepTimes::products},
+          Part{"solve", &SweepTimes::solve}, Part{"predict", &SweepTimes::predict},
+          Part{"gram", &SweepTimes::gram}, Part{"record", &SweepTimes::record},
+          Part{"idle", &SweepTimes::idle}}) {
         times[name] = s.times.*part;
     }
     nlohmann::ordered_json failures = nlohmann::ordered_json::array();

@@ -39,6 +39,7 @@ public:
         : plan_(plan), data_dir_(data_dir), exec_(exec) {}
 
     void add(std::size_t point) {
+        pin(plan_.points[point]);
         const auto& c = plan_.points[point];
         const auto& facts = facts_of(c);
         const auto cost = estimate_cost(c.config, facts);
@@ -55,6 +56,14 @@ public:
     }
 
 private:
+    // A chip's file may change before its turn comes: runs are named after what it is now.
+    void pin(RunPoint& c) const {
+        try {
+            pin_chip(c.config);
+        } catch (const Error& e) {
+            fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
+        }
+    }
     const DatasetFacts& facts_of(const RunPoint& c) {
         const auto key = facts_key(c.config);
         const auto place = facts_.find(key);
@@ -99,7 +108,8 @@ void sort_runs(SweepPlan& plan) {
 std::map<std::string, std::string> settings_text(const RunConfig& config) {
     RunConfig copy = config;
     std::map<std::string, std::string> texts;
-    for (const auto& f : fields(copy)) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
+    if (!copy.chip.chip_hash) pin_chip(copy);
+    for (const auto& f : used_fields(copy)) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
     return texts;
 }
 

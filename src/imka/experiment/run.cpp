@@ -11,6 +11,7 @@
 #include "imka/base/sha256.hpp"
 #include "imka/base/team.hpp"
 #include "imka/base/version.hpp"
+#include "imka/chip/chip_fields.hpp"
 #include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
 
@@ -48,7 +49,8 @@ Fields fields(RunConfig& c) {
               {.help = "Lengths of orthogonal directions; auto: chi for orf, sqrt for sorf"}),
         field("form", c.form, {.help = "Form of the features; auto is the kernel's own"}),
         field("truncation", c.truncation,
-              {.help = "Cut entries of the Gaussian law; 0 = off; auto: 3 in the measured protocol, else off",
+              {.help = "Cut entries of the Gaussian law; 0 = off; auto: 3 in the measured protocol and on "
+                       "chips, else off",
                .unit = "standard deviations",
                .min = 0.0}),
         field("n_components", c.n_components, {.help = "Number of features D", .min = 1.0}),
@@ -58,14 +60,28 @@ Fields fields(RunConfig& c) {
                .max = 30.0}),
     };
     for (auto& f : fields(c.ridge)) list.push_back(std::move(f));
-    list.push_back(field("backend", c.backend, {.help = "What computes the projection"}));
+    list.push_back(
+        field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
     list.push_back(
         field("split_seed", c.split_seed, {.help = "Seed of random splits and of generated data"}));
     list.push_back(
         field("gram_rows", c.gram_rows,
               {.help = "Rows of the test part in the Gram error; 0 = none", .min = 0.0, .max = 20000.0}));
     list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
+    for (auto& f : fields(c.chip)) list.push_back(std::move(f));
     return list;
+}
+
+Fields used_fields(RunConfig& c) {
+    auto list = fields(c);
+    // Those of the chip are the last.
+    if (!c.backend.is_chip()) list.resize(list.size() - fields(c.chip).size());
+    return list;
+}
+
+void pin_chip(RunConfig& config) {
+    if (config.backend.is_chip())
+        config.chip.chip_hash = chip_hash(resolve_chip(config.backend, config.chip));
 }
 
 void validate(const RunConfig& config) {
@@ -84,11 +100,15 @@ void validate(const RunConfig& config) {
                          .truncation = config.truncation.value_or(0.0),
                          .d = 1,
                          .m = 1});
+    if (!config.backend.is_chip()) return;
+    validate(config.chip.projection);
+    (void)resolve_chip(config.backend, config.chip);
 }
 
 std::string config_hash(const RunConfig& config) {
     RunConfig copy = config;
-    return sha256_hex(to_json(fields(copy)));
+    pin_chip(copy);
+    return sha256_hex(to_json(used_fields(copy)));
 }
 
 RunSizes run_sizes(const RunConfig& config, std::int64_t d) {
@@ -138,6 +158,14 @@ double resolve_gamma(const RunConfig& config, const Dataset& data) {
     return 1.0 / (static_cast<double>(data.train.x.cols()) * variance);
 }
 
+double resolve_truncation(const RunConfig& config) {
+    if (config.truncation) return *config.truncation;
+    if (config.protocol == Protocol::measured) return 3.0;
+    // The tails of other laws are the kernel.
+    const bool gaussian = kernel_row(config.kernel).feature_law(1.0, 1).law == Law::gaussian;
+    return config.backend.is_chip() && gaussian ? 3.0 : 0.0;
+}
+
 FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::uint64_t seed) {
     const bool measured = config.protocol == Protocol::measured;
     const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
@@ -145,7 +173,7 @@ FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::
                       .gamma = resolve_gamma(config, data),
                       .sampler = config.sampler,
                       .norms = config.norms,
-                      .truncation = config.truncation.value_or(measured ? 3.0 : 0.0),
+                      .truncation = resolve_truncation(config),
                       .convention = measured ? Convention::measured : Convention::standard,
                       .d = sizes.d,
                       .m = sizes.m,
@@ -179,7 +207,54 @@ RunResult start_result(const RunConfig& config, const Dataset& data) {
     return result;
 }
 
+// The chip with the run's Ω on it, named by the seeds.
+ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureRecipe& recipe,
+                    const ChipSeeds& seeds, const Exec& exec) {
+    const auto chip = resolve_chip(config.backend, config.chip);
+    const auto omega = sample(recipe.omega, exec);
+    return chip_feature_map(recipe,
+                            {.chip = chip,
+                             .omega = omega,
+                             .inputs = data.train.x.view(),
+                             .config = config.chip.projection,
+                             .seeds = seeds},
+                            exec);
+}
+
+// Those that training rows pass; none: the exact one of the recipe.
+std::vector<FeatureMap> fit_maps(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                                 const Exec& exec) {
+    std::vector<FeatureMap> maps;
+    if (!config.backend.is_chip() || config.chip.fit_on == FitOn::fp32) return maps;
+    const auto recipe = feature_recipe(config, data, seed);
+    const auto add = [&](const ChipSeeds& seeds) {
+        maps.push_back(map_on_chip(config, data, recipe, seeds, exec).map);
+    };
+    if (config.chip.fit_on == FitOn::chip) {
+        add(train_seeds(config.chip, seed));
+        return maps;
+    }
+    for (std::int64_t k = 0; k < config.chip.fit_draws; ++k) add(draw_seeds(config.chip, seed, k));
+    return maps;
+}
+
 }  // namespace
+
+RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec) {
+    const auto recipe = feature_recipe(config, data, seed);
+    if (!config.backend.is_chip()) return {.map = FeatureMap(recipe, exec), .chip = {}};
+    auto map = map_on_chip(config, data, recipe, test_seeds(config.chip, seed), exec);
+    const auto info = chip_info(resolve_chip(config.backend, config.chip), config.chip, map);
+    return {.map = std::move(map.map), .chip = info};
+}
+
+RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec) {
+    const auto maps = fit_maps(config, data, seed, exec);
+    auto model = fit_classifier(ridge_fit(config, data, seed), maps, data.train.x.view(), data.train.y,
+                                data.classes, exec);
+    if (data.standardization) model.standardization = *data.standardization;
+    return model;
+}
 
 Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec) {
     const auto x = gram_rows(config, data);
@@ -190,8 +265,7 @@ Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, cons
 
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
                           std::uint64_t seed, const Exec& exec) {
-    return measure_gram_error(config, data, exact, FeatureMap(feature_recipe(config, data, seed), exec),
-                              exec);
+    return measure_gram_error(config, data, exact, run_map(config, data, seed, exec).map, exec);
 }
 
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
@@ -206,7 +280,7 @@ double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec
 
 double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, const Exec& exec) {
     const auto [first, count] = my_rows(exec.team, data.test.y.size());
-    const auto y = predictor.classify(data.test.x.view().slice_rows(first, count), exec);
+    const auto y = predictor.classify(data.test.x.view().slice_rows(first, count), exec, first);
     auto right = static_cast<double>(count_right(std::span(data.test.y).subspan(first, count), y));
     if (exec.team != nullptr) right = sum_over(*exec.team, right);
     return right / static_cast<double>(data.test.y.size());
@@ -215,15 +289,22 @@ double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, co
 RunResult run_ridge(const RunConfig& config, const Dataset& data, const Exec& exec) {
     RunResult result = start_result(config, data);
     std::vector<double> accuracies;
+    std::vector<double> errors;
+    Matrix<double> exact;
+    if (config.gram_rows > 0) exact = reference_gram(config, data, exec);
     for (const auto seed : config.seeds) {
-        auto model = fit_classifier(ridge_fit(config, data, seed), data.train.x.view(), data.train.y,
-                                    data.classes, exec);
-        if (data.standardization) model.standardization = *data.standardization;
-        accuracies.push_back(measure_accuracy(model, data, exec));
+        // The chip comes first: where a matrix does not fit it, no fit is lost.
+        auto place = run_map(config, data, seed, exec);
+        if (!result.chip) result.chip = place.chip;
+        auto model = fit_run(config, data, seed, exec);
+        const RidgePredictor predictor(model, std::move(place.map));
+        accuracies.push_back(measure_accuracy(predictor, data, exec));
+        if (config.gram_rows > 0)
+            errors.push_back(measure_gram_error(config, data, exact, predictor.feature_map(), exec));
         if (accuracies.size() == 1) result.model = std::move(model);
     }
     result.accuracy = summarize(std::move(accuracies));
-    if (config.gram_rows > 0) result.gram_error = run_gram(config, data, exec).gram_error;
+    if (config.gram_rows > 0) result.gram_error = summarize(std::move(errors));
     return result;
 }
 
@@ -231,8 +312,11 @@ RunResult run_gram(const RunConfig& config, const Dataset& data, const Exec& exe
     RunResult result = start_result(config, data);
     const auto exact = reference_gram(config, data, exec);
     std::vector<double> errors;
-    for (const auto seed : config.seeds)
-        errors.push_back(measure_gram_error(config, data, exact, seed, exec));
+    for (const auto seed : config.seeds) {
+        const auto place = run_map(config, data, seed, exec);
+        if (!result.chip) result.chip = place.chip;
+        errors.push_back(measure_gram_error(config, data, exact, place.map, exec));
+    }
     result.gram_error = summarize(std::move(errors));
     return result;
 }
@@ -247,7 +331,8 @@ std::string to_json(const RunConfig& config, const RunResult& result) {
     j["m"] = result.sizes.m;
     j["D"] = result.sizes.features;
     j["log_ratio"] = result.sizes.log_ratio;
-    j["backend"] = to_string(config.backend);
+    j["backend"] = config.backend.name;
+    if (result.chip) j["chip"] = nlohmann::ordered_json::parse(to_json(*result.chip));
     j["protocol"] = to_string(config.protocol);
     j["seeds"] = config.seeds;
     if (result.accuracy) j["accuracy"] = summary_json(result.accuracy);

@@ -10,6 +10,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/data/dataset.hpp"
+#include "imka/experiment/backend.hpp"
 #include "imka/features/feature_map.hpp"
 #include "imka/learn/ridge_model.hpp"
 #include "imka/metrics/intervals.hpp"
@@ -28,14 +29,6 @@ struct Codec<GammaSetting> {
     static void check(const GammaSetting& g, const FieldInfo& info, std::string_view name);
 };
 
-// Where the projection runs. Chips join this list when they are emulated.
-enum class Backend { fp32 };
-template <>
-struct EnumNames<Backend> {
-    static constexpr std::string_view what = "backend";
-    static constexpr std::string_view values[] = {"fp32"};
-};
-
 struct RunConfig {
     std::string dataset = "ringnorm";  // registered set, generator, file, or TRAIN:TEST files
     std::optional<Format> format;      // of a file; by its name when absent
@@ -46,17 +39,22 @@ struct RunConfig {
     Sampler sampler = Sampler::orf;
     Norms norms = Norms::auto_;
     Form form = Form::auto_;
-    std::optional<double> truncation;  // standard deviations; 0 = off; auto: 3 when measured, else off
+    std::optional<double> truncation;  // standard deviations; 0 = off; auto: 3 when measured or on a chip
     std::optional<std::int64_t> n_components;  // D
     std::optional<double> log_ratio;           // r = log2(m / d); 4 when neither is given
     RidgeConfig ridge;
-    Backend backend = Backend::fp32;
+    BackendSetting backend;
+    ChipRun chip;  // where the backend is one
     std::uint64_t split_seed = 0;
     std::int64_t gram_rows = 1000;  // rows of the test part in the Gram error; 0 = none
     std::vector<std::uint64_t> seeds = {0};
 };
 
 Fields fields(RunConfig& config);
+// Those that this run depends on: without the settings of a chip where there is none.
+Fields used_fields(RunConfig& config);
+// Writes down what the chip of a run is, so that its hash is part of the run: chip_hash. Nothing for fp32.
+void pin_chip(RunConfig& config);
 // Everything that can be wrong before the data are seen.
 void validate(const RunConfig& config);
 // SHA-256 of everything that determines the result.
@@ -75,8 +73,19 @@ RunSizes run_sizes(const RunConfig& config, std::int64_t d);
 LoadOptions load_options(const RunConfig& config, const std::filesystem::path& data_dir);
 
 double resolve_gamma(const RunConfig& config, const Dataset& data);
+// As asked, or what auto stands for.
+double resolve_truncation(const RunConfig& config);
 FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::uint64_t seed);
 RidgeFit ridge_fit(const RunConfig& config, const Dataset& data, std::uint64_t seed);
+
+// z of the rows that are tested: of the recipe, or on the seed's own chip, calibrated on the training part.
+struct RunMap {
+    FeatureMap map;
+    std::optional<ChipInfo> chip;
+};
+RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
+// The model of one seed, fitted where fit_on says.
+RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
 
 // The exact Gram matrix that runs on one data set share.
 Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
@@ -96,7 +105,8 @@ struct RunResult {
     std::optional<double> gamma;  // none for kernels without it
     std::optional<Summary> accuracy;
     std::optional<Summary> gram_error;
-    RidgeModel model;  // of the first seed; empty after a run without a fit
+    std::optional<ChipInfo> chip;  // of the first seed
+    RidgeModel model;              // of the first seed; empty after a run without a fit
 };
 
 RunResult run_ridge(const RunConfig& config, const Dataset& data, const Exec& exec);

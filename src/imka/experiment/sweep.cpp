@@ -108,15 +108,19 @@ Outcome run_once(const RunConfig& config, SharedData& shared, const Dataset& dat
                    {"log_ratio", sizes.log_ratio}};
 
     auto begin = Clock::now();
-    const auto model = fit_classifier(ridge_fit(config, data, config.seeds.front()), data.train.x.view(),
-                                      data.train.y, data.classes, timed);
+    const auto seed = config.seeds.front();
+    std::optional<RunMap> on_chip;
+    if (config.backend.is_chip()) on_chip = run_map(config, data, seed, timed);
+    out.times.chip = seconds_since(begin);
+    begin = Clock::now();
+    const auto model = fit_run(config, data, seed, timed);
     out.times.products = seconds_since(begin) - parts.features - parts.solve;
     out.times.solve = parts.solve;
     out.times.features = parts.features;
 
     parts = {};
     begin = Clock::now();
-    const RidgePredictor predictor(model);
+    const auto predictor = on_chip ? RidgePredictor(model, std::move(on_chip->map)) : RidgePredictor(model);
     out.results["accuracy"] = measure_accuracy(predictor, data, timed);
     out.times.predict = seconds_since(begin) - parts.features;
     out.times.features += parts.features;
@@ -135,8 +139,9 @@ Outcome run_once(const RunConfig& config, SharedData& shared, const Dataset& dat
 }
 
 void add_times(const SweepTimes& from, double factor, SweepTimes& to) {
-    for (auto part : {&SweepTimes::load, &SweepTimes::features, &SweepTimes::products, &SweepTimes::solve,
-                      &SweepTimes::predict, &SweepTimes::gram, &SweepTimes::record, &SweepTimes::idle}) {
+    for (auto part : {&SweepTimes::load, &SweepTimes::chip, &SweepTimes::features, &SweepTimes::products,
+                      &SweepTimes::solve, &SweepTimes::predict, &SweepTimes::gram, &SweepTimes::record,
+                      &SweepTimes::idle}) {
         to.*part += factor * from.*part;
     }
 }

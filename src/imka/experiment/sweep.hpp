@@ -65,6 +65,7 @@ struct SweepConfig {
 // Seconds, summed over threads.
 struct SweepTimes {
     double load = 0.0;      // reading, splitting and scaling data sets
+    double chip = 0.0;      // calibrating and programming chips
     double features = 0.0;  // z(x) of training and test rows
     double products = 0.0;  // ZᵀZ and Zᵀy
     double solve = 0.0;

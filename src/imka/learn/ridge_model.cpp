@@ -24,30 +24,27 @@ FeatureMap map_of(const RidgeModel& model) {
 
 using FillTargets = std::function<void(std::size_t row, std::span<float> out)>;
 
-RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t outputs,
-               const FillTargets& targets, const Exec& exec) {
-    validate(config.recipe);
-    RidgeModel model{.recipe = config.recipe,
-                     .omega = sample(config.recipe.omega, exec),
-                     .ridge = config.ridge,
-                     .targets = config.targets,
-                     .classes = {},
-                     .standardization = {},
-                     .weights = {}};
-    const FeatureMap map = map_of(model);
-    RidgeAccumulator sums(map.features(), outputs, exec.team);
+// Rows and what they should give.
+struct FitRows {
+    MatrixView<const float> x;
+    std::size_t outputs = 0;
+    const FillTargets& targets;
+};
+
+void add_rows(const FitRows& rows, const FeatureMap& map, RidgeAccumulator& sums, const Exec& exec) {
+    const auto& x = rows.x;
     constexpr std::size_t kTile = RidgeAccumulator::kRowsPerTile;
     const std::size_t tiles = (x.rows() + kTile - 1) / kTile;
     // Alone, a block is one run of rows; in a team it is gathered from every n-th tile.
     const std::size_t run = sums.tile_stride() == 1 ? kFitTiles : 1;
-    RidgeRows block(std::min(kFitTiles * kTile, x.rows()), map.features(), outputs);
+    RidgeRows block(std::min(kFitTiles * kTile, x.rows()), map.features(), rows.outputs);
     Progress progress(exec, "fit", x.rows());
     std::size_t filled = 0;
     for (std::size_t tile = sums.first_tile(); tile < tiles; tile += run * sums.tile_stride()) {
         const std::size_t first = tile * kTile;
         const std::size_t count = std::min(run * kTile, x.rows() - first);
         map.transform(x.slice_rows(first, count), first, exec, block.z(filled, count));
-        for (std::size_t r = 0; r < count; ++r) targets(first + r, block.y(filled + r));
+        for (std::size_t r = 0; r < count; ++r) rows.targets(first + r, block.y(filled + r));
         filled += count;
         if (filled == kFitTiles * kTile || tile + run * sums.tile_stride() >= tiles) {
             sums.add(block.view(0, filled), exec);
@@ -55,7 +52,30 @@ RidgeModel fit(const RidgeFit& config, MatrixView<const float> x, std::size_t ou
         }
         progress.update(first + count);
     }
-    model.weights = sums.solve(config.ridge, exec);
+}
+
+// No maps: that of the recipe.
+RidgeModel fit(const RidgeFit& config, std::span<const FeatureMap> maps, const FitRows& rows,
+               const Exec& exec) {
+    validate(config.recipe);
+    if (maps.size() > 1 && exec.team != nullptr)
+        fail(ErrorCode::bad_usage,
+             "a fit on several chips is the work of one process; start it without mpirun");
+    RidgeModel model{.recipe = config.recipe,
+                     .omega = sample(config.recipe.omega, exec),
+                     .ridge = config.ridge,
+                     .targets = config.targets,
+                     .classes = {},
+                     .standardization = {},
+                     .weights = {}};
+    RidgeAccumulator sums(
+        config.recipe.omega.m * functions_per_direction(config.recipe.omega.kernel, config.recipe.form),
+        rows.outputs, exec.team);
+    if (maps.empty()) add_rows(rows, map_of(model), sums, exec);
+    for (const auto& map : maps) add_rows(rows, map, sums, exec);
+    RidgeConfig ridge = config.ridge;
+    if (!maps.empty()) ridge.alpha *= static_cast<double>(maps.size());
+    model.weights = sums.solve(ridge, exec);
     return model;
 }
 
@@ -74,19 +94,23 @@ void check_classes(const std::vector<std::int32_t>& y, const std::vector<std::st
 RidgeModel fit_classifier(const RidgeFit& config, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec) {
+    return fit_classifier(config, {}, x, y, classes, exec);
+}
+
+RidgeModel fit_classifier(const RidgeFit& config, std::span<const FeatureMap> maps, MatrixView<const float> x,
+                          const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
+                          const Exec& exec) {
     assert(x.rows() == y.size());
     check_classes(y, classes);
     const float off = config.targets == Targets::plus_minus ? -1.0F : 0.0F;
     const std::size_t outputs = classes.size() == 2 ? 1 : classes.size();
-    auto model = fit(
-        config, x, outputs,
-        [&](std::size_t row, std::span<float> out) {
-            std::fill(out.begin(), out.end(), off);
-            const auto c = static_cast<std::size_t>(y[row]);
-            if (outputs > 1) out[c] = 1.0F;
-            if (outputs == 1 && c == 1) out[0] = 1.0F;
-        },
-        exec);
+    const FillTargets targets = [&](std::size_t row, std::span<float> out) {
+        std::fill(out.begin(), out.end(), off);
+        const auto c = static_cast<std::size_t>(y[row]);
+        if (outputs > 1) out[c] = 1.0F;
+        if (outputs == 1 && c == 1) out[0] = 1.0F;
+    };
+    auto model = fit(config, maps, {.x = x, .outputs = outputs, .targets = targets}, exec);
     model.classes = classes;
     return model;
 }
@@ -94,9 +118,10 @@ RidgeModel fit_classifier(const RidgeFit& config, MatrixView<const float> x,
 RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec) {
     assert(x.rows() == y.rows());
-    return fit(
-        config, x, y.cols(),
-        [&](std::size_t row, std::span<float> out) { std::ranges::copy(y.row(row), out.begin()); }, exec);
+    const FillTargets targets = [&](std::size_t row, std::span<float> out) {
+        std::ranges::copy(y.row(row), out.begin());
+    };
+    return fit(config, {}, {.x = x, .outputs = y.cols(), .targets = targets}, exec);
 }
 
 RidgePredictor::RidgePredictor(const RidgeModel& model) : RidgePredictor(model, map_of(model)) {}
@@ -106,22 +131,24 @@ RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map)
     assert(map_.features() == model.weights.w.rows());
 }
 
-void RidgePredictor::scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out) const {
+void RidgePredictor::scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out,
+                            std::uint64_t first_row) const {
     Progress progress(exec, "predict", x.rows());
     Matrix<float> block(std::min(kPredictRows, x.rows()), map_.features());
     for (std::size_t first = 0; first < x.rows(); first += kPredictRows) {
         const std::size_t count = std::min(kPredictRows, x.rows() - first);
         const auto z = block.view().slice_rows(0, count);
-        map_.transform(x.slice_rows(first, count), first, exec, z);
+        map_.transform(x.slice_rows(first, count), first_row + first, exec, z);
         ridge_predict(model_->weights, z, exec, out.slice_rows(first, count));
         progress.update(first + count);
     }
 }
 
-std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, const Exec& exec) const {
+std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, const Exec& exec,
+                                                   std::uint64_t first_row) const {
     assert(!model_->classes.empty());
     Matrix<double> s(x.rows(), outputs());
-    scores(x, exec, s.view());
+    scores(x, exec, s.view(), first_row);
     const double threshold = model_->targets == Targets::plus_minus ? 0.0 : 0.5;
     std::vector<std::int32_t> y(x.rows());
     for (std::size_t r = 0; r < y.size(); ++r) {

@@ -1,0 +1,72 @@
+// Where the projection of a run is computed: on this processor or on an emulated chip; which chip, and how.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "imka/base/config.hpp"
+#include "imka/chip/chip.hpp"
+#include "imka/features/project_chip.hpp"
+
+namespace imka {
+
+struct BackendSetting {
+    std::string name = "fp32";  // or a chip that comes with imka, or the file of one
+    bool is_chip() const { return name != "fp32"; }
+};
+template <>
+struct Codec<BackendSetting> {
+    static std::string type();
+    static BackendSetting parse(std::string_view text, std::string_view name);
+    static std::string json(const BackendSetting& b) { return detail::string_json(b.name); }
+    static void check(const BackendSetting&, const FieldInfo&, std::string_view) {}
+};
+
+// Features of the training rows, to which the weights are fitted.
+enum class FitOn {
+    fp32,   // exact, as in the measured runs
+    chip,   // of the chip that is tested
+    chips,  // of several other chips: the mean over them
+};
+template <>
+struct EnumNames<FitOn> {
+    static constexpr std::string_view what = "place of the fit";
+    static constexpr std::string_view values[] = {"fp32", "chip", "chips"};
+};
+
+// Without effect where the backend is no chip.
+struct ChipRun {
+    std::optional<std::uint64_t> chip_seed;  // auto: that of the run
+    std::string chip_set;                    // constants that differ: "device.programming_scale=0.5,..."
+    std::optional<std::string> chip_hash;    // what the chip must be; auto: whatever it is
+    ChipProjection projection;
+    FitOn fit_on = FitOn::fp32;
+    std::int64_t fit_draws = 4;  // chips of `chips`
+};
+Fields fields(ChipRun& run);
+
+// The chip with its changed constants. Error{bad_config} for an unknown name, a constant that cannot be set,
+// or a chip that is not the one of chip_hash.
+ChipSpec resolve_chip(const BackendSetting& backend, const ChipRun& run);
+
+// Of a run with this seed: its chip, and the products of rows that are tested.
+ChipSeeds test_seeds(const ChipRun& run, std::uint64_t seed);
+// The same chip, products of training rows.
+ChipSeeds train_seeds(const ChipRun& run, std::uint64_t seed);
+// The draw-th of other chips.
+ChipSeeds draw_seeds(const ChipRun& run, std::uint64_t seed, std::int64_t draw);
+
+// What a run says about its chip.
+struct ChipInfo {
+    std::string name;
+    std::string hash;
+    ChipState state = ChipState::programmed;
+    double seconds = 0.0;  // since programming
+    std::size_t cores = 0;
+};
+ChipInfo chip_info(const ChipSpec& chip, const ChipRun& run, const ChipMap& map);
+std::string to_json(const ChipInfo& info);
+
+}  // namespace imka

@@ -1,0 +1,138 @@
+#include "imka/features/project_chip.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
+
+namespace imka {
+namespace {
+
+CalibrationConfig calibration_of(const ChipProjection& c) {
+    CalibrationConfig out{.inputs = static_cast<std::size_t>(c.calibration_inputs)};
+    const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
+    out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
+    if (alpha) out.deviations = *c.input_alpha;
+    return out;
+}
+
+void calibrate_if_asked(ChipMatrix& chip, const ChipProjection& config, const Exec& exec) {
+    if (config.output_calibration == OutputCalibration::least_squares) calibrate_outputs(chip, exec);
+}
+
+void compensate_age(ChipMatrix& chip, const ChipProjection& config, const Exec& exec) {
+    switch (config.compensation) {
+        case AgeCompensation::none:
+            return;
+        case AgeCompensation::global:
+            compensate(chip, DriftCompensation::global);
+            return;
+        case AgeCompensation::column:
+            compensate(chip, DriftCompensation::column);
+            return;
+        case AgeCompensation::outputs:
+            calibrate_outputs(chip, exec);
+            return;
+    }
+}
+
+Matrix<float> transposed(const Matrix<float>& m) {
+    Matrix<float> out(m.cols(), m.rows());
+    for (std::size_t r = 0; r < m.rows(); ++r) {
+        for (std::size_t c = 0; c < m.cols(); ++c) out(c, r) = m(r, c);
+    }
+    return out;
+}
+
+}  // namespace
+
+Fields fields(ChipProjection& c) {
+    return {
+        field("input_range", c.input_range,
+              {.help = "Range of a core's inputs; auto: max, or deviation with input_alpha"}),
+        field("input_alpha", c.input_alpha,
+              {.help = "Inputs are clipped at this many standard deviations; -1: none is; auto: by "
+                       "input_range",
+               .min = -1.0}),
+        field("calibration_inputs", c.calibration_inputs,
+              {.help = "Training rows that ranges and outputs are calibrated on", .min = 1.0, .max = 1e6}),
+        field("programming", c.programming, {.help = "How devices are programmed"}),
+        field("output_calibration", c.output_calibration,
+              {.help = "Scale and offset of columns: fitted after programming, or nominal"}),
+        field("read_seconds", c.read_seconds,
+              {.help = "Time from programming to the products", .unit = "s", .min = 0.0}),
+        field(
+            "read_spacing", c.read_spacing,
+            {.help = "Time between two products: what is new in the noise of each", .unit = "s", .min = 0.0}),
+        field("compensation", c.compensation,
+              {.help = "Of drift: a factor a core or a column, or outputs calibrated again"}),
+        field("replicas", c.replicas,
+              {.help = "Copies of the matrix on the chip; 0: as many as fit", .min = 0.0, .max = 65536.0}),
+        field("replication", c.replication,
+              {.help = "Copies share inputs, or all take each and are averaged"}),
+    };
+}
+
+void validate(const ChipProjection& config) {
+    ChipProjection copy = config;
+    check_ranges(fields(copy));
+    if (!config.input_alpha) return;
+    const double alpha = *config.input_alpha;
+    if (alpha != -1.0 && alpha <= 0.0)
+        fail(ErrorCode::bad_config,
+             fmt::format("input_alpha: {}; it must be > 0, or -1 for inputs that are not clipped", alpha));
+    const auto meant = alpha > 0.0 ? InputRangeRule::deviation : InputRangeRule::max;
+    if (config.input_range && *config.input_range != meant)
+        fail(ErrorCode::bad_config,
+             fmt::format("input_alpha {} means input_range {}, not {}; give one of them", alpha,
+                         to_string(meant), to_string(*config.input_range)));
+}
+
+std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose) {
+    // A bijection of (seed, purpose) under a key of its own, so that no two of them meet in all 128 bits.
+    const auto block =
+        philox4x32_10({static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U), purpose, 0},
+                      {0x63686970U, 0x73656564U});
+    return (static_cast<std::uint64_t>(block[1]) << 32U) | block[0];
+}
+
+ChipMatrix chip_with_omega(const ChipJob& job, const Exec& exec) {
+    const auto& config = job.config;
+    validate(config);
+    auto chip = ideal_matrix(job.chip, transposed(job.omega), job.seeds.chip);
+    place(chip, {.replicas = config.replicas, .replication = config.replication});
+    calibrate(chip, job.inputs, calibration_of(config), exec);
+    (void)program(chip, {.method = config.programming}, exec);
+    age(chip, {.seconds = 0.0, .spacing_seconds = config.read_spacing});
+    calibrate_if_asked(chip, config, exec);
+    age(chip, {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing});
+    compensate_age(chip, config, exec);
+    return chip;
+}
+
+void ChipProjector::project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const {
+    const auto y = chip_products(chip_, x, {.seed = seed_, .first = first_row}, {.threads = 1});
+    for (std::size_t r = 0; r < y.rows(); ++r) std::ranges::copy(y.row(r), u.row(r).begin());
+}
+
+std::unique_ptr<const Projector> make_chip_projector(const ChipJob& job, const Exec& exec) {
+    return std::make_unique<ChipProjector>(ready(chip_with_omega(job, exec), exec), job.seeds.products);
+}
+
+ChipMap chip_feature_map(const FeatureRecipe& recipe, const ChipJob& job, const Exec& exec) {
+    const auto& omega = recipe.omega;
+    const auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
+    // The rows that calibration will use, as the projection gets them.
+    auto inputs = calibration_inputs(calibration_of(job.config), job.inputs, job.seeds.chip);
+    for (float& v : inputs.values()) v *= static_cast<float>(law.input_scale);
+    ChipJob scaled = job;
+    scaled.inputs = inputs.view();
+    const auto chip = chip_with_omega(scaled, exec);
+    auto projector = std::make_unique<ChipProjector>(ready(chip, exec), job.seeds.products);
+    return {.map = FeatureMap(recipe, std::move(projector)), .state = chip.state, .cores = chip.core_count()};
+}
+
+}  // namespace imka

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "chip_commands.hpp"
 #include "chip_figure.hpp"
@@ -10,6 +11,7 @@
 #include "chip_options.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/chip/chip_text.hpp"
 #include "imka/chip/fit_device.hpp"
 #include "imka/data/table.hpp"
 
@@ -20,9 +22,9 @@ struct Args {
     ChipArgs chip;
     std::filesystem::path file;
     DeviceFitConfig fit;
-    std::string name;
     std::filesystem::path figure;
     MeasuredFitArgs measured;
+    std::filesystem::path output;
 };
 
 // Columns by the names of the first line, else by their order.
@@ -187,6 +189,31 @@ void print_fit(const Args& args, const DeviceFit& fit) {
     fmt::print("\n{}", draw_text(make_figure(fit)));
 }
 
+bool is_fitted(const std::string& key, const DeviceFit& fit) {
+    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
+    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
+}
+
+// The chip of --chip with the fitted devices. How single devices answer to pulses was not measured.
+ChipSpec fitted_chip(const Args& args, const DeviceFit& fit) {
+    auto spec = load_spec(args.chip);
+    spec.description = fmt::format("{} with devices fitted to {} reads of {}", spec.name, fit.reads,
+                                   args.file.filename().string());
+    spec.name = args.output.stem().string();
+    spec.device = with_fit(spec.device, fit);
+    spec.pulses.reset();
+    std::erase_if(spec.provenance,
+                  [&](const Provenance& p) { return p.key.starts_with("pulses.") || is_fitted(p.key, fit); });
+    const auto source = fmt::format("imka chip fit: maximum likelihood, {} reads of {}", fit.reads,
+                                    args.file.filename().string());
+    std::vector<std::string> keys = {"device.g_max", "device.programming_error",
+                                     "device.programming_reference_g_max"};
+    if (fit.drift) keys.insert(keys.end(), {"device.t_0", "device.drift_mean", "device.drift_sd"});
+    for (const auto& key : keys) spec.provenance.push_back({.key = key, .source = source});
+    validate(spec);
+    return spec;
+}
+
 void run(const Args& args, const Context& context) {
     if (args.file.empty() == args.measured.measured.empty())
         fail(ErrorCode::bad_usage,
@@ -194,10 +221,14 @@ void run(const Args& args, const Context& context) {
     if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
     check_figure(args.figure);
     const auto fit = fit_file(args, load_reads(args.file));
+    if (!args.output.empty()) write_file_atomic(args.output, chip_text(fitted_chip(args, fit)));
     if (!args.figure.empty()) draw_file(make_figure(fit), args.figure);
     if (context.json) return print_json(fit_json(fit));
     print_fit(args, fit);
     if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
+    if (!args.output.empty())
+        fmt::print("\n{0}: {1} with these devices; try 'imka chip mvm --chip {0}'\n", args.output.string(),
+                   args.chip.chip);
 }
 
 }  // namespace
@@ -227,6 +258,9 @@ void add_chip_fit(CLI::App& chip, Context& context) {
         ->capture_default_str();
     add_chip_options(*verb, args->chip);
     add_measured_options(*verb, args->measured);
+    verb->get_option("--chip")->description("The chip whose other constants --output keeps");
+    verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
+        ->type_name("FILE.yaml");
     verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
     verb->callback([args, &context] { run(*args, context); });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +12,8 @@
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/experiment/record.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "imka/report/report.hpp"
 #include "report_files.hpp"
@@ -54,11 +57,43 @@ std::vector<std::string> chosen(const std::string& name) {
          fmt::format("reproduce: '{}' is not known; known: {}, all, list", name, fmt::join(known, ", ")));
 }
 
+std::map<std::string, Record> finished_runs(const std::filesystem::path& folder) {
+    std::map<std::string, Record> runs;
+    if (!std::filesystem::is_directory(folder)) return runs;
+    for (auto& record : read_records(folder).records) {
+        if (record.ok()) runs.try_emplace(record.key, record);
+    }
+    return runs;
+}
+
+// Runs that another reproduction in this folder has finished are copied into the records of this one.
+void adopt_runs(const SweepPlan& plan, const std::filesystem::path& folder) {
+    constexpr std::size_t kLargest = 1U << 30U;
+    auto have = finished_runs(folder);
+    std::string lines;
+    for (const auto& other : report::reproductions()) {
+        if (other.name == plan.experiment.name) continue;
+        const auto runs = finished_runs(folder.parent_path() / other.name);
+        for (const auto& planned : plan.runs) {
+            const auto run = runs.find(planned.key);
+            if (run == runs.end() || !have.try_emplace(planned.key, run->second).second) continue;
+            auto record = run->second;
+            record.experiment = plan.experiment.name;
+            lines += to_json_line(record) + "\n";
+        }
+    }
+    if (lines.empty()) return;
+    const auto file = folder / "records" / "adopted.jsonl";
+    std::filesystem::create_directories(file.parent_path());
+    write_file_atomic(file, (std::filesystem::exists(file) ? read_file(file, kLargest) : "") + lines);
+}
+
 // Runs what is missing; failed runs are warnings of the page.
 SweepSummary run_missing(const std::string& name, const std::filesystem::path& folder,
                          const Context& context) {
     SweepConfig config{.output = folder, .data_dir = context.data_dir};
     const auto plan = plan_sweep(find_experiment(name), context.data_dir, context.exec);
+    adopt_runs(plan, folder);
     std::optional<SweepProgress> progress;
     if (context.exec.progress != nullptr) {
         progress.emplace();
@@ -110,7 +145,7 @@ void add_reproduce(CLI::App& root, Context& context) {
         add_verb(root, "reproduce",
                  "A figure of the paper: run what is missing, then render it beside the published numbers. "
                  "A stopped job goes on with the same command",
-                 {"imka reproduce list", "imka reproduce ridge_measured --data-dir data",
+                 {"imka reproduce list", "imka reproduce ridge --data-dir data",
                   "imka reproduce all --data-dir data --output results --figures"});
     add_common_options(*verb, context);
     verb->add_option("name", args->name, "Name of a reproduction, 'all', or 'list' to see them")

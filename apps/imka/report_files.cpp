@@ -34,6 +34,29 @@ std::vector<std::string> deviation_row(const report::Figure& f, const report::Cu
             fmt::format("{:+.1f}", p.errors())};
 }
 
+std::vector<std::string> fidelity_row(const report::FidelityRow& row) {
+    return {row.dataset,
+            row.kernel,
+            std::to_string(row.cells),
+            fmt::format("{:.3f}", row.rms),
+            fmt::format("{:.3f}", row.noise),
+            fmt::format("{:.3f}", row.excess()),
+            fmt::format("{:+.3f}", row.bias),
+            fmt::format("{} of {}", row.accuracy_agrees, row.accuracy_cells)};
+}
+
+void print_aims(const report::Fidelity& f) {
+    for (const auto& a : f.aims) {
+        if (a.quantity == "accuracy") {
+            fmt::print("  accuracy agrees in {:.1f} % of cells; aim: at least {:.0f} %: {}\n",
+                       100.0 * a.value, 100.0 * a.aim, a.met ? "met" : "not met");
+        } else {
+            fmt::print("  {}: RMS of ln(emulated / measured) {:.3f}; aim: at most {:.2f}: {}\n", a.quantity,
+                       a.value, a.aim, a.met ? "met" : "not met");
+        }
+    }
+}
+
 }  // namespace
 
 std::filesystem::path default_chart_js() {
@@ -95,11 +118,39 @@ void print_summary(const report::Report& report) {
     }
     if (deviating.size() > 1)
         fmt::print("\nBeyond 3 combined standard errors:\n\n{}", format_table(deviating));
+    for (const auto& section : report.sections) {
+        for (const auto& f : section.fidelity) {
+            fmt::print("\n{}: {} against the measured chip:\n", section.experiment, f.chip);
+            print_aims(f);
+        }
+    }
     for (const auto& flag : report.flags) {
         fmt::print("\nwarning: {}\n", flag.title);
         for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) fmt::print("  {}\n", flag.details[i]);
         if (flag.details.size() > 5) fmt::print("  and {} more\n", flag.details.size() - 5);
     }
+}
+
+void print_fidelity(const report::Report& report) {
+    bool any = false;
+    for (const auto& section : report.sections) {
+        for (const auto& f : section.fidelity) {
+            std::vector<std::vector<std::string>> rows = {{"data set", "kernel", "cells", "RMS of ln ratio",
+                                                           "expected from seeds", "beyond", "mean",
+                                                           "accuracy agrees"}};
+            for (const auto* part : {&f.rows, &f.totals}) {
+                for (const auto& row : *part) rows.push_back(fidelity_row(row));
+            }
+            fmt::print("{}{}, {}:\n\n{}\n", any ? "\n" : "", section.experiment, f.chip, format_table(rows));
+            print_aims(f);
+            any = true;
+        }
+    }
+    if (any) return;
+    fail(ErrorCode::bad_data,
+         "no run can be compared with the measured chip: that wants runs on a chip with protocol measured in "
+         "a "
+         "cell that was published; imka reproduce fidelity makes them");
 }
 
 }  // namespace imka::app

@@ -28,7 +28,11 @@ struct Written {
 // Checks what is needed before anything is written. Error{missing_part} names the package.
 Written write_report(const report::Report& report, const ReportFiles& files);
 
-// Counts, what deviates, warnings.
+// Counts, what deviates, fidelity of a chip, warnings.
 void print_summary(const report::Report& report);
+
+// How far emulated chips are from the measured one, by data set and kernel. Error{bad_data} where no run can
+// be compared.
+void print_fidelity(const report::Report& report);
 
 }  // namespace imka::app

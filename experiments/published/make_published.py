@@ -3,7 +3,7 @@
 
     experiments/published/make_published.py measured.csv
 
-Only FP32 rows; accuracy and Gram error as fractions.
+Both backends, fp32 and hermes (the chip); accuracy and Gram error as fractions.
 """
 import csv
 import pathlib
@@ -18,9 +18,10 @@ def cells(path):
     values = {}
     with open(path, newline="", encoding="ascii") as file:
         for row in csv.DictReader(file):
-            if row["backend"] != "fp32" or row["dataset"] == "attention":
+            if row["dataset"] == "attention":
                 continue
-            key = (row["dataset"], row["kernel"], row["sampler"], row["log_ratio"], row["m"], METRICS[row["metric"]])
+            key = (row["dataset"], row["kernel"], row["sampler"], row["backend"], row["log_ratio"], row["m"],
+                   METRICS[row["metric"]])
             values.setdefault(key, []).append(float(row["value"]))
     return values
 
@@ -28,7 +29,7 @@ def cells(path):
 def write(path, rows):
     with open(path, "w", newline="", encoding="ascii") as file:
         out = csv.writer(file, lineterminator="\n")
-        out.writerow(["dataset", "kernel", "sampler", "log_ratio", "m", "metric", "mean", "std", "n"])
+        out.writerow(["dataset", "kernel", "sampler", "backend", "log_ratio", "m", "metric", "mean", "std", "n"])
         for key, v in rows:
             out.writerow([*key, f"{statistics.fmean(v):.8g}", f"{statistics.stdev(v):.6g}", len(v)])
 

@@ -210,8 +210,9 @@ TEST(Experiment, SetReplacesWhatBaseGridAndCasesSay) {
 }
 
 TEST(KnownExperiments, AreWhatTheySay) {
-    const std::map<std::string_view, std::uint64_t> runs = {
-        {"ridge_fp32", 1800}, {"ridge_measured", 1800}, {"liu", 450}, {"smoke", 108}};
+    const std::map<std::string_view, std::uint64_t> runs = {{"ridge", 3600},      {"fidelity", 2400},
+                                                            {"ridge_fp32", 1800}, {"ridge_measured", 1800},
+                                                            {"liu", 450},         {"smoke", 108}};
     EXPECT_EQ(known_experiments().size(), runs.size());
     for (const auto& known : known_experiments()) {
         const auto e = find_experiment(std::string(known.name));
@@ -222,7 +223,22 @@ TEST(KnownExperiments, AreWhatTheySay) {
         EXPECT_EQ(plan_sweep(e, {}, Exec{}).runs.size(), runs.at(known.name));
     }
     EXPECT_THAT(error_of([] { (void)find_experiment("smoek"); }),
-                StartsWith("bad_usage: 'smoek' is neither a known experiment (ridge_fp32, "));
+                StartsWith("bad_usage: 'smoek' is neither a known experiment (ridge, "));
+}
+
+TEST(KnownExperiments, ShareTheirRuns) {
+    const auto keys = [](const std::string& name) {
+        std::set<std::string> all;
+        for (const auto& run : plan_sweep(find_experiment(name), {}, Exec{}).runs) all.insert(run.key);
+        return all;
+    };
+    const auto shared = [](const std::set<std::string>& a, const std::set<std::string>& b) {
+        return std::ranges::count_if(a, [&](const std::string& key) { return b.contains(key); });
+    };
+    const auto ridge = keys("ridge");
+    EXPECT_EQ(shared(keys("ridge_measured"), ridge), 1800) << "FP32 as measured is half of ridge";
+    EXPECT_EQ(shared(keys("fidelity"), ridge), 1200) << "ten of twenty seeds on four data sets";
+    EXPECT_EQ(shared(keys("ridge_fp32"), ridge), 0) << "another protocol";
 }
 
 TEST(Documentation, ExampleOfAnExperimentHasTheRunsItSays) {

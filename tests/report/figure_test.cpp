@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "imka/metrics/intervals.hpp"
-#include "imka/report/paper.hpp"
 #include "report/records.hpp"
 #include "support/error.hpp"
 
@@ -178,6 +177,71 @@ TEST(Verdict, IsNotGivenAcrossProtocolsOrSettings) {
     EXPECT_THAT(other_alpha.unlike, HasSubstr("alpha is 0.25; the published runs had 0.5"));
 }
 
+TEST(Verdict, ComparesAChipWithThePublishedChip) {
+    auto records = measured_cell(31);
+    auto on_chip = measured_cell(31);
+    for (auto& r : on_chip) r.config["backend"] = "hermes";
+    std::ranges::move(on_chip, std::back_inserter(records));
+    auto chip_value = letter_accuracy(0.7, 0.01);
+    chip_value.backend = "hermes";
+    const auto figures = make_figures(records, {letter_accuracy(0.9, 0.01), chip_value});
+    const auto& curves = figure_of(figures, Quantity::accuracy).curves;
+    ASSERT_EQ(curves.size(), 2U);
+    EXPECT_EQ(curves[0].label(), "orf");
+    EXPECT_EQ(curves[0].points.at(0).verdict, Verdict::reproduced);
+    EXPECT_EQ(curves[1].label(), "orf, hermes");
+    EXPECT_EQ(curves[1].points.at(0).published->mean, 0.7);
+    EXPECT_EQ(curves[1].points.at(0).verdict, Verdict::deviates);
+}
+
+TEST(Verdict, IsNotGivenToAnotherChip) {
+    auto records = measured_cell(31);
+    for (auto& r : records) r.config["backend"] = "mine.yaml";
+    auto chip_value = letter_accuracy(0.9, 0.01);
+    chip_value.backend = "hermes";
+    const auto figures = make_figures(records, {letter_accuracy(0.9, 0.01), chip_value});
+    const auto& p = figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
+    EXPECT_EQ(p.published->backend, "hermes");
+    EXPECT_EQ(p.verdict, Verdict::unlike);
+    EXPECT_THAT(p.unlike, HasSubstr("another chip: mine.yaml"));
+}
+
+TEST(Verdict, KnowsTheSettingsOfThePublishedChipRuns) {
+    // Published: eeg, rbf, orf, r = 1, m = 27, with inputs clipped at two deviations.
+    const auto judged = [](const std::string& input_alpha) {
+        auto r =
+            make_record({.dataset = "eeg", .protocol = "measured", .backend = "hermes", .m = 27, .seed = 1});
+        if (!input_alpha.empty()) r.config["input_alpha"] = input_alpha;
+        const auto figures = make_figures({r}, published_values());
+        return figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
+    };
+    EXPECT_EQ(judged("2").unlike, "");
+    EXPECT_THAT(judged("3").unlike, HasSubstr("input_alpha is 3; the published runs had 2"));
+    EXPECT_THAT(judged("2", "chip").unlike, HasSubstr("fit_on is chip; the published runs had fp32"));
+}
+
+TEST(Figures, KeepChipsThatChangedApart) {
+    auto records = measured_cell(31);
+    for (auto& r : records) {
+        r.config["backend"] = "hermes";
+        r.config["chip_hash"] = r.seed < 2 ? "0123456789abcdef" : "fedcba9876543210";
+    }
+    const auto curves = make_figures(records, {}).at(0).curves;
+    ASSERT_EQ(curves.size(), 2U);
+    EXPECT_EQ(curves[0].label(), "orf, hermes, chip_hash 01234567");
+}
+
+TEST(Figures, OtherSettingsOfAChipAreNoVariantOfFp32) {
+    auto records = measured_cell(31);
+    auto on_chip = measured_cell(31);
+    for (auto& r : on_chip) {
+        r.config["backend"] = "hermes";
+        r.config["input_alpha"] = "2";
+    }
+    std::ranges::move(on_chip, std::back_inserter(records));
+    for (const auto& curve : make_figures(records, {}).at(0).curves) EXPECT_EQ(curve.variant, "");
+}
+
 TEST(Verdict, CountsWhatIsMissing) {
     auto records = measured_cell(31);
     for (auto& r : records) r.experiment = "ridge_measured";
@@ -194,7 +258,8 @@ TEST(Verdict, CountsWhatIsMissing) {
 
 TEST(Published, TablesAreComplete) {
     const auto& all = published_values();
-    EXPECT_EQ(std::ranges::count(all, "ridge", &Published::table), 360);
+    EXPECT_EQ(std::ranges::count(all, "ridge", &Published::table), 360 + 240);
+    EXPECT_EQ(std::ranges::count(all, "hermes", &Published::backend), 240);
     EXPECT_EQ(std::ranges::count(all, "liu", &Published::table), 90);
     for (const auto& p : all) {
         EXPECT_EQ(p.n, 10U);
@@ -205,13 +270,31 @@ TEST(Published, TablesAreComplete) {
 }
 
 TEST(Published, RefusesMalformedTables) {
-    const std::string head = "dataset,kernel,sampler,log_ratio,m,metric,mean,std,n\n";
-    EXPECT_EQ(parse_published(head + "a,rbf,orf,1,2,accuracy,0.5,0.1,3\n", "t").size(), 1U);
+    const std::string head = "dataset,kernel,sampler,backend,log_ratio,m,metric,mean,std,n\n";
+    EXPECT_EQ(parse_published(head + "a,rbf,orf,fp32,1,2,accuracy,0.5,0.1,3\n", "t").size(), 1U);
     EXPECT_THAT(error_of([&] { parse_published("a,b\n", "t"); }), HasSubstr("t: line 1: the header must be"));
     EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf\n", "t"); }),
-                HasSubstr("t: line 2: 3 fields, not 9"));
-    EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf,1,2,accuracy,x,0.1,3\n", "t"); }),
+                HasSubstr("t: line 2: 3 fields, not 10"));
+    EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf,fp32,1,2,accuracy,x,0.1,3\n", "t"); }),
                 HasSubstr("'x' is not a number"));
+}
+
+TEST(Verdict, CountsWhatIsMissingOfTheBackendsOfAnExperiment) {
+    const auto missing = [](const std::string& experiment) {
+        auto records = measured_cell(31);
+        for (auto& r : records) {
+            r.experiment = experiment;
+            r.config["backend"] = "hermes";
+        }
+        const auto figures = make_figures(records, published_values());
+        Counts counts;
+        for (const auto& f : figures) counts.add(count(f));
+        for (const auto& a : absent_figures(figures, published_values())) counts.missing += a.values;
+        return counts.missing;
+    };
+    EXPECT_EQ(missing("ridge"), 598U);
+    EXPECT_EQ(missing("fidelity"), 238U);
+    EXPECT_EQ(missing("ridge_measured"), 360U) << "a chip's runs are no FP32 runs";
 }
 
 TEST(Commands, RepeatWhatWasRun) {
@@ -228,42 +311,6 @@ TEST(Commands, RepeatWhatWasRun) {
                 HasSubstr("--backend hermes --chip-hash aa --dataset letter --log-ratio 1.000000 "
                           "--read-seconds 60 --seeds 0"));
     EXPECT_EQ(seeds_text({0, 1, 2, 5, 9, 10}), "0..2,5,9..10");
-}
-
-TEST(Paper, TakesAccuraciesByItsThreeRules) {
-    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), published_values());
-    const auto rows = accuracy_rows(figures, "ridge_fp32");
-    ASSERT_EQ(rows.size(), 12U);
-    // D/d = 32 is r = 4 for rbf (two features a direction), r = 5 for arccos0. Seeds 0 and 1 add 0.0005 on
-    // average.
-    EXPECT_EQ(rows[0].kernel, "rbf");
-    EXPECT_NEAR(rows[0].ours[0]->mean, 0.8 + 0.02 * 4 + 0.0005, 1e-12);
-    EXPECT_NEAR(rows[0].ours[1]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
-    EXPECT_NEAR(rows[1].ours[0]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
-    EXPECT_NEAR(rows[1].ours[2]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
-    EXPECT_EQ(rows[0].verdicts[0], Verdict::unlike);
-    // The published best accuracy on cod-rna with rbf, to the digits of the released results: 96.1.
-    EXPECT_NEAR(rows[0].published[2]->mean, 0.961, 0.002);
-}
-
-TEST(Paper, NormalisesByTaskAndByKernel) {
-    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 1), {});
-    const auto plots = normalised_errors(figures, "ridge_fp32");
-    ASSERT_EQ(plots.size(), 2U);
-    ASSERT_EQ(plots[0].series.size(), 2U) << "no published values were given";
-    // All tasks have the same errors 0.4 / r here, so both rules give 1 / r.
-    for (const auto& series : plots[0].series) {
-        for (const auto& p : series.points) EXPECT_NEAR(p.y, 1.0 / p.x, 1e-12);
-    }
-}
-
-TEST(Paper, ChecksWhatTheTextSays) {
-    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), {});
-    const auto claims = check_claims(figures, "ridge_fp32");
-    ASSERT_EQ(claims.size(), 4U);
-    EXPECT_EQ(claims[0].cases, 12U * 3U * 4U);
-    EXPECT_EQ(claims[0].holds, claims[0].cases) << "0.4 / r falls";
-    EXPECT_EQ(claims[1].holds, 0U) << "no sampler is better than another";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct RecordSpec {
     std::string protocol = "default";
     std::string kernel = "rbf";
     std::string sampler = "orf";
+    std::string backend = "fp32";
     double log_ratio = 1.0;
     std::int64_t m = 32;
     std::uint64_t seed = 0;
@@ -43,6 +44,7 @@ inline imka::Record make_record(const RecordSpec& s) {
     r.config["protocol"] = s.protocol;
     r.config["kernel"] = s.kernel;
     r.config["sampler"] = s.sampler;
+    r.config["backend"] = s.backend;
     r.config["log_ratio"] = std::to_string(s.log_ratio);
     r.config["seeds"] = std::to_string(s.seed);
     r.key = imka::run_key(r.kind, r.config, r.data_sha256);

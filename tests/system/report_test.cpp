@@ -129,6 +129,32 @@ TEST(ReportCommand, ARunInTwoFoldersIsOneRun) {
     EXPECT_EQ(json::parse(r.out).at("records"), 2);
 }
 
+TEST(ReportCommand, ARunOfTwoExperimentsStandsUnderBoth) {
+    const TempDir dir;
+    const auto records = write_records(
+        dir, {make_record({.experiment = "a", .seed = 1}), make_record({.experiment = "b", .seed = 1})});
+    const auto r = run_imka("report" + quoted(records) + " --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(json::parse(r.out).at("experiments").size(), 2U);
+}
+
+TEST(ReportCommand, PrintsTheFidelityOfAChip) {
+    const TempDir dir;
+    std::vector<imka::Record> records;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        records.push_back(make_record(
+            {.protocol = "measured", .backend = "hermes", .m = 31, .seed = seed, .gram_error = 0.3}));
+    }
+    const auto r = run_imka("report" + quoted(write_records(dir, records)) + " --fidelity");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    // Published: letter, rbf, orf, r = 1 on the chip: 0.268; ln(0.3 / 0.268) = 0.11.
+    EXPECT_TRUE(has(r.out, "Gram error, rbf: RMS of ln(emulated / measured) 0.11")) << r.out;
+    EXPECT_TRUE(has(r.out, "aim: at most 0.15: met")) << r.out;
+    for (auto& record : records) record.config["backend"] = "fp32";
+    expect_fails("report" + quoted(write_records(dir, records)) + " --fidelity", 3,
+                 "imka reproduce fidelity makes them");
+}
+
 TEST(ReportCommand, SaysWhatIsMissing) {
     const TempDir dir;
     const auto records = quoted(write_records(dir, {make_record({.seed = 1})}));
@@ -188,16 +214,18 @@ TEST(ReproduceCommand, ListsWhatThereIs) {
     const auto r = run_imka("reproduce list --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto list = json::parse(r.out).at("reproductions");
-    ASSERT_EQ(list.size(), 3U);
-    EXPECT_EQ(list.at(0).at("name"), "ridge_fp32");
-    EXPECT_EQ(list.at(0).at("runs"), 1800);
-    EXPECT_EQ(list.at(2).at("runs"), 450);
+    ASSERT_EQ(list.size(), 5U);
+    EXPECT_EQ(list.at(0).at("name"), "ridge");
+    EXPECT_EQ(list.at(0).at("runs"), 3600);
+    EXPECT_EQ(list.at(1).at("name"), "fidelity");
+    EXPECT_EQ(list.at(1).at("runs"), 2400);
+    EXPECT_EQ(list.at(4).at("runs"), 450);
 }
 
 TEST(ReproduceCommand, ChecksBeforeItRuns) {
     const TempDir dir;
     expect_fails("reproduce nothing --output" + quoted(dir / "r"), 2,
-                 "known: ridge_fp32, ridge_measured, liu, all, list");
+                 "known: ridge, fidelity, ridge_fp32, ridge_measured, liu, all, list");
     expect_fails("reproduce liu --output" + quoted(dir / "r") + " --chart-js" + quoted(dir / "none.js"), 4,
                  "apt-get install libjs-chart.js");
     EXPECT_FALSE(fs::exists(dir / "r"));

@@ -48,7 +48,8 @@ Record from_json(const nlohmann::json& j) {
 class Collector {
 public:
     void add(Record record, const std::filesystem::path& file, std::uint64_t line) {
-        const auto [place, is_new] = places_.try_emplace(record.key, set_.records.size());
+        const auto [place, is_new] =
+            places_.try_emplace(fmt::format("{}\n{}", record.experiment, record.key), set_.records.size());
         if (is_new) {
             set_.records.push_back(std::move(record));
             return;

@@ -66,7 +66,8 @@ struct RecordLine {
 RecordLine parse_record(std::string_view line);
 
 struct RecordSet {
-    std::vector<Record> records;  // one a key: the first that succeeded, else the last that failed
+    // One a key and experiment: the first that succeeded, else the last that failed.
+    std::vector<Record> records;
     std::vector<RecordProblem> problems;
 };
 
@@ -74,7 +75,8 @@ struct RecordSet {
 // short at the end of a file is `torn`; two records of one key with other results are `disagrees`. Nothing in
 // a line can make the reader fail; Error{io} only for what cannot be opened.
 RecordSet read_records(const std::filesystem::path& path);
-// Several of them as one: a run that stands in two is one record.
+// Several of them as one: a run that stands in two is one record, and one for each experiment that asked for
+// it.
 RecordSet read_records(std::span<const std::filesystem::path> paths);
 
 // One row a record; columns: key, experiment, kind, seed, then all settings, all results (result_<name> where

@@ -11,7 +11,9 @@
 
 namespace imka {
 namespace embedded {
+extern const std::string_view experiment_fidelity;
 extern const std::string_view experiment_liu;
+extern const std::string_view experiment_ridge;
 extern const std::string_view experiment_ridge_fp32;
 extern const std::string_view experiment_ridge_measured;
 extern const std::string_view experiment_smoke;
@@ -200,6 +202,8 @@ RunConfig run_config(const RunPoint& point, std::uint64_t seed) {
 
 std::span<const KnownExperiment> known_experiments() {
     static const std::array list = {
+        KnownExperiment{"ridge", embedded::experiment_ridge},
+        KnownExperiment{"fidelity", embedded::experiment_fidelity},
         KnownExperiment{"ridge_fp32", embedded::experiment_ridge_fp32},
         KnownExperiment{"ridge_measured", embedded::experiment_ridge_measured},
         KnownExperiment{"liu", embedded::experiment_liu},

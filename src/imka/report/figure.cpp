@@ -12,6 +12,7 @@
 #include "imka/base/parallel.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/experiment/run.hpp"
+#include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "imka/metrics/intervals.hpp"
 
@@ -39,9 +40,29 @@ bool same_setting(const std::string& a, const std::string& b) {
     return x && x == parse_number(b);
 }
 
-// What a command need not say: the settings of a chip too, which a run without one does not record.
-const Settings& default_settings() {
-    static const Settings settings = default_settings_text();
+// Without chip_hash, which says what a chip is and not how it is used.
+const Settings& default_settings(const std::string& backend) {
+    static const Settings fp32 = settings_text(RunConfig{});
+    static const Settings chip = [] {
+        auto settings = settings_text(RunConfig{.backend = {.name = "hermes"}});
+        settings.erase("chip_hash");
+        return settings;
+    }();
+    return backend == "fp32" || backend.empty() ? fp32 : chip;
+}
+
+// Settings of the published runs on a data set: the defaults, and what the experiment that repeats them says.
+Settings published_settings(const std::string& dataset, const std::string& backend) {
+    static const auto repetition = find_experiment("ridge");
+    auto settings = default_settings(backend);
+    for (const auto& one : repetition.cases) {
+        const auto says = [&](std::string_view name, const std::string& value) {
+            return std::ranges::any_of(
+                one, [&](const SettingText& s) { return s.name == name && s.value == value; });
+        };
+        if (!says("dataset", dataset) || !says("backend", backend)) continue;
+        for (const auto& s : one) settings[s.name] = s.value;
+    }
     return settings;
 }
 
@@ -90,41 +111,30 @@ struct Runs {
 using CurveRuns = std::map<PointKey, Runs>;
 using FigureRuns = std::map<CurveKey, CurveRuns>;
 
-// Which other settings vary among the runs of one (experiment, data set, kernel, protocol). That chips of
-// different names have different constants is no variation; that chips of one name have is.
+// Which other settings vary among the runs of one (experiment, data set, kernel, protocol, backend).
 class Variants {
 public:
     void add(const Record& r) {
         auto& settings = values_[place(r)];
         for (const auto& [name, value] : r.config) {
-            if (name == kChipHash) {
-                hashes_[chip(r)].insert(value);
-            } else if (!kPlaced.contains(name)) {
-                settings[name].insert(value);
-            }
+            if (!kPlaced.contains(name)) settings[name].insert(value);
         }
     }
     std::string of(const Record& r) const {
         std::vector<std::string> parts;
         for (const auto& [name, values] : values_.at(place(r))) {
-            // A run without a chip has none of its settings.
-            if (values.size() > 1 && r.config.contains(name))
-                parts.push_back(fmt::format("{} {}", name, r.setting(name)));
+            // A hash is known by its beginning.
+            const auto value = name == "chip_hash" ? r.setting(name).substr(0, 8) : r.setting(name);
+            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, value));
         }
-        const auto hashes = hashes_.find(chip(r));
-        if (hashes != hashes_.end() && hashes->second.size() > 1)
-            parts.push_back(fmt::format("{} {}", kChipHash, r.setting(std::string(kChipHash)).substr(0, 12)));
         return fmt::format("{}", fmt::join(parts, ", "));
     }
 
 private:
-    static constexpr std::string_view kChipHash = "chip_hash";
-    using Chip = std::pair<std::string, std::string>;
-    static Chip chip(const Record& r) { return {r.setting("backend"), r.setting("chip_set")}; }
-    std::map<Chip, std::set<std::string>> hashes_;
-    using Place = std::tuple<std::string, std::string, std::string, std::string>;
+    using Place = std::tuple<std::string, std::string, std::string, std::string, std::string>;
     static Place place(const Record& r) {
-        return {r.experiment, r.setting("dataset"), r.setting("kernel"), r.setting("protocol")};
+        return {r.experiment, r.setting("dataset"), r.setting("kernel"), r.setting("protocol"),
+                r.setting("backend")};
     }
     std::map<Place, std::map<std::string, std::set<std::string>>> values_;
 };
@@ -197,9 +207,9 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity, Intervals& interva
 }
 
 // The first setting that the published runs did not have; "" where all agree.
-std::string other_setting(const Settings& config, const std::string& kernel) {
-    for (const auto& [name, usual] : default_settings()) {
-        if (kPlaced.contains(name) || (name == "gamma" && kernel.starts_with("arccos"))) continue;
+std::string other_setting(const Settings& config, const Published& published) {
+    for (const auto& [name, usual] : published_settings(published.dataset, published.backend)) {
+        if (kPlaced.contains(name) || (name == "gamma" && published.kernel.starts_with("arccos"))) continue;
         const auto place = config.find(name);
         if (place != config.end() && !same_setting(place->second, usual))
             return fmt::format("{} is {}; the published runs had {}", name, place->second, usual);
@@ -212,9 +222,20 @@ bool in_table(const Published& p, const std::string& experiment) {
     return known == nullptr || known->table == p.table;
 }
 
+// Values that an experiment of the registry is there to repeat.
+bool is_repeated(const Published& p, const std::string& experiment) {
+    const auto* known = find_reproduction(experiment);
+    return known != nullptr && known->table == p.table &&
+           (known->backend.empty() || known->backend == p.backend);
+}
+
 bool same_place(const Published& p, const Figure& f) {
     return p.dataset == f.dataset && p.kernel == f.kernel && p.quantity == f.quantity &&
            in_table(p, f.experiment);
+}
+
+bool stands_beside(const Published& p, const Curve& curve) {
+    return p.sampler == curve.sampler && (p.backend == "fp32" ? curve.backend == "fp32" : curve.on_chip());
 }
 
 // In the protocol of the published runs a cell is known by m, else by the log ratio that was asked for.
@@ -222,11 +243,17 @@ bool same_point(const Published& p, const Figure& f, const Point& point) {
     return f.protocol == "measured" ? p.m == point.m : std::abs(p.log_ratio - point.log_ratio) < 1e-3;
 }
 
-void judge(Point& point, const Figure& figure, const Published& published) {
+std::string why_unlike(const Point& point, const Figure& figure, const Curve& curve) {
+    const auto& p = *point.published;
+    if (figure.protocol != "measured") return protocol_difference(figure.dataset, figure.kernel, p.sampler);
+    if (curve.backend != p.backend)
+        return fmt::format("another chip: {}; the published runs were on {}", curve.backend, p.backend);
+    return other_setting(point.config, p);
+}
+
+void judge(Point& point, const Figure& figure, const Curve& curve, const Published& published) {
     point.published = published;
-    point.unlike = figure.protocol == "measured"
-                       ? other_setting(point.config, figure.kernel)
-                       : protocol_difference(figure.dataset, figure.kernel, published.sampler);
+    point.unlike = why_unlike(point, figure, curve);
     if (!point.unlike.empty()) {
         point.verdict = Verdict::unlike;
     } else {
@@ -234,13 +261,13 @@ void judge(Point& point, const Figure& figure, const Published& published) {
     }
 }
 
-// The curve of a sampler that may have a published value beside it.
-Curve& curve_for(Figure& figure, const std::string& sampler) {
+// The curve beside which a published value stands that was not run.
+Curve& curve_for(Figure& figure, const Published& p) {
     for (auto& curve : figure.curves) {
-        if (curve.sampler == sampler && curve.backend == "fp32") return curve;
+        if (curve.sampler == p.sampler && curve.backend == p.backend) return curve;
     }
     return figure.curves.emplace_back(
-        Curve{.sampler = sampler, .backend = "fp32", .variant = {}, .points = {}});
+        Curve{.sampler = p.sampler, .backend = p.backend, .variant = {}, .points = {}});
 }
 
 void compare(Figure& figure, const std::vector<Published>& published) {
@@ -248,15 +275,15 @@ void compare(Figure& figure, const std::vector<Published>& published) {
         if (!same_place(p, figure)) continue;
         bool met = false;
         for (auto& curve : figure.curves) {
-            if (curve.sampler != p.sampler || curve.backend != "fp32") continue;
+            if (!stands_beside(p, curve)) continue;
             for (auto& point : curve.points) {
                 if (point.published || !same_point(p, figure, point)) continue;
-                judge(point, figure, p);
+                judge(point, figure, curve, p);
                 met = true;
             }
         }
-        if (met || find_reproduction(figure.experiment) == nullptr) continue;
-        auto& points = curve_for(figure, p.sampler).points;
+        if (met || !is_repeated(p, figure.experiment)) continue;
+        auto& points = curve_for(figure, p).points;
         points.push_back({.log_ratio = p.log_ratio, .published = p, .verdict = Verdict::missing});
     }
     for (auto& curve : figure.curves) std::ranges::stable_sort(curve.points, {}, &Point::log_ratio);
@@ -275,23 +302,57 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
+double Statistics::error() const {
+    return n > 0 ? std / std::sqrt(static_cast<double>(n)) : 0.0;
+}
+
+Statistics statistics_of(const Published& published) {
+    return {.mean = published.mean, .std = published.std, .n = published.n};
+}
+
 double Point::difference() const {
     return published ? ours.mean - published->mean : 0.0;
 }
 
 double Point::errors() const {
     if (!published || ours.n == 0) return 0.0;
-    const double error = std::hypot(ours.std / std::sqrt(static_cast<double>(ours.n)),
-                                    published->std / std::sqrt(static_cast<double>(published->n)));
+    const double error = std::hypot(ours.error(), statistics_of(*published).error());
     if (error > 0.0) return difference() / error;
     return difference() == 0.0 ? 0.0 : std::copysign(INFINITY, difference());
 }
 
 std::string Curve::label() const {
     std::string text = sampler;
-    if (backend != "fp32" && !backend.empty()) text += ", " + backend;
+    if (on_chip()) text += ", " + backend;
     if (!variant.empty()) text += ", " + variant;
     return text;
+}
+
+bool Curve::on_chip() const {
+    return backend != "fp32" && !backend.empty();
+}
+
+std::vector<Value> values_of(const Curve& curve, Side side) {
+    std::vector<Value> values;
+    for (const auto& p : curve.points) {
+        if (side == Side::ours && p.ours.n > 0) values.push_back({p.log_ratio, p.ours});
+        if (side == Side::published && p.published)
+            values.push_back({p.log_ratio, statistics_of(*p.published)});
+    }
+    return values;
+}
+
+std::string chip_of(const std::vector<Figure>& figures, const std::string& experiment) {
+    std::string chip;
+    for (const auto& f : figures) {
+        if (f.experiment != experiment) continue;
+        for (const auto& curve : f.curves) {
+            if (!curve.on_chip() || values_of(curve, Side::ours).empty()) continue;
+            if (curve.backend == "hermes") return curve.backend;
+            if (chip.empty()) chip = curve.backend;
+        }
+    }
+    return chip;
 }
 
 void Counts::add(Verdict verdict) {
@@ -350,7 +411,7 @@ std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
     std::vector<Absent> absent;
     for (const auto& experiment : experiments) {
         for (const auto& p : published) {
-            if (!in_table(p, experiment)) continue;
+            if (!is_repeated(p, experiment)) continue;
             const bool there = std::ranges::any_of(
                 figures, [&](const Figure& f) { return f.experiment == experiment && same_place(p, f); });
             if (there) continue;
@@ -400,10 +461,13 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
 
 std::string ridge_command(const Settings& config, const std::vector<std::uint64_t>& seeds) {
     std::string command = "imka ridge";
-    const auto& usual = default_settings();
+    const auto backend = config.find("backend");
+    const auto& usual = default_settings(backend == config.end() ? "" : backend->second);
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
-        if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;
+        if (name == "seeds" || name == "chip_hash" ||
+            (place != usual.end() && same_setting(place->second, value)))
+            continue;
         std::string flag = name;
         std::ranges::replace(flag, '_', '-');
         command += fmt::format(" --{} {}", shell_word(flag), shell_word(value));

@@ -19,7 +19,11 @@ struct Statistics {
     double std = 0.0;         // over seeds, with n - 1; 0 for one value
     double half_width = 0.0;  // of the 95 % confidence interval of the mean (Student); 0 for one value
     std::size_t n = 0;        // 0: nothing was run
+    double error() const;     // standard error of the mean; 0 for one value
 };
+
+// A mean that was published, as one of ours.
+Statistics statistics_of(const Published& published);
 
 enum class Verdict {
     reproduced,   // within 3 combined standard errors of the published mean
@@ -50,6 +54,7 @@ struct Curve {
     std::string variant;        // other settings that vary within the figure: "gamma 0.1"; mostly empty
     std::vector<Point> points;  // by log_ratio
     std::string label() const;
+    bool on_chip() const;
 };
 
 struct Figure {
@@ -60,6 +65,17 @@ struct Figure {
     Quantity quantity = Quantity::accuracy;
     std::vector<Curve> curves;
 };
+
+// Our means of a curve, or the published ones beside them, by log_ratio.
+enum class Side { ours, published };
+struct Value {
+    double log_ratio = 0.0;
+    Statistics s;
+};
+std::vector<Value> values_of(const Curve& curve, Side side);
+
+// The chip of an experiment's runs: "hermes" where it is among them, else the first; "" without any.
+std::string chip_of(const std::vector<Figure>& figures, const std::string& experiment);
 
 struct Counts {
     std::size_t reproduced = 0;
@@ -72,8 +88,9 @@ struct Counts {
 };
 Counts count(const Figure& figure);
 
-// Figures with what was run, in the order experiment, data set, kernel, quantity. Published values of an
-// experiment that the registry knows and that were not run become points without ours.
+// Figures with what was run, in the order experiment, data set, kernel, quantity. Values published for the
+// chip stand beside those of any chip, and are judged where it is the same. Published values of an experiment
+// that the registry knows and that were not run become points without ours.
 std::vector<Figure> make_figures(const std::vector<Record>& records, const std::vector<Published>& published);
 
 // Published values of the experiments at hand for which there is no figure at all.

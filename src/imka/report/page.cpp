@@ -213,6 +213,11 @@ std::string section_html(const Section& section, std::size_t index) {
     }
     out += fmt::format("<h3 id=\"{}--overview\">At a glance</h3>{}", section_id(section, index),
                        overview_html(section));
+    const auto fidelity = fidelity_html(section);
+    if (!fidelity.empty()) {
+        out += fmt::format("<h3 id=\"{}--fidelity\">Emulated against measured chip</h3>{}",
+                           section_id(section, index), fidelity);
+    }
     const auto paper = paper_html(section);
     if (!paper.empty()) {
         out +=
@@ -239,6 +244,8 @@ std::string contents_html(const Report& report) {
         const auto& section = report.sections[i];
         const auto id = section_id(section, i);
         std::string inner = fmt::format(R"(<li><a href="#{}--overview">At a glance</a></li>)", id);
+        if (!section.fidelity.empty())
+            inner += fmt::format(R"(<li><a href="#{}--fidelity">Emulated against measured</a></li>)", id);
         if (!section.accuracy.empty() || !section.claims.empty())
             inner += fmt::format(R"(<li><a href="#{}--paper">What the paper says</a></li>)", id);
         std::set<std::string> seen;

@@ -1,7 +1,7 @@
 "use strict";
 // Draws the figures from the data in the page; switches, saving, sorting. No network, no storage.
 (() => {
-  const MARKS = { rff: "circle", orf: "rect", sorf: "triangle", other0: "rectRot", other1: "star", other2: "crossRot", other3: "cross" };
+  const MARKS = { rff: "circle", orf: "rect", sorf: "triangle", other0: "rectRot", other1: "star", other2: "rect", other3: "cross" };
   const plots = JSON.parse(document.getElementById("plots").textContent);
   const charts = new Map();
   const root = document.documentElement;
@@ -13,7 +13,7 @@
   const errorBars = {
     id: "errorBars",
     beforeDatasetsDraw(chart) {
-      const { ctx, scales: { y }, chartArea } = chart;
+      const { ctx, scales: { x, y }, chartArea } = chart;
       ctx.save();
       ctx.beginPath();
       ctx.rect(chartArea.left, chartArea.top, chartArea.right - chartArea.left, chartArea.bottom - chartArea.top);
@@ -25,17 +25,50 @@
         ctx.lineWidth = 1.2;
         chart.getDatasetMeta(i).data.forEach((mark, k) => {
           const p = set.data[k];
-          if (!(p.e > 0)) return;
-          const low = y.getPixelForValue(p.y - p.e);
-          const high = y.getPixelForValue(p.y + p.e);
           const cap = set.published ? 5 : 3;
           ctx.beginPath();
-          ctx.moveTo(mark.x, low); ctx.lineTo(mark.x, high);
-          ctx.moveTo(mark.x - cap, low); ctx.lineTo(mark.x + cap, low);
-          ctx.moveTo(mark.x - cap, high); ctx.lineTo(mark.x + cap, high);
+          if (p.e > 0) {
+            // A logarithmic axis has no place below its least value.
+            const low = y.getPixelForValue(Math.max(p.y - p.e, y.min));
+            const high = y.getPixelForValue(p.y + p.e);
+            ctx.moveTo(mark.x, low); ctx.lineTo(mark.x, high);
+            ctx.moveTo(mark.x - cap, low); ctx.lineTo(mark.x + cap, low);
+            ctx.moveTo(mark.x - cap, high); ctx.lineTo(mark.x + cap, high);
+          }
+          if (p.xe > 0) {
+            const left = x.getPixelForValue(Math.max(p.x - p.xe, x.min));
+            const right = x.getPixelForValue(p.x + p.xe);
+            ctx.moveTo(left, mark.y); ctx.lineTo(right, mark.y);
+            ctx.moveTo(left, mark.y - cap); ctx.lineTo(left, mark.y + cap);
+            ctx.moveTo(right, mark.y - cap); ctx.lineTo(right, mark.y + cap);
+          }
           ctx.stroke();
         });
       });
+      ctx.restore();
+    },
+  };
+  // What points are compared with: the diagonal or zero.
+  const reference = {
+    id: "reference",
+    beforeDatasetsDraw(chart) {
+      const kind = chart.options.plugins.reference.kind;
+      if (kind === "none") return;
+      const { ctx, scales: { x, y }, chartArea } = chart;
+      const low = Math.max(x.min, y.min);
+      const high = Math.min(x.max, y.max);
+      ctx.save();
+      ctx.strokeStyle = colour("soft");
+      ctx.setLineDash([2, 4]);
+      ctx.beginPath();
+      if (kind === "diagonal") {
+        ctx.moveTo(x.getPixelForValue(low), y.getPixelForValue(low));
+        ctx.lineTo(x.getPixelForValue(high), y.getPixelForValue(high));
+      } else {
+        ctx.moveTo(chartArea.left, y.getPixelForValue(0));
+        ctx.lineTo(chartArea.right, y.getPixelForValue(0));
+      }
+      ctx.stroke();
       ctx.restore();
     },
   };
@@ -59,17 +92,14 @@
     };
   };
 
-  // Curves stand a little apart, so that their error bars do not cover each other.
-  const STEP = 0.045;
   const datasets = (plot) => {
-    const labels = [...new Set(plot.series.map((s) => s.style))];
     return plot.series.map((s) => {
-      const shift = (labels.indexOf(s.style) - (labels.length - 1) / 2) * STEP;
       return {
         label: s.label,
         published: s.published,
-        data: s.points.map((p) => ({ x: p.x + shift, y: p.y, e: p.e, n: p.n, r: p.x })),
-        showLine: !s.published,
+        // Curves stand a little apart, so that their error bars do not cover each other.
+        data: s.points.map((p) => ({ x: p.x + s.shift, y: p.y, e: p.e, xe: p.xe, n: p.n, r: p.x, name: p.name })),
+        showLine: s.line && !s.published,
         borderWidth: s.published ? 1.4 : 2,
         borderDash: s.dashed ? [6, 4] : [],
         pointStyle: MARKS[s.style] || "circle",
@@ -86,24 +116,44 @@
   const span = (plot) => {
     let low = Infinity;
     let high = -Infinity;
+    if (plot.log) {
+      for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.x, p.y); high = Math.max(high, p.x + (p.xe || 0), p.y + p.e); }
+      return { low: low / 1.3, high: high * 1.15 };
+    }
     for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y >= 0 ? Math.max(0, p.y - p.e) : p.y - p.e); high = Math.max(high, p.y + p.e); if (plot.most > 0) high = Math.min(high, plot.most); }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
     // A quantity that cannot be negative has no room below 0.
     return { low: low >= 0 ? Math.max(0, low - room) : low - room, high: plot.most > 0 ? Math.min(plot.most, high + room) : high + room };
   };
 
+  // The places and names of marks on x.
+  const marks = (plot, xs) => plot.ticks.length ? plot.ticks : [...new Set(xs)].sort((p, q) => p - q).map((value) => ({ value }));
+  // Both axes of a logarithmic plot have one range, so that its diagonal is one.
+  const scales = (plot, axis) => {
+    const { low, high } = span(plot);
+    if (plot.log) {
+      const both = (title) => ({ type: "logarithmic", min: low, max: high, ...axis(title), ticks: { ...axis(title).ticks, maxRotation: 0 } });
+      return { x: both(plot.x), y: both(plot.y) };
+    }
+    const xs = plot.series.flatMap((s) => s.points.map((p) => p.x));
+    const room = plot.ticks.length ? 0.6 : 0.3;
+    return {
+      x: { type: "linear", min: Math.min(...xs) - room, max: Math.max(...xs) + room, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, afterTickToLabelConversion: (a) => { if (plot.ticks.length) a.ticks.forEach((t, i) => { t.label = plot.ticks[i].label; }); } },
+      y: { type: "linear", suggestedMin: low, suggestedMax: high, ...axis(plot.y) },
+    };
+  };
+
+  const titleText = (plot, p) => p.name || plot.x + " = " + p.r;
   const valueText = (plot, p) => p.y.toFixed(plot.digits) + (p.n > 1 ? " ± " + p.e.toFixed(plot.digits) : "") + (p.n > 0 ? " (n = " + p.n + ")" : "");
 
   const options = (plot) => {
     const ink = colour("soft");
     const grid = colour("line");
-    const { low, high } = span(plot);
     const axis = (title) => ({
       title: { display: true, text: title, color: ink },
       ticks: { color: ink, maxTicksLimit: 9 },
       grid: { color: grid, borderColor: ink },
     });
-    const xs = plot.series.flatMap((s) => s.points.map((p) => p.x));
     return {
       animation: false,
       responsive: true,
@@ -111,16 +161,14 @@
       parsing: false,
       devicePixelRatio: Math.max(2, window.devicePixelRatio || 1),
       interaction: { mode: "nearest", intersect: false },
-      scales: {
-        x: { type: "linear", min: Math.min(...xs) - 0.3, max: Math.max(...xs) + 0.3, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = [...new Set(xs)].sort((p, q) => p - q).map((value) => ({ value })); } },
-        y: { type: "linear", suggestedMin: low, suggestedMax: high, ...axis(plot.y) },
-      },
+      scales: scales(plot, axis),
       plugins: {
         legend: { display: false },
+        reference: { kind: plot.reference },
         tooltip: {
           callbacks: {
-            title: (items) => plot.x + " = " + items[0].raw.r,
-            label: (item) => " " + item.dataset.label + ": " + valueText(plot, item.raw),
+            title: (items) => titleText(plot, items[0].raw),
+            label: (item) => " " + item.dataset.label + ": " + valueText(plot, item.raw) + (plot.log ? ", measured " + item.raw.r.toFixed(plot.digits) : ""),
           },
         },
       },
@@ -133,27 +181,54 @@
     star: '<path d="M13 2v10M8 7h10M9.5 3.5l7 7M16.5 3.5l-7 7"/>', crossRot: '<path d="M9.5 3.5l7 7M16.5 3.5l-7 7"/>', cross: '<path d="M13 2v10M8 7h10"/>',
   };
   const key = (s) => {
-    const line = s.published ? "" : `<path d="M0 7h26" ${s.dashed ? 'stroke-dasharray="5 3"' : ""}/>`;
+    const line = s.published || !s.line ? "" : `<path d="M0 7h26" ${s.dashed ? 'stroke-dasharray="5 3"' : ""}/>`;
     const fill = s.published ? "none" : "currentColor";
     return `<svg class="s-${s.style}" viewBox="0 0 26 14" stroke="currentColor" stroke-width="1.6" fill="${fill}" aria-hidden="true">${line}${SHAPES[MARKS[s.style] || "circle"]}</svg>`;
   };
 
   const addLegend = (plot, chart) => {
     const box = document.querySelector(`.legend[data-for="${plot.id}"]`);
+    const buttons = plot.series.map(() => document.createElement("button"));
+    const show = (i, visible) => {
+      chart.setDatasetVisibility(i, visible);
+      buttons[i].setAttribute("aria-pressed", String(visible));
+    };
     plot.series.forEach((s, i) => {
-      const button = document.createElement("button");
+      const button = buttons[i];
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
       button.innerHTML = key(s);
       button.append(s.label);
       button.addEventListener("click", () => {
-        const show = !chart.isDatasetVisible(i);
-        chart.setDatasetVisibility(i, show);
+        show(i, !chart.isDatasetVisible(i));
         chart.update();
-        button.setAttribute("aria-pressed", String(show));
       });
       box.append(button);
     });
+    addGroups(plot, chart, box, show);
+  };
+
+  // With a chip beside FP32 there are many curves: one switch for each kind.
+  const KINDS = { FP32: (s) => !s.dashed, chip: (s) => s.dashed, published: (s) => s.published };
+  const addGroups = (plot, chart, box, show) => {
+    if (!plot.series.some((s) => s.dashed) || plot.series.every((s) => s.dashed)) return;
+    const row = document.createElement("div");
+    row.className = "groups";
+    row.append("Switch all:");
+    for (const [name, is] of Object.entries(KINDS)) {
+      const members = plot.series.map((s, i) => i).filter((i) => is(plot.series[i]));
+      if (members.length === 0) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = name;
+      button.addEventListener("click", () => {
+        const visible = !members.some((i) => chart.isDatasetVisible(i));
+        members.forEach((i) => show(i, visible));
+        chart.update();
+      });
+      row.append(button);
+    }
+    box.after(row);
   };
 
   const draw = (plot) => {
@@ -161,7 +236,7 @@
       type: "line",
       data: { datasets: datasets(plot) },
       options: options(plot),
-      plugins: [ground, errorBars],
+      plugins: [ground, reference, errorBars],
     });
     charts.set(plot.id, { plot, chart });
     addLegend(plot, chart);
@@ -186,9 +261,9 @@
 
   const csv = () => {
     const quote = (v) => (/[",\r\n]/.test(v) ? '"' + String(v).replaceAll('"', '""') + '"' : v);
-    const rows = [["figure", "curve", "published", "log2_m_over_d", "mean", "std", "seeds"]];
+    const rows = [["figure", "curve", "published", "x", "mean", "error_bar", "seeds", "x_error_bar", "name"]];
     for (const { plot } of charts.values()) for (const s of plot.series) for (const p of s.points)
-      rows.push([plot.id, s.label, s.published ? "yes" : "no", p.x, p.y, p.e, p.n]);
+      rows.push([plot.id, s.label, s.published ? "yes" : "no", p.x, p.y, p.e, p.n, p.xe || 0, p.name || ""]);
     return rows.map((r) => r.map(quote).join(",")).join("\n") + "\n";
   };
 

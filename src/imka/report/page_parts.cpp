@@ -38,23 +38,13 @@ std::string figure_badge(const Counts& c) {
     return R"(<span class="badge mute">no published value</span>)";
 }
 
-const TableCell kNothing = {.html = "–", .sort = "", .number = true};
-
 std::string_view verdict_mark(Verdict v) {
     return v == Verdict::reproduced ? "✓ " : v == Verdict::deviates ? "✗ " : "";
 }
 
-// A number on the colour of its verdict.
-TableCell judged_cell(double value, int digits, Verdict verdict) {
-    auto cell = number_cell(value, signed_text(value, digits));
-    cell.html = fmt::format(R"(<span class="v {}" title="{}">{}{}</span>)", verdict_class(verdict),
-                            verdict_word(verdict), verdict_mark(verdict), cell.html);
-    return cell;
-}
-
 // Cells of a point: imka, published, difference, in standard errors.
 std::vector<TableCell> comparison(const Point& p, const Shown& as) {
-    std::vector<TableCell> cells(4, kNothing);
+    std::vector<TableCell> cells(4, no_cell());
     if (p.ours.n > 0) cells[0] = number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as));
     if (p.published) {
         cells[1] = number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as));
@@ -107,7 +97,7 @@ std::string all_values_table(const Figure& f) {
                           p.ours.half_width,
                           fmt::format("{:.{}f} to {:.{}f}", as.scale * (p.ours.mean - p.ours.half_width),
                                       as.digits, as.scale * (p.ours.mean + p.ours.half_width), as.digits))
-                    : kNothing};
+                    : no_cell()};
             std::ranges::move(comparison(p, as), std::back_inserter(row));
             row.push_back(verdict_cell(p.verdict, p.unlike));
             table.rows.push_back(std::move(row));
@@ -156,7 +146,7 @@ std::string caption_of(const Figure& f, const Counts& counts) {
         "over {}; "
         "error bars are one standard deviation over seeds.{}",
         what, f.kernel, f.dataset, f.protocol == "measured" ? " in the protocol of the published runs" : "",
-        seeds_phrase(f), published ? " Hollow marks are the published FP32 means with their deviation." : "");
+        seeds_phrase(f), published ? " Hollow marks are the published means with their deviation." : "");
 }
 
 std::string canvas_html(const Plot& plot) {
@@ -169,40 +159,6 @@ std::string command_html(const std::string& command) {
     return fmt::format(
         R"(<details class="repeat"><summary>Repeat it</summary><div class="command"><pre><code>{}</code></pre><button type="button" class="copy">Copy</button></div></details>)",
         escape_html(command));
-}
-
-std::string level_text(const std::optional<Level>& level) {
-    return level ? mean_text(level->mean, level->std, shown(Quantity::accuracy)) : "–";
-}
-
-void add_level(const AccuracyRow& row, std::size_t rule, std::vector<TableCell>& cells) {
-    const auto& ours = row.ours.at(rule);
-    const auto& theirs = row.published.at(rule);
-    cells.push_back(
-        {.html = level_text(ours), .sort = ours ? fmt::format("{}", ours->mean) : "", .number = true});
-    cells.push_back(
-        {.html = level_text(theirs), .sort = theirs ? fmt::format("{}", theirs->mean) : "", .number = true});
-    if (!ours || !theirs) {
-        cells.push_back(kNothing);
-        return;
-    }
-    cells.push_back(judged_cell(100.0 * (ours->mean - theirs->mean), 2, row.verdicts.at(rule)));
-}
-
-std::string accuracy_table(const Section& section) {
-    TableText table{
-        .caption =
-            "Accuracy in percent, mean over samplers ± standard deviation over seeds averaged over "
-            "samplers",
-        .head = {"data set", "kernel", "imka, D/d = 32", "published, D/d = 32", "Δ", "imka, m/d = 32",
-                 "published, m/d = 32", "Δ", "imka, best r", "published, best r", "Δ"},
-        .rows = {}};
-    for (const auto& row : section.accuracy) {
-        std::vector<TableCell> cells = {text_cell(row.dataset), text_cell(row.kernel)};
-        for (std::size_t rule = 0; rule < kSizeRules; ++rule) add_level(row, rule, cells);
-        table.rows.push_back(std::move(cells));
-    }
-    return table_html(table);
 }
 
 }  // namespace
@@ -246,6 +202,24 @@ TableCell verdict_cell(Verdict verdict, std::string_view reason) {
                                 verdict_word(verdict)),
             .sort = "",
             .number = false};
+}
+
+TableCell judged_cell(double value, int digits, Verdict verdict) {
+    auto cell = number_cell(value, signed_text(value, digits));
+    cell.html = fmt::format(R"(<span class="v {}" title="{}">{}{}</span>)", verdict_class(verdict),
+                            verdict_word(verdict), verdict_mark(verdict), cell.html);
+    return cell;
+}
+
+TableCell aim_cell(double value, const std::string& shown, bool met) {
+    auto cell = number_cell(value, shown);
+    cell.html =
+        fmt::format(R"(<span class="v {}">{} {}</span>)", met ? "good" : "bad", met ? "✓" : "✗", cell.html);
+    return cell;
+}
+
+TableCell no_cell() {
+    return {.html = "–", .sort = "", .number = true};
 }
 
 Shown shown(Quantity quantity) {
@@ -296,46 +270,6 @@ std::string overview_html(const Section& section) {
                            escape_html(drawn.figure.dataset), escape_html(name), thumbnail(drawn.plot));
     }
     return out + "</div>";
-}
-
-std::string paper_html(const Section& section) {
-    std::string out;
-    if (!section.accuracy.empty()) {
-        out +=
-            "<p>The paper draws accuracies as bars and prints no numbers for FP32; “published” are the "
-            "released "
-            "per-seed results, averaged by the same three rules as ours: at D/d = 32, the size that the text "
-            "names "
-            "(m = 16 d for rbf, 32 d for arc-cosine); at m/d = 32; and at the best r of each sampler, which "
-            "is what "
-            "the bars show. Differences Δ are in percentage points; ✓ and ✗ follow the rule above, and what "
-            "is said "
-            "there about random splits holds here too.</p>";
-        out += accuracy_table(section);
-    }
-    if (!section.normalised.empty()) {
-        out += R"(<div class="grid">)";
-        for (const auto& plot : section.normalised) {
-            out += plot_html(
-                plot,
-                "Gram error divided by the largest of its task (the text's rule) or of its kernel (as "
-                "the published runs did), averaged over data sets and samplers. FP32 alone sets the "
-                "largest error. Hollow marks are the same averages of the published values.");
-        }
-        out += "</div>";
-    }
-    if (section.claims.empty()) return out;
-    TableText table{.caption = "What the text says, and how often it holds in these records",
-                    .head = {"statement", "holds", "cases", "share"},
-                    .rows = {}};
-    for (const auto& c : section.claims) {
-        const double share = static_cast<double>(c.holds) / static_cast<double>(c.cases);
-        table.rows.push_back({text_cell(c.text),
-                              number_cell(static_cast<double>(c.holds), fmt::format("{}", c.holds)),
-                              number_cell(static_cast<double>(c.cases), fmt::format("{}", c.cases)),
-                              number_cell(share, fmt::format("{:.0f} %", 100.0 * share))});
-    }
-    return out + table_html(table);
 }
 
 }  // namespace imka::report

@@ -25,6 +25,12 @@ std::string table_html(const TableText& table);
 TableCell text_cell(std::string_view text);
 TableCell number_cell(double value, const std::string& shown);
 TableCell verdict_cell(Verdict verdict, std::string_view reason);
+// A number on the colour of its verdict.
+TableCell judged_cell(double value, int digits, Verdict verdict);
+// "✓ 0.11" or "✗ 0.17": what was aimed at, and whether it was reached.
+TableCell aim_cell(double value, const std::string& shown, bool met);
+// "–"
+TableCell no_cell();
 
 // The scale and digits in which a quantity is shown: percent for accuracy.
 struct Shown {
@@ -47,5 +53,7 @@ std::string plot_html(const Plot& plot, std::string_view caption);
 std::string overview_html(const Section& section);
 // What the paper's main figure and text say, beside ours.
 std::string paper_html(const Section& section);
+// How far the emulated chips are from the measured one. "" where nothing can be compared.
+std::string fidelity_html(const Section& section);
 
 }  // namespace imka::report

@@ -4,33 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "imka/report/html.hpp"
 
 namespace imka::report {
 namespace {
-
-enum class Side { ours, published };
-
-struct Value {
-    double log_ratio = 0.0;
-    Statistics s;
-};
-
-std::vector<Value> values_of(const Curve& curve, Side side) {
-    std::vector<Value> values;
-    for (const auto& p : curve.points) {
-        if (side == Side::ours && p.ours.n > 0) values.push_back({p.log_ratio, p.ours});
-        if (side == Side::published && p.published) {
-            values.push_back(
-                {p.log_ratio, {.mean = p.published->mean, .std = p.published->std, .n = p.published->n}});
-        }
-    }
-    return values;
-}
 
 // How many features a direction gives.
 double functions_of(const std::string& kernel) {
@@ -48,25 +27,36 @@ std::optional<Statistics> pick(const std::vector<Value>& values, SizeRule rule, 
     return place->s;
 }
 
-std::optional<Level> level(const Figure& figure, SizeRule rule, Side side) {
+// The curves of a figure on one backend.
+struct Part {
+    const Figure& figure;
+    std::string backend;
+    bool has(const Curve& curve) const { return curve.backend == backend; }
+};
+
+std::optional<Level> level(const Part& part, SizeRule rule, Side side) {
     Level sum;
     double curves = 0.0;
-    for (const auto& curve : figure.curves) {
-        if (curve.backend != "fp32") continue;
-        const auto s = pick(values_of(curve, side), rule, figure.kernel);
+    for (const auto& curve : part.figure.curves) {
+        if (!part.has(curve)) continue;
+        const auto s = pick(values_of(curve, side), rule, part.figure.kernel);
         if (!s) return std::nullopt;
         sum.mean += s->mean;
         sum.std += s->std;
-        sum.error += s->std * s->std / static_cast<double>(s->n);
+        sum.error += s->error() * s->error();
         curves += 1.0;
     }
     if (curves == 0.0) return std::nullopt;
     return Level{.mean = sum.mean / curves, .std = sum.std / curves, .error = std::sqrt(sum.error) / curves};
 }
 
-// All published values that a figure's points have are judged, or none.
-bool comparable(const Figure& figure) {
-    const auto counts = count(figure);
+// All published values that the points have are judged, or none.
+bool comparable(const Part& part) {
+    Counts counts;
+    for (const auto& curve : part.figure.curves) {
+        if (!part.has(curve)) continue;
+        for (const auto& point : curve.points) counts.add(point.verdict);
+    }
     return counts.unlike == 0 && counts.reproduced + counts.deviates > 0;
 }
 
@@ -79,163 +69,201 @@ Verdict judge(const std::optional<Level>& ours, const std::optional<Level>& publ
     return within ? Verdict::reproduced : Verdict::deviates;
 }
 
-// kernel -> data set -> sampler -> r -> mean.
-using Errors = std::map<std::string, std::map<std::string, std::map<std::string, std::map<double, double>>>>;
+AccuracyRow accuracy_row(const Part& part) {
+    AccuracyRow row{.dataset = part.figure.dataset,
+                    .kernel = part.figure.kernel,
+                    .backend = part.backend,
+                    .ours = {},
+                    .published = {}};
+    for (std::size_t i = 0; i < kSizeRules; ++i) {
+        const auto rule = static_cast<SizeRule>(i);
+        row.ours[i] = level(part, rule, Side::ours);
+        row.published[i] = level(part, rule, Side::published);
+        row.verdicts[i] = judge(row.ours[i], row.published[i], comparable(part));
+    }
+    return row;
+}
 
-Errors gram_errors(const std::vector<Figure>& figures, const std::string& experiment, Side side) {
-    Errors errors;
-    for (const auto& f : figures) {
-        if (f.experiment != experiment || f.quantity != Quantity::gram_error) continue;
-        for (const auto& curve : f.curves) {
-            if (curve.backend != "fp32" || !curve.variant.empty()) continue;
-            for (const auto& v : values_of(curve, side))
-                errors[f.kernel][f.dataset][curve.sampler][v.log_ratio] = v.s.mean;
+std::optional<Level> difference(const std::optional<Level>& chip, const std::optional<Level>& fp32) {
+    if (!chip || !fp32) return std::nullopt;
+    return Level{.mean = chip->mean - fp32->mean, .std = 0.0, .error = std::hypot(chip->error, fp32->error)};
+}
+
+bool judged(Verdict v) {
+    return v == Verdict::reproduced || v == Verdict::deviates;
+}
+
+AccuracyRow difference_row(const AccuracyRow& chip, const AccuracyRow& fp32) {
+    AccuracyRow row{
+        .dataset = chip.dataset, .kernel = chip.kernel, .backend = chip.backend, .ours = {}, .published = {}};
+    for (std::size_t i = 0; i < kSizeRules; ++i) {
+        row.ours[i] = difference(chip.ours[i], fp32.ours[i]);
+        row.published[i] = difference(chip.published[i], fp32.published[i]);
+        row.verdicts[i] =
+            judge(row.ours[i], row.published[i], judged(chip.verdicts[i]) && judged(fp32.verdicts[i]));
+    }
+    return row;
+}
+
+struct Named {
+    std::string dataset;
+    Level level;
+};
+MeanDifference average(const std::vector<Named>& values) {
+    MeanDifference mean{.worst_dataset = {}, .datasets = values.size()};
+    if (values.empty()) return mean;
+    mean.worst = INFINITY;
+    double squares = 0.0;
+    for (const auto& v : values) {
+        mean.mean += v.level.mean;
+        mean.absolute += std::abs(v.level.mean);
+        squares += v.level.error * v.level.error;
+        if (v.level.mean < mean.worst) {
+            mean.worst = v.level.mean;
+            mean.worst_dataset = v.dataset;
         }
     }
-    return errors;
+    const auto n = static_cast<double>(values.size());
+    mean.mean /= n;
+    mean.absolute /= n;
+    mean.error = std::sqrt(squares) / n;
+    return mean;
 }
 
-double largest(const std::map<std::string, std::map<double, double>>& samplers) {
-    double most = 0.0;
-    for (const auto& [sampler, means] : samplers) {
-        for (const auto& [r, mean] : means) most = std::max(most, mean);
+std::vector<std::string> kernels_of(const std::vector<AccuracyRow>& rows) {
+    std::vector<std::string> kernels;
+    for (const auto& row : rows) {
+        if (std::ranges::find(kernels, row.kernel) == kernels.end()) kernels.push_back(row.kernel);
     }
-    return most;
+    return kernels;
 }
 
-enum class Normaliser { task, kernel };
+PlotPoint level_point(double x, const Level& level, const std::string& name) {
+    return {
+        .x = x, .y = 100.0 * level.mean, .error = 100.0 * level.std, .n = 0, .x_error = 0.0, .name = name};
+}
 
-// r -> mean over data sets and samplers.
-std::map<double, double> normalise(const Errors::mapped_type& tasks, Normaliser by) {
-    double of_kernel = 0.0;
-    for (const auto& [task, samplers] : tasks) of_kernel = std::max(of_kernel, largest(samplers));
-    std::map<double, std::pair<double, double>> sums;
-    for (const auto& [task, samplers] : tasks) {
-        const double by_value = by == Normaliser::task ? largest(samplers) : of_kernel;
-        if (by_value <= 0.0) continue;
-        for (const auto& [sampler, means] : samplers) {
-            for (const auto& [r, mean] : means) {
-                sums[r].first += mean / by_value;
-                sums[r].second += 1.0;
+std::string describe_levels(const Plot& plot) {
+    std::vector<std::string> parts;
+    for (const auto& s : plot.series) {
+        if (s.published) continue;
+        std::vector<std::string> values;
+        values.reserve(s.points.size());
+        for (const auto& p : s.points) values.push_back(fmt::format("{} {:.2f}", p.name, p.y));
+        parts.push_back(fmt::format("{}: {}", s.label, fmt::join(values, ", ")));
+    }
+    return fmt::format("Chart of {} by data set. {}.", plot.y_label, fmt::join(parts, "; "));
+}
+
+Plot accuracy_plot(const std::vector<AccuracyRow>& rows, std::size_t rule, const std::string& id) {
+    const auto& kernel = rows.front().kernel;
+    Plot plot{.id = id,
+              .title = fmt::format("{}: accuracy at {}", kernel, rule_name(rule)),
+              .x_label = "data set",
+              .y_label = "test accuracy (%)",
+              .digits = 2,
+              .most = 100.0,
+              .alt = {},
+              .series = {},
+              .ticks = {},
+              .apart = 0.16};
+    for (const auto& row : rows) {
+        if (std::ranges::find(plot.ticks, row.dataset, &Tick::name) == plot.ticks.end())
+            plot.ticks.push_back({.at = static_cast<double>(plot.ticks.size()), .name = row.dataset});
+    }
+    for (const auto side : {Side::ours, Side::published}) {
+        for (const bool chip : {false, true}) {
+            Series s{.label = {},
+                     .style = chip ? "other0" : "other2",
+                     .dashed = chip,
+                     .published = side == Side::published,
+                     .line = false,
+                     .points = {}};
+            for (const auto& row : rows) {
+                if ((row.backend != "fp32") != chip) continue;
+                s.label = (chip ? row.backend : "FP32") + std::string(s.published ? ", published" : "");
+                const auto& level = (side == Side::ours ? row.ours : row.published).at(rule);
+                const auto tick = std::ranges::find(plot.ticks, row.dataset, &Tick::name);
+                if (level) s.points.push_back(level_point(tick->at, *level, row.dataset));
             }
+            if (!s.points.empty()) plot.series.push_back(std::move(s));
         }
     }
-    std::map<double, double> out;
-    for (const auto& [r, sum] : sums) out[r] = sum.first / sum.second;
-    return out;
-}
-
-Series series_of(const std::string& label, const std::string& style, bool published,
-                 const std::map<double, double>& values) {
-    Series s{.label = label, .style = style, .published = published, .points = {}};
-    for (const auto& [r, y] : values) s.points.push_back({.x = r, .y = y, .error = 0.0, .n = 0});
-    return s;
-}
-
-void claim_steps(const Figure& f, Claim& falls) {
-    for (const auto& curve : f.curves) {
-        const auto values = values_of(curve, Side::ours);
-        for (std::size_t i = 1; i < values.size(); ++i) {
-            ++falls.cases;
-            falls.holds += values[i].s.mean < values[i - 1].s.mean ? 1U : 0U;
-        }
-    }
-}
-
-void claim_orthogonal(const Figure& f, Claim& better) {
-    const auto plain = std::ranges::find(f.curves, "rff", &Curve::sampler);
-    if (plain == f.curves.end()) return;
-    const auto reference = values_of(*plain, Side::ours);
-    for (const auto& curve : f.curves) {
-        if (curve.sampler != "orf" && curve.sampler != "sorf") continue;
-        for (const auto& v : values_of(curve, Side::ours)) {
-            const auto same = std::ranges::find(reference, v.log_ratio, &Value::log_ratio);
-            if (v.log_ratio > 2.001 || same == reference.end()) continue;
-            ++better.cases;
-            better.holds += v.s.mean < same->s.mean ? 1U : 0U;
-        }
-    }
-}
-
-void claim_spread(const Figure& f, Claim& narrows) {
-    for (const auto& curve : f.curves) {
-        const auto values = values_of(curve, Side::ours);
-        if (values.size() < 2 || values.front().s.n < 2 || values.back().s.n < 2) continue;
-        ++narrows.cases;
-        narrows.holds += values.back().s.std < values.front().s.std ? 1U : 0U;
-    }
+    plot.alt = describe_levels(plot);
+    return plot;
 }
 
 }  // namespace
 
+std::string_view rule_name(std::size_t rule) {
+    constexpr std::array<std::string_view, kSizeRules> kNames = {"D/d = 32", "m/d = 32", "best r"};
+    return kNames.at(rule);
+}
+
 std::vector<AccuracyRow> accuracy_rows(const std::vector<Figure>& figures, const std::string& experiment) {
+    const auto chip = chip_of(figures, experiment);
     std::vector<AccuracyRow> rows;
     for (const auto& f : figures) {
         if (f.experiment != experiment || f.quantity != Quantity::accuracy) continue;
-        AccuracyRow row{.dataset = f.dataset, .kernel = f.kernel, .ours = {}, .published = {}};
-        for (std::size_t i = 0; i < kSizeRules; ++i) {
-            const auto rule = static_cast<SizeRule>(i);
-            row.ours[i] = level(f, rule, Side::ours);
-            row.published[i] = level(f, rule, Side::published);
-            row.verdicts[i] = judge(row.ours[i], row.published[i], comparable(f));
+        for (const auto& backend : {std::string("fp32"), chip}) {
+            if (std::ranges::find(f.curves, backend, &Curve::backend) != f.curves.end())
+                rows.push_back(accuracy_row({.figure = f, .backend = backend}));
         }
-        rows.push_back(std::move(row));
     }
     return rows;
 }
 
-std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const std::string& experiment) {
-    const auto ours = gram_errors(figures, experiment, Side::ours);
-    const auto published = gram_errors(figures, experiment, Side::published);
-    std::vector<Plot> plots;
-    std::set<std::string> done;
-    for (const auto& f : figures) {
-        const auto& kernel = f.kernel;
-        if (!ours.contains(kernel) || f.experiment != experiment || !done.insert(kernel).second) continue;
-        const auto& tasks = ours.at(kernel);
-        Plot plot{.id = slug(fmt::format("{} normalised {}", experiment, kernel)),
-                  .title = fmt::format("{}: normalised Gram error, mean of {} data set{}", kernel,
-                                       tasks.size(), tasks.size() == 1 ? "" : "s"),
-                  .x_label = "log2(m/d)",
-                  .y_label = "normalised Gram error",
-                  .digits = 3,
-                  .alt = {},
-                  .series = {}};
-        plot.series.push_back(series_of("by task", "orf", false, normalise(tasks, Normaliser::task)));
-        plot.series.push_back(series_of("by kernel", "other0", false, normalise(tasks, Normaliser::kernel)));
-        const auto theirs = published.find(kernel);
-        if (theirs != published.end()) {
-            plot.series.push_back(
-                series_of("by task, published", "orf", true, normalise(theirs->second, Normaliser::task)));
-            plot.series.push_back(series_of("by kernel, published", "other0", true,
-                                            normalise(theirs->second, Normaliser::kernel)));
-        }
-        plot.alt = describe(plot);
-        plots.push_back(std::move(plot));
+std::vector<AccuracyRow> difference_rows(const std::vector<AccuracyRow>& accuracy) {
+    std::vector<AccuracyRow> rows;
+    for (const auto& chip : accuracy) {
+        if (chip.backend == "fp32") continue;
+        const auto fp32 = std::ranges::find_if(accuracy, [&](const AccuracyRow& row) {
+            return row.backend == "fp32" && row.dataset == chip.dataset && row.kernel == chip.kernel;
+        });
+        if (fp32 != accuracy.end()) rows.push_back(difference_row(chip, *fp32));
     }
-    return plots;
+    return rows;
 }
 
-std::vector<Claim> check_claims(const std::vector<Figure>& figures, const std::string& experiment) {
-    Claim falls{.text = "The approximation error falls with every doubling of m"};
-    Claim better{.text = "orf and sorf err less than rff at small sizes (r ≤ 2)"};
-    Claim narrower{.text =
-                       "The spread of the error over seeds is smaller at the largest m than at the smallest"};
-    Claim steadier{
-        .text = "The spread of the accuracy over seeds is smaller at the largest m than at the smallest"};
-    for (const auto& f : figures) {
-        if (f.experiment != experiment) continue;
-        if (f.quantity == Quantity::gram_error) {
-            claim_steps(f, falls);
-            claim_orthogonal(f, better);
-            claim_spread(f, narrower);
-        } else {
-            claim_spread(f, steadier);
+std::vector<DifferenceSummary> summarise_differences(const std::vector<AccuracyRow>& differences) {
+    std::vector<DifferenceSummary> all;
+    for (const auto& kernel : kernels_of(differences)) {
+        for (std::size_t rule = 0; rule < kSizeRules; ++rule) {
+            std::vector<Named> ours;
+            std::vector<Named> shared;
+            std::vector<Named> published;
+            for (const auto& row : differences) {
+                if (row.kernel != kernel || !row.ours.at(rule)) continue;
+                ours.push_back({row.dataset, *row.ours.at(rule)});
+                if (!row.published.at(rule)) continue;
+                shared.push_back(ours.back());
+                published.push_back({row.dataset, *row.published.at(rule)});
+            }
+            if (ours.empty()) continue;
+            all.push_back({.kernel = kernel,
+                           .rule = rule,
+                           .ours = average(ours),
+                           .ours_shared = average(shared),
+                           .published = average(published)});
         }
     }
-    std::vector<Claim> claims = {falls, better, narrower, steadier};
-    std::erase_if(claims, [](const Claim& c) { return c.cases == 0; });
-    return claims;
+    return all;
+}
+
+std::vector<Plot> accuracy_plots(const std::vector<AccuracyRow>& accuracy, const std::string& experiment) {
+    std::vector<Plot> plots;
+    if (difference_rows(accuracy).empty()) return plots;
+    for (std::size_t rule = 0; rule < kSizeRules; ++rule) {
+        for (const auto& kernel : kernels_of(accuracy)) {
+            std::vector<AccuracyRow> rows;
+            std::ranges::copy_if(accuracy, std::back_inserter(rows),
+                                 [&](const AccuracyRow& row) { return row.kernel == kernel; });
+            auto plot = accuracy_plot(
+                rows, rule, slug(fmt::format("{} accuracy {} {}", experiment, kernel, rule_name(rule))));
+            if (!plot.series.empty()) plots.push_back(std::move(plot));
+        }
+    }
+    return plots;
 }
 
 }  // namespace imka::report

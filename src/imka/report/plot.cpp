@@ -41,6 +41,35 @@ std::string style_name(const Curve& curve, std::size_t index) {
     return named ? curve.sampler : fmt::format("other{}", index % (kStyles.size() - kNamed));
 }
 
+std::string published_label(const Curve& curve) {
+    for (const auto& p : curve.points) {
+        if (p.published) {
+            return Curve{
+                       .sampler = curve.sampler, .backend = p.published->backend, .variant = {}, .points = {}}
+                       .label() +
+                   ", published";
+        }
+    }
+    return "";
+}
+
+PlotPoint scaled(double x, const Statistics& s, double scale) {
+    return {.x = x, .y = scale * s.mean, .error = scale * s.std, .n = s.n};
+}
+
+// Several curves, of one chip or another, may stand beside the same published values.
+void join(std::vector<Series>& all, Series series) {
+    const auto known = std::ranges::find(all, series.label, &Series::label);
+    if (known == all.end()) {
+        all.push_back(std::move(series));
+        return;
+    }
+    for (const auto& p : series.points) {
+        if (std::ranges::find(known->points, p.x, &PlotPoint::x) == known->points.end())
+            known->points.push_back(p);
+    }
+}
+
 struct Range {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
@@ -54,52 +83,62 @@ struct Range {
 
 void add_blocks(std::string& script, const Plot& plot) {
     for (std::size_t s = 0; s < plot.series.size(); ++s) {
+        const double shift = shift_of(plot, plot.series[s]);
         script += fmt::format("$s{} << EOD\n", s);
-        for (const auto& p : plot.series[s].points) script += fmt::format("{} {} {}\n", p.x, p.y, p.error);
+        for (const auto& p : plot.series[s].points)
+            script += fmt::format("{} {} {} {}\n", p.x + shift, p.y, p.x_error, p.error);
         script += "EOD\n";
     }
 }
 
-// Curves stand a little apart, as on the page, so that their error bars do not cover each other.
-constexpr double kStep = 0.045;
+bool has_x_errors(const Plot& plot) {
+    return std::ranges::any_of(plot.series, [](const Series& s) {
+        return std::ranges::any_of(s.points, [](const PlotPoint& p) { return p.x_error > 0.0; });
+    });
+}
 
-std::vector<std::string> styles_of(const Plot& plot) {
-    std::vector<std::string> styles;
-    for (const auto& s : plot.series) {
-        if (std::ranges::find(styles, s.style) == styles.end()) styles.push_back(s.style);
-    }
-    return styles;
+std::string series_line(const Plot& plot, std::size_t index) {
+    const auto& series = plot.series[index];
+    const auto& style = style_of(series.style);
+    const bool both = has_x_errors(plot);
+    return fmt::format("$s{} using {} with {}{} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", index,
+                       both ? "1:2:3:4" : "1:2:4", both ? "xy" : "y",
+                       series.published || !series.line ? "errorbars" : "errorlines", style.colour,
+                       series.published ? style.hollow : style.filled, series.published ? 0.9 : 0.5,
+                       series.dashed ? 2 : 1, quote_gnuplot(series.label));
 }
 
 std::string plot_line(const Plot& plot) {
-    const auto styles = styles_of(plot);
     std::vector<std::string> parts;
-    for (std::size_t k = 0; k < styles.size(); ++k) {
-        const auto& style = style_of(styles[k]);
-        const double shift =
-            kStep * (static_cast<double>(k) - (static_cast<double>(styles.size()) - 1.0) / 2.0);
-        // Published marks first: gnuplot's hollow marks cover what lies under them.
-        for (const bool published : {true, false}) {
-            for (std::size_t s = 0; s < plot.series.size(); ++s) {
-                const auto& series = plot.series[s];
-                if (series.style != styles[k] || series.published != published) continue;
-                parts.push_back(fmt::format(
-                    "$s{} using ($1+({:.4f})):2:3 with {} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", s,
-                    shift, published ? "yerrorbars" : "yerrorlines", style.colour,
-                    published ? style.hollow : style.filled, published ? 0.9 : 0.5, series.dashed ? 2 : 1,
-                    quote_gnuplot(series.label)));
-            }
+    if (plot.reference != Reference::none) {
+        parts.push_back(fmt::format("{} with lines lc rgb '#888888' dt 3 notitle",
+                                    plot.reference == Reference::diagonal ? "x" : "0"));
+    }
+    // Published marks first: gnuplot's hollow marks cover what lies under them.
+    for (const bool published : {true, false}) {
+        for (std::size_t s = 0; s < plot.series.size(); ++s) {
+            if (plot.series[s].published == published) parts.push_back(series_line(plot, s));
         }
     }
     return fmt::format("plot {}\n", fmt::join(parts, ", \\\n     "));
 }
 
-std::string x_range(const Plot& plot) {
+// Ranges, scales and names of the axes; a plot leaves nothing behind for the next.
+std::string axes(const Plot& plot) {
     Range x;
     for (const auto& s : plot.series) {
         for (const auto& p : s.points) x.add(p.x);
     }
-    return fmt::format("set xrange [{}:{}]\n", x.low - 0.3, x.high + 0.3);
+    if (plot.logarithmic) {
+        return fmt::format("set logscale xy\nset xtics auto\nset xrange [{}:{}]\n", x.low / 1.3,
+                           x.high * 1.3);
+    }
+    auto text = fmt::format("unset logscale\nset xrange [{}:{}]\n", x.low - 0.3, x.high + 0.3);
+    if (plot.ticks.empty()) return text + "set xtics 1\n";
+    std::vector<std::string> names;
+    names.reserve(plot.ticks.size());
+    for (const auto& t : plot.ticks) names.push_back(fmt::format("{} {}", quote_gnuplot(t.name), t.at));
+    return text + fmt::format("set xtics ({})\n", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -119,28 +158,34 @@ Plot make_plot(const Figure& figure, const std::string& id) {
     std::vector<Series> published;
     for (std::size_t c = 0; c < figure.curves.size(); ++c) {
         const auto& curve = figure.curves[c];
-        const bool chip = curve.backend != "fp32" && !curve.backend.empty();
-        Series ours{.label = curve.label(), .style = style_name(curve, c), .dashed = chip, .points = {}};
-        Series theirs{
-            .label = curve.label() + ", published", .style = ours.style, .published = true, .points = {}};
+        Series ours{
+            .label = curve.label(), .style = style_name(curve, c), .dashed = curve.on_chip(), .points = {}};
+        Series theirs{.label = published_label(curve),
+                      .style = ours.style,
+                      .dashed = ours.dashed,
+                      .published = true,
+                      .points = {}};
         for (const auto& p : curve.points) {
-            if (p.ours.n > 0) {
-                ours.points.push_back(
-                    {.x = p.log_ratio, .y = scale * p.ours.mean, .error = scale * p.ours.std, .n = p.ours.n});
-            }
-            if (p.published) {
-                theirs.points.push_back({.x = p.log_ratio,
-                                         .y = scale * p.published->mean,
-                                         .error = scale * p.published->std,
-                                         .n = p.published->n});
-            }
+            if (p.ours.n > 0) ours.points.push_back(scaled(p.log_ratio, p.ours, scale));
+            if (p.published) theirs.points.push_back(scaled(p.log_ratio, statistics_of(*p.published), scale));
         }
         if (!ours.points.empty()) plot.series.push_back(std::move(ours));
-        if (!theirs.points.empty()) published.push_back(std::move(theirs));
+        if (!theirs.points.empty()) join(published, std::move(theirs));
     }
     std::ranges::move(published, std::back_inserter(plot.series));
     plot.alt = describe(plot);
     return plot;
+}
+
+double shift_of(const Plot& plot, const Series& series) {
+    std::vector<std::pair<std::string, bool>> places;
+    for (const auto& s : plot.series) {
+        const std::pair place(s.style, s.dashed);
+        if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+    }
+    std::ranges::stable_sort(places, {}, &std::pair<std::string, bool>::second);
+    const auto at = std::ranges::find(places, std::pair(series.style, series.dashed)) - places.begin();
+    return plot.apart * (static_cast<double>(at) - (static_cast<double>(places.size()) - 1.0) / 2.0);
 }
 
 std::string describe(const Plot& plot) {
@@ -212,11 +257,11 @@ std::string gnuplot_script(const std::vector<Plot>& plots, const std::filesystem
     std::string script =
         "set encoding utf8\nset key outside below center horizontal maxcols 3 samplen 1.5 spacing 1.1 height "
         "0.5\nset border 3\n"
-        "set tics nomirror out\nset grid ytics lc rgb '#dddddd'\nset xtics 1\n"
+        "set tics nomirror out\nset grid ytics lc rgb '#dddddd'\n"
         "set bars 0.5\n";
     for (const auto& plot : plots) {
         add_blocks(script, plot);
-        script += x_range(plot);
+        script += axes(plot);
         script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", quote_gnuplot(plot.title),
                               quote_gnuplot(plot.x_label), quote_gnuplot(plot.y_label));
         for (const auto& terminal : kTerminals) {

@@ -19,22 +19,38 @@ extern const std::string_view published_liu;
 namespace imka::report {
 namespace {
 
-constexpr std::string_view kHeader = "dataset,kernel,sampler,log_ratio,m,metric,mean,std,n";
+constexpr std::string_view kHeader = "dataset,kernel,sampler,backend,log_ratio,m,metric,mean,std,n";
 
 constexpr std::array kReproductions = {
+    Reproduction{.name = "ridge",
+                 .table = "ridge",
+                 .backend = "",
+                 .title = "Ridge classification with random features, in FP32 and on the chip",
+                 .what =
+                     "Fig. 2 and the extended results: accuracy and Gram error on six data sets, FP32 and "
+                     "emulated chip, in the protocol of the published runs"},
+    Reproduction{.name = "fidelity",
+                 .table = "ridge",
+                 .backend = "hermes",
+                 .title = "The emulated chip against the measured one",
+                 .what = "The four data sets with published chip results, 20 seeds: how far the emulation is "
+                         "from the measurements"},
     Reproduction{.name = "ridge_fp32",
                  .table = "ridge",
+                 .backend = "fp32",
                  .title = "Ridge classification with random features, in FP32",
                  .what =
                      "FP32 half of Fig. 2 and of the extended results: accuracy and Gram error on six data "
                      "sets, right by construction"},
     Reproduction{.name = "ridge_measured",
                  .table = "ridge",
+                 .backend = "fp32",
                  .title = "Ridge classification as the published runs did it, in FP32",
                  .what = "The same cells in the protocol of the published runs, to compare number by number"},
     Reproduction{
         .name = "liu",
         .table = "liu",
+        .backend = "fp32",
         .title = "Replication of a survey of random features on ijcnn1",
         .what = "Supplementary figure on the replicated baselines: rbf, arccos0 and arccos1 on ijcnn1"},
 };
@@ -60,17 +76,18 @@ T number(std::string_view text, const std::string& place) {
 
 Published parse_row(std::string_view line, const std::string& table, const std::string& place) {
     const auto f = split(line, ',');
-    if (f.size() != 9) fail(ErrorCode::bad_data, fmt::format("{}: {} fields, not 9", place, f.size()));
+    if (f.size() != 10) fail(ErrorCode::bad_data, fmt::format("{}: {} fields, not 10", place, f.size()));
     return {.table = table,
             .dataset = std::string(f[0]),
             .kernel = std::string(f[1]),
             .sampler = std::string(f[2]),
-            .log_ratio = number<double>(f[3], place),
-            .m = number<std::int64_t>(f[4], place),
-            .quantity = parse_enum<Quantity>(f[5]),
-            .mean = number<double>(f[6], place),
-            .std = number<double>(f[7], place),
-            .n = number<std::size_t>(f[8], place)};
+            .backend = std::string(f[3]),
+            .log_ratio = number<double>(f[4], place),
+            .m = number<std::int64_t>(f[5], place),
+            .quantity = parse_enum<Quantity>(f[6]),
+            .mean = number<double>(f[7], place),
+            .std = number<double>(f[8], place),
+            .n = number<std::size_t>(f[9], place)};
 }
 
 }  // namespace

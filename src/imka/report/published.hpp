@@ -1,5 +1,5 @@
-// Published results that ours stand beside: means over seeds of the released FP32 runs, and which experiment
-// repeats them.
+// Published results that ours stand beside: means over seeds of the released runs, in FP32 and on the chip,
+// and which experiment repeats them.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ struct Published {
     std::string dataset;
     std::string kernel;
     std::string sampler;
+    std::string backend = "fp32";  // or "hermes", the chip
     double log_ratio = 0.0;
     std::int64_t m = 0;
     Quantity quantity = Quantity::accuracy;
@@ -40,6 +41,7 @@ const std::vector<Published>& published_values();
 struct Reproduction {
     std::string_view name;  // of the reproduction and of its experiment
     std::string_view table;
+    std::string_view backend;  // the published values that it repeats; "" for all
     std::string_view title;
     std::string_view what;
 };

@@ -46,6 +46,15 @@ std::string title_of(const std::vector<Section>& sections) {
     return names.empty() ? "No results" : fmt::format("Results of {}", fmt::join(names, ", "));
 }
 
+void add_fidelity(Section& section, const std::vector<Figure>& figures) {
+    section.fidelity = fidelity_of(figures, section.experiment);
+    for (std::size_t i = 0; i < section.fidelity.size(); ++i) {
+        const auto plots =
+            fidelity_plots(section.fidelity[i], fmt::format("{} fidelity {}", section.experiment, i + 1));
+        section.fidelity_plots.insert(section.fidelity_plots.end(), plots.begin(), plots.end());
+    }
+}
+
 }  // namespace
 
 Report make_report(RecordSet set, const std::string& title) {
@@ -64,11 +73,14 @@ Report make_report(RecordSet set, const std::string& title) {
     for (const auto& a : report.absent) section_for(report.sections, a.experiment).counts.missing += a.values;
     for (auto& section : report.sections) {
         report.counts.add(section.counts);
+        add_fidelity(section, figures);
         const auto* known = find_reproduction(section.experiment);
         if (known == nullptr) continue;
         // The main figure's averages are over its six data sets.
         if (known->table == "ridge") {
             section.accuracy = accuracy_rows(figures, section.experiment);
+            section.differences = difference_rows(section.accuracy);
+            section.accuracy_plots = accuracy_plots(section.accuracy, section.experiment);
             section.normalised = normalised_errors(figures, section.experiment);
         }
         section.claims = check_claims(figures, section.experiment);
@@ -80,7 +92,8 @@ Report make_report(RecordSet set, const std::string& title) {
 std::vector<Plot> all_plots(const Report& report) {
     std::vector<Plot> plots;
     for (const auto& section : report.sections) {
-        plots.insert(plots.end(), section.normalised.begin(), section.normalised.end());
+        for (const auto* drawn : {&section.fidelity_plots, &section.accuracy_plots, &section.normalised})
+            plots.insert(plots.end(), drawn->begin(), drawn->end());
         for (const auto& drawn : section.figures) plots.push_back(drawn.plot);
     }
     return plots;

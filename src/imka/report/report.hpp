@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "imka/experiment/record.hpp"
+#include "imka/report/claims.hpp"
+#include "imka/report/fidelity.hpp"
 #include "imka/report/figure.hpp"
 #include "imka/report/flags.hpp"
 #include "imka/report/paper.hpp"
@@ -27,8 +29,12 @@ struct Section {
     Counts counts;     // with the published values that have no figure
     std::vector<DrawnFigure> figures;
     std::vector<AccuracyRow> accuracy;
+    std::vector<AccuracyRow> differences;  // chip - FP32
+    std::vector<Plot> accuracy_plots;
     std::vector<Plot> normalised;
     std::vector<Claim> claims;
+    std::vector<Fidelity> fidelity;
+    std::vector<Plot> fidelity_plots;
 };
 
 struct Report {
@@ -49,7 +55,8 @@ std::vector<Plot> all_plots(const Report& report);
 // One self-contained HTML page. `chart_js` is the text of the figure library, which is written into it.
 std::string render_page(const Report& report, std::string_view chart_js);
 
-// The summary for programs: counts, verdicts that deviate, flags (JSON text).
+// The summary for programs: counts, verdicts that deviate, differences of a chip, statements of the text,
+// fidelity, flags (JSON text).
 std::string summary_json(const Report& report);
 
 // What the page's script draws (JSON text).

@@ -1,0 +1,273 @@
+#include "imka/report/fidelity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "imka/report/html.hpp"
+
+namespace imka::report {
+namespace {
+
+double relative_error(const Statistics& s) {
+    return s.error() / s.mean;
+}
+
+const Figure* accuracy_figure(const std::vector<Figure>& figures, const Figure& of) {
+    for (const auto& f : figures) {
+        if (f.quantity == Quantity::accuracy && f.experiment == of.experiment && f.dataset == of.dataset &&
+            f.kernel == of.kernel && f.protocol == of.protocol)
+            return &f;
+    }
+    return nullptr;
+}
+
+// The same point in the figure of accuracies.
+const Point* accuracy_point(const Figure* figure, const Curve& like, const Point& at) {
+    if (figure == nullptr) return nullptr;
+    for (const auto& curve : figure->curves) {
+        if (curve.label() != like.label()) continue;
+        for (const auto& p : curve.points) {
+            if (p.m == at.m && p.ours.n > 0 && p.published) return &p;
+        }
+    }
+    return nullptr;
+}
+
+std::string chip_name(const Curve& curve) {
+    return curve.variant.empty() ? curve.backend : curve.backend + ", " + curve.variant;
+}
+
+FidelityCell make_cell(const Figure& figure, const Curve& curve, const Point& p, const Point* accuracy) {
+    FidelityCell cell{.dataset = figure.dataset,
+                      .kernel = figure.kernel,
+                      .sampler = curve.sampler,
+                      .log_ratio = p.published->log_ratio,
+                      .m = p.m,
+                      .error = p.ours,
+                      .error_measured = statistics_of(*p.published),
+                      .accuracy = {},
+                      .accuracy_measured = {}};
+    if (accuracy != nullptr) {
+        cell.accuracy = accuracy->ours;
+        cell.accuracy_measured = statistics_of(*accuracy->published);
+    }
+    return cell;
+}
+
+FidelityRow summarise(const std::vector<FidelityCell>& cells, const std::string& dataset,
+                      const std::string& kernel) {
+    FidelityRow row{.dataset = dataset, .kernel = kernel};
+    for (const auto& c : cells) {
+        if ((dataset != "all" && c.dataset != dataset) || (kernel != "all" && c.kernel != kernel)) continue;
+        ++row.cells;
+        row.rms += c.residual() * c.residual();
+        row.noise += c.residual_error() * c.residual_error();
+        row.bias += c.residual();
+        if (!c.accuracy) continue;
+        ++row.accuracy_cells;
+        row.accuracy_agrees += c.accuracy_agrees() ? 1U : 0U;
+    }
+    const auto n = static_cast<double>(std::max<std::size_t>(row.cells, 1));
+    row.rms = std::sqrt(row.rms / n);
+    row.noise = std::sqrt(row.noise / n);
+    row.bias /= n;
+    return row;
+}
+
+void add_rows(Fidelity& f) {
+    std::vector<std::pair<std::string, std::string>> places;
+    std::vector<std::string> kernels;
+    for (const auto& c : f.cells) {
+        const std::pair place(c.dataset, c.kernel);
+        if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+        if (std::ranges::find(kernels, c.kernel) == kernels.end()) kernels.push_back(c.kernel);
+    }
+    for (const auto& [dataset, kernel] : places) f.rows.push_back(summarise(f.cells, dataset, kernel));
+    for (const auto& kernel : kernels) f.totals.push_back(summarise(f.cells, "all", kernel));
+    f.totals.push_back(summarise(f.cells, "all", "all"));
+}
+
+void add_aims(Fidelity& f) {
+    for (const auto& total : f.totals) {
+        const double aim = total.kernel == "rbf" ? kAimRbf : total.kernel == "arccos0" ? kAimArccos0 : 0.0;
+        if (aim == 0.0) continue;
+        f.aims.push_back({.quantity = "Gram error, " + total.kernel,
+                          .aim = aim,
+                          .value = total.rms,
+                          .noise = total.noise,
+                          .met = total.rms <= aim});
+    }
+    const auto& all = f.totals.back();
+    if (all.accuracy_cells == 0) return;
+    f.aims.push_back({.quantity = "accuracy",
+                      .aim = kAimAccuracy,
+                      .value = all.accuracy_share(),
+                      .noise = 0.0,
+                      .met = all.accuracy_share() >= kAimAccuracy});
+}
+
+std::string cell_name(const FidelityCell& c) {
+    return fmt::format("{}, {}, r = {:.4g}", c.dataset, c.sampler, c.log_ratio);
+}
+
+std::vector<std::string> named(const Fidelity& f, std::string FidelityCell::*what) {
+    std::vector<std::string> names;
+    for (const auto& c : f.cells) {
+        if (std::ranges::find(names, c.*what) == names.end()) names.push_back(c.*what);
+    }
+    return names;
+}
+
+std::string style_for(const std::string& sampler) {
+    return sampler == "rff" || sampler == "orf" || sampler == "sorf" ? sampler : "other0";
+}
+
+// Points of a kernel, one series a sampler.
+template <class MakePoint>
+void add_series(Plot& plot, const Fidelity& f, const std::string& kernel, const MakePoint& make) {
+    for (const auto& sampler : named(f, &FidelityCell::sampler)) {
+        Series s{.label = sampler, .style = style_for(sampler), .line = false, .points = {}};
+        for (const auto& c : f.cells) {
+            if (c.kernel == kernel && c.sampler == sampler) s.points.push_back(make(c));
+        }
+        if (!s.points.empty()) plot.series.push_back(std::move(s));
+    }
+}
+
+std::string row_text(const FidelityRow& row) {
+    return fmt::format(
+        "RMS of ln(emulated / measured) {:.3f} over {} cells; {:.3f} expected from seeds alone", row.rms,
+        row.cells, row.noise);
+}
+
+Plot scatter(const Fidelity& f, const FidelityRow& total, const std::string& id) {
+    Plot plot{.id = slug(fmt::format("{} scatter {}", id, total.kernel)),
+              .title = fmt::format("{}: Gram error on {}, emulated against measured", total.kernel, f.chip),
+              .x_label = "measured Gram error",
+              .y_label = "emulated Gram error",
+              .digits = 4,
+              .alt = fmt::format("Scatter chart with a diagonal, {}. {}.", total.kernel, row_text(total)),
+              .series = {},
+              .ticks = {},
+              .logarithmic = true,
+              .reference = Reference::diagonal,
+              .apart = 0.0};
+    add_series(plot, f, total.kernel, [](const FidelityCell& c) {
+        return PlotPoint{.x = c.error_measured.mean,
+                         .y = c.error.mean,
+                         .error = c.error.error(),
+                         .n = c.error.n,
+                         .x_error = c.error_measured.error(),
+                         .name = cell_name(c)};
+    });
+    return plot;
+}
+
+// Data sets side by side, r = 1, 2, ... within each.
+Plot residuals(const Fidelity& f, const FidelityRow& total, const std::string& id) {
+    Plot plot{.id = slug(fmt::format("{} residuals {}", id, total.kernel)),
+              .title = fmt::format("{}: ln(emulated / measured) by data set and size", total.kernel),
+              .x_label = "log2(m/d), by data set",
+              .y_label = "ln(emulated / measured)",
+              .digits = 3,
+              .alt = {},
+              .series = {},
+              .ticks = {},
+              .reference = Reference::zero,
+              .apart = 0.2};
+    double most = 1.0;
+    for (const auto& c : f.cells) most = std::max(most, c.log_ratio);
+    const auto datasets = named(f, &FidelityCell::dataset);
+    const auto place = [&](const FidelityCell& c) {
+        const auto at = std::ranges::find(datasets, c.dataset) - datasets.begin();
+        return static_cast<double>(at) * (most + 1.0) + c.log_ratio;
+    };
+    for (std::size_t i = 0; i < datasets.size(); ++i) {
+        plot.ticks.push_back(
+            {.at = static_cast<double>(i) * (most + 1.0) + (most + 1.0) / 2.0, .name = datasets[i]});
+    }
+    add_series(plot, f, total.kernel, [&](const FidelityCell& c) {
+        return PlotPoint{.x = place(c),
+                         .y = c.residual(),
+                         .error = c.residual_error(),
+                         .n = c.error.n,
+                         .x_error = 0.0,
+                         .name = cell_name(c)};
+    });
+    plot.alt =
+        fmt::format("Chart of residuals, {}. Mean {:+.3f}; {}.", total.kernel, total.bias, row_text(total));
+    return plot;
+}
+
+}  // namespace
+
+double FidelityCell::residual() const {
+    return std::log(error.mean / error_measured.mean);
+}
+
+double FidelityCell::residual_error() const {
+    return std::hypot(relative_error(error), relative_error(error_measured));
+}
+
+double FidelityCell::accuracy_difference() const {
+    return accuracy && accuracy_measured ? accuracy->mean - accuracy_measured->mean : 0.0;
+}
+
+bool FidelityCell::accuracy_agrees() const {
+    if (!accuracy || !accuracy_measured) return false;
+    const double errors = std::hypot(accuracy->error(), accuracy_measured->error());
+    return std::abs(accuracy_difference()) <= std::max(kAccuracyErrors * errors, kAccuracyPoints);
+}
+
+double FidelityRow::excess() const {
+    return std::sqrt(std::max(0.0, rms * rms - noise * noise));
+}
+
+double FidelityRow::accuracy_share() const {
+    return accuracy_cells == 0 ? 0.0
+                               : static_cast<double>(accuracy_agrees) / static_cast<double>(accuracy_cells);
+}
+
+std::vector<Fidelity> fidelity_of(const std::vector<Figure>& figures, const std::string& experiment) {
+    std::vector<Fidelity> all;
+    for (const auto& f : figures) {
+        if (f.experiment != experiment || f.quantity != Quantity::gram_error || f.protocol != "measured")
+            continue;
+        const auto* accuracies = accuracy_figure(figures, f);
+        for (const auto& curve : f.curves) {
+            if (!curve.on_chip()) continue;
+            for (const auto& p : curve.points) {
+                // The logarithm wants positive errors; a perfect approximation has no place here.
+                if (p.ours.n == 0 || !p.published || p.ours.mean <= 0.0) continue;
+                auto place = std::ranges::find(all, chip_name(curve), &Fidelity::chip);
+                if (place == all.end()) {
+                    all.push_back({.chip = chip_name(curve)});
+                    place = std::prev(all.end());
+                }
+                place->cells.push_back(make_cell(f, curve, p, accuracy_point(accuracies, curve, p)));
+            }
+        }
+    }
+    for (auto& f : all) {
+        add_rows(f);
+        add_aims(f);
+    }
+    return all;
+}
+
+std::vector<Plot> fidelity_plots(const Fidelity& fidelity, const std::string& id) {
+    std::vector<Plot> plots;
+    for (const auto& total : fidelity.totals) {
+        if (total.kernel == "all") continue;
+        plots.push_back(scatter(fidelity, total, id));
+        plots.push_back(residuals(fidelity, total, id));
+    }
+    return plots;
+}
+
+}  // namespace imka::report

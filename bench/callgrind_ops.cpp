@@ -101,7 +101,7 @@ Body readout() {
         for (std::size_t r = 0; r < kRows; ++r) {
             const imka::ops::ChargeRow in{
                 .charge = charge.row(r), .variance = ones, .offset = ones, .normals = normals.row(r)};
-            imka::ops::quantize_row(x.row(r), 4.0, 127, steps.row(r));
+            imka::ops::quantize_row({.range = 4.0, .levels = 127}, x.row(r), steps.row(r));
             imka::ops::add_counts(counter, in, counts.row(r));
             imka::ops::add_signed_counts(counter, in, ones, counts.row(r));
             imka::ops::affine_row(affine, counts.row(r), out.row(r));

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "chip_commands.hpp"
 #include "chip_figure.hpp"
@@ -24,6 +26,7 @@ struct Args {
     std::vector<std::string> times = {"1min", "10min", "1h", "6h", "1d", "7d", "30d", "180d", "1y"};
     std::string spacing = "0.001";
     std::filesystem::path figure;
+    std::filesystem::path load;
 };
 
 std::vector<double> parse_times(const Args& args) {
@@ -40,7 +43,10 @@ std::vector<double> parse_times(const Args& args) {
 // errors[time][kind][seed]
 using Errors = std::vector<std::array<std::vector<double>, kKinds.size()>>;
 
-Errors run_seeds(const Args& args, const ChipSettings& settings, const ProblemSource& source,
+// The chip of one seed, fresh from programming (or from its file).
+using MakeChip = std::function<ChipMatrix(const Problem& problem, std::uint64_t seed, const Exec& exec)>;
+
+Errors run_seeds(const Args& args, const MakeChip& make_chip, const ProblemSource& source,
                  const std::vector<double>& times, const Exec& exec) {
     Errors errors(times.size());
     const double spacing = parse_duration(args.spacing, "--spacing");
@@ -53,7 +59,7 @@ Errors run_seeds(const Args& args, const ChipSettings& settings, const ProblemSo
         const auto exact = exact_products(problem.inputs.view(), problem.weights.view());
         const MeasurePlan plan{
             .inputs = problem.inputs.view(), .exact = exact.view(), .seed = product_seed(seed)};
-        auto young = build_chip(settings, problem, args.plan, seed, quiet);
+        auto young = make_chip(problem, seed, quiet);
         for (std::size_t t = 0; t < times.size(); ++t) {
             check_cancelled(exec);
             age(young, {.seconds = times[t], .spacing_seconds = spacing});
@@ -113,9 +119,15 @@ void print_table(const std::vector<double>& times, const Errors& errors) {
 void run(const Args& args, const Context& context) {
     check_figure(args.figure);
     const auto times = parse_times(args);
-    const auto spec = load_spec(args.chip);
-    const ProblemSource source(args.problem);
-    const auto errors = run_seeds(args, make_settings(spec, args.problem), source, times, context.exec);
+    std::optional<ChipMatrix> loaded;
+    if (!args.load.empty()) loaded = load_programmed(args.load);
+    const auto spec = loaded ? loaded->spec : load_spec(args.chip);
+    const auto source = loaded ? ProblemSource(args.problem, loaded->weights) : ProblemSource(args.problem);
+    const auto settings = make_settings(spec, args.problem);
+    const auto make_chip = [&](const Problem& problem, std::uint64_t seed, const Exec& exec) {
+        return loaded ? *loaded : build_chip(settings, problem, args.plan, seed, exec);
+    };
+    const auto errors = run_seeds(args, make_chip, source, times, context.exec);
     const auto figure = make_figure(spec.name, times, errors);
     if (!args.figure.empty()) draw_file(figure, args.figure);
     if (context.json) {
@@ -128,7 +140,7 @@ void run(const Args& args, const Context& context) {
                            {"seeds", args.chip.seeds},
                            {"times", result_json(times, errors)}});
     }
-    fmt::print("{}\n{}; {} products on each of {} chip{}; outputs were calibrated after programming\n\n",
+    fmt::print("{}\n{}; {} products for each of {} seed{}; outputs were calibrated after programming\n\n",
                chip_line(spec, source.rows(), source.cols()), source.description(), source.count(),
                args.chip.seeds.size(), args.chip.seeds.size() == 1 ? "" : "s");
     print_table(times, errors);
@@ -155,6 +167,7 @@ void add_chip_age(CLI::App& chip, Context& context) {
         ->default_str("1min,10min,1h,6h,1d,7d,30d,180d,1y");
     verb->add_option("--spacing", args->spacing, "Time between two products")->capture_default_str();
     verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
+    add_load_option(*verb, args->load);
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -3,12 +3,15 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "chip_commands.hpp"
 #include "chip_figure.hpp"
+#include "chip_fit_measured.hpp"
 #include "chip_options.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/chip/chip_text.hpp"
 #include "imka/chip/fit_device.hpp"
 #include "imka/data/table.hpp"
 
@@ -19,8 +22,9 @@ struct Args {
     ChipArgs chip;
     std::filesystem::path file;
     DeviceFitConfig fit;
-    std::string name;
     std::filesystem::path figure;
+    MeasuredFitArgs measured;
+    std::filesystem::path output;
 };
 
 // Columns by the names of the first line, else by their order.
@@ -185,27 +189,63 @@ void print_fit(const Args& args, const DeviceFit& fit) {
     fmt::print("\n{}", draw_text(make_figure(fit)));
 }
 
+bool is_fitted(const std::string& key, const DeviceFit& fit) {
+    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
+    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
+}
+
+// The chip of --chip with the fitted devices. How single devices answer to pulses was not measured.
+ChipSpec fitted_chip(const Args& args, const DeviceFit& fit) {
+    auto spec = load_spec(args.chip);
+    spec.description = fmt::format("{} with devices fitted to {} reads of {}", spec.name, fit.reads,
+                                   args.file.filename().string());
+    spec.name = args.output.stem().string();
+    spec.device = with_fit(spec.device, fit);
+    spec.pulses.reset();
+    std::erase_if(spec.provenance,
+                  [&](const Provenance& p) { return p.key.starts_with("pulses.") || is_fitted(p.key, fit); });
+    const auto source = fmt::format("imka chip fit: maximum likelihood, {} reads of {}", fit.reads,
+                                    args.file.filename().string());
+    std::vector<std::string> keys = {"device.g_max", "device.programming_error",
+                                     "device.programming_reference_g_max"};
+    if (fit.drift) keys.insert(keys.end(), {"device.t_0", "device.drift_mean", "device.drift_sd"});
+    for (const auto& key : keys) spec.provenance.push_back({.key = key, .source = source});
+    validate(spec);
+    return spec;
+}
+
 void run(const Args& args, const Context& context) {
+    if (args.file.empty() == args.measured.measured.empty())
+        fail(ErrorCode::bad_usage,
+             "chip fit: name a CSV of reads, or --measured FILE with results of a chip");
+    if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
     check_figure(args.figure);
     const auto fit = fit_file(args, load_reads(args.file));
+    if (!args.output.empty()) write_file_atomic(args.output, chip_text(fitted_chip(args, fit)));
     if (!args.figure.empty()) draw_file(make_figure(fit), args.figure);
     if (context.json) return print_json(fit_json(fit));
     print_fit(args, fit);
     if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
+    if (!args.output.empty())
+        fmt::print("\n{0}: {1} with these devices; try 'imka chip mvm --chip {0}'\n", args.output.string(),
+                   args.chip.chip);
 }
 
 }  // namespace
 
 void add_chip_fit(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
-    auto* verb = add_verb(chip, "fit", "A device model from pairs of target and read conductance",
-                          {"imka chip fit pairs.csv --output mine.yaml",
-                           "imka chip fit aged.csv --degree 2 --figure fit.svg --json"});
+    auto* verb =
+        add_verb(chip, "fit",
+                 "A device model from pairs of target and read conductance, or a chip's constants from "
+                 "results of the real one",
+                 {"imka chip fit pairs.csv --output mine.yaml",
+                  "imka chip fit aged.csv --degree 2 --figure fit.svg --json",
+                  "imka chip fit --measured measured.csv --data-dir data --free core.adc_noise=0..5/0.5"});
     add_common_options(*verb, context);
     verb->add_option("file", args->file,
                      "CSV of target and read in uS, and where known time in s (and device): columns target, "
                      "read, time, device")
-        ->required()
         ->check(CLI::ExistingFile);
     verb->add_option("--degree", args->fit.degree, "Degree of the programming error as a polynomial of u")
         ->check(CLI::Range(0, 3))
@@ -217,6 +257,10 @@ void add_chip_fit(CLI::App& chip, Context& context) {
         ->check(CLI::Range(2, 1000))
         ->capture_default_str();
     add_chip_options(*verb, args->chip);
+    add_measured_options(*verb, args->measured);
+    verb->get_option("--chip")->description("The chip whose other constants --output keeps");
+    verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
+        ->type_name("FILE.yaml");
     verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
     verb->callback([args, &context] { run(*args, context); });
 }

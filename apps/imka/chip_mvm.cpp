@@ -2,8 +2,9 @@
 // chip.
 #include <fmt/format.h>
 
-#include <functional>
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "chip_commands.hpp"
 #include "chip_figure.hpp"
@@ -23,6 +24,7 @@ struct Args {
     std::string time = "0";
     std::string spacing = "0.001";
     Compensation compensation = Compensation::none;
+    std::filesystem::path load;
 };
 
 // One chip on its way: what was measured in each state is kept by the state's name.
@@ -52,8 +54,41 @@ struct Times {
     double spacing = 1e-3;
 };
 
-void travel(const Args& args, const ChipSettings& settings, const ProblemSource& source, std::uint64_t seed,
-            const Times& times, const Exec& exec, Journey& journey) {
+// What the stations of one chip's way share.
+struct Road {
+    const Args& args;
+    const ProblemSource& source;
+    Times times;
+    const Exec& exec;
+    Journey& journey;
+};
+
+// From programming on.
+void grow_old(const Road& road, const MeasurePlan& plan, ChipMatrix& chip) {
+    if (road.times.seconds <= chip.time.seconds) return;
+    age(chip, {.seconds = road.times.seconds, .spacing_seconds = road.times.spacing});
+    road.journey.arrive("aged", duration_text(road.times.seconds) + " after programming",
+                        measure(chip, plan, road.exec));
+    if (road.args.compensation == Compensation::none) return;
+    compensate_by(chip, road.args.compensation, road.exec);
+    road.journey.arrive("compensated", fmt::format("{} compensation", to_string(road.args.compensation)),
+                        measure(chip, plan, road.exec));
+}
+
+void travel_loaded(const Road& road, ChipMatrix chip, std::uint64_t seed) {
+    const auto problem = road.source.draw(seed);
+    const auto exact = exact_products(problem.inputs.view(), problem.weights.view());
+    const MeasurePlan plan{.inputs = problem.inputs.view(),
+                           .exact = exact.view(),
+                           .seed = product_seed(seed),
+                           .simulator = road.args.simulator};
+    age(chip, {.seconds = chip.time.seconds, .spacing_seconds = road.times.spacing});
+    road.journey.arrive(std::string(to_string(chip.state)), "as loaded", measure(chip, plan, road.exec));
+    grow_old(road, plan, chip);
+}
+
+void travel(const Road& road, const ChipSettings& settings, std::uint64_t seed) {
+    const auto& [args, source, times, exec, journey] = road;
     const auto problem = source.draw(seed);
     const auto exact = exact_products(problem.inputs.view(), problem.weights.view());
     const MeasurePlan plan{.inputs = problem.inputs.view(),
@@ -89,13 +124,7 @@ void travel(const Args& args, const ChipSettings& settings, const ProblemSource&
         calibrate_outputs(chip, exec);
         journey.arrive("programmed+", "output scales and offsets fitted", measured(chip));
     }
-    if (times.seconds <= 0.0) return;
-    age(chip, {.seconds = times.seconds, .spacing_seconds = times.spacing});
-    journey.arrive("aged", duration_text(times.seconds) + " after programming", measured(chip));
-    if (args.compensation == Compensation::none) return;
-    compensate_by(chip, args.compensation, exec);
-    journey.arrive("compensated", fmt::format("{} compensation", to_string(args.compensation)),
-                   measured(chip));
+    grow_old(road, plan, chip);
 }
 
 Json state_json(const MeasuredState& state) {
@@ -131,18 +160,25 @@ void print_states(const std::vector<MeasuredState>& states) {
 }
 
 void run(const Args& args, const Context& context) {
-    const auto spec = load_spec(args.chip);
     const Times times{.seconds = parse_duration(args.time, "--time"),
                       .spacing = parse_duration(args.spacing, "--spacing")};
-    const ProblemSource source(args.problem);
+    std::optional<ChipMatrix> loaded;
+    if (!args.load.empty()) loaded = load_programmed(args.load);
+    const auto spec = loaded ? loaded->spec : load_spec(args.chip);
+    const auto source = loaded ? ProblemSource(args.problem, loaded->weights) : ProblemSource(args.problem);
     const auto settings = make_settings(spec, args.problem);
     std::vector<MeasuredState> states;
     Journey journey(states);
     Progress progress(context.exec, "chips", args.chip.seeds.size());
     Exec quiet = context.exec;
     quiet.progress = nullptr;
+    const Road road{.args = args, .source = source, .times = times, .exec = quiet, .journey = journey};
     for (std::size_t i = 0; i < args.chip.seeds.size(); ++i) {
-        travel(args, settings, source, args.chip.seeds[i], times, quiet, journey);
+        if (loaded) {
+            travel_loaded(road, *loaded, args.chip.seeds[i]);
+        } else {
+            travel(road, settings, args.chip.seeds[i]);
+        }
         progress.update(i + 1);
     }
     if (context.json) {
@@ -164,12 +200,12 @@ void run(const Args& args, const Context& context) {
                            {"seeds", args.chip.seeds},
                            {"states", list}});
     }
-    fmt::print("{}\n{}; {} products on each of {} chip{}, {} simulator\n\n",
+    fmt::print("{}\n{}; {} products for each of {} seed{}, {} simulator\n\n",
                chip_line(spec, source.rows(), source.cols()), source.description(), source.count(),
                args.chip.seeds.size(), args.chip.seeds.size() == 1 ? "" : "s", to_string(args.simulator));
     print_states(states);
     fmt::print(
-        "\nerror: |y - Wx| / |Wx|, ± half of the 95 % interval over chips. linear: what wrong weights "
+        "\nerror: |y - Wx| / |Wx|, ± half of the 95 % interval over seeds. linear: what wrong weights "
         "explain; residual: the rest.\n");
     if (source.count() <= source.rows())
         fmt::print("linear and residual need more products than inputs of the matrix: --inputs {}\n",
@@ -203,6 +239,7 @@ void add_chip_mvm(CLI::App& chip, Context& context) {
         ->capture_default_str();
     add_enum_option(*verb, "--replication", args->plan.placement.replication,
                     "Copies share the inputs, or all take every input and are averaged");
+    add_load_option(*verb, args->load);
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -10,6 +10,7 @@
 #include "imka/chip/chip_fields.hpp"
 #include "imka/chip/chip_io.hpp"
 #include "imka/data/table.hpp"
+#include "imka/deploy/chip_matrix_io.hpp"
 
 namespace imka::app {
 namespace {
@@ -164,18 +165,28 @@ ProblemSource::ProblemSource(const ProblemArgs& args)
     }
     check_fits_memory(static_cast<double>(rows_), static_cast<double>(cols_), 64,
                       "the devices of the matrix");
+    read_inputs();
+}
+
+ProblemSource::ProblemSource(const ProblemArgs& args, const Matrix<float>& weights)
+    : args_(args), weight_file_(weights), rows_(weights.rows()), cols_(weights.cols()), count_(args.count) {
+    args_.weights = "the chip's";
+    read_inputs();
+}
+
+void ProblemSource::read_inputs() {
     if (count_ == 0) count_ = default_count(rows_);
-    if (is_name<InputLaw>(args.inputs)) return;
-    input_file_ = read_matrix<InputLaw>("--input-law", args.inputs);
+    if (is_name<InputLaw>(args_.inputs)) return;
+    input_file_ = read_matrix<InputLaw>("--input-law", args_.inputs);
     if (input_file_.cols() != rows_)
         fail(ErrorCode::bad_data, fmt::format("{}: inputs of length {}; the matrix has {} inputs",
-                                              args.inputs, input_file_.cols(), rows_));
+                                              args_.inputs, input_file_.cols(), rows_));
     if (input_file_.rows() < 4)
         fail(ErrorCode::bad_data,
-             fmt::format("{}: {} inputs; at least 4 are needed, half of them to calibrate", args.inputs,
+             fmt::format("{}: {} inputs; at least 4 are needed, half of them to calibrate", args_.inputs,
                          input_file_.rows()));
     const auto half = input_file_.rows() / 2;
-    count_ = args.count == 0 ? half : std::min(args.count, half);
+    count_ = args_.count == 0 ? half : std::min(args_.count, half);
 }
 
 Matrix<float> ProblemSource::draw_weights(std::uint64_t seed) const {
@@ -214,6 +225,19 @@ std::string ProblemSource::description() const {
                         : args_.inputs == to_string(InputLaw::gauss) ? "Gaussian inputs"
                                                                      : fmt::format("{} inputs", args_.inputs);
     return fmt::format("{}, {}, range by {}", weights, inputs, to_string(args_.input_range));
+}
+
+void add_load_option(CLI::App& verb, std::filesystem::path& file) {
+    auto* load = verb.add_option("--load", file, "A programmed chip that 'imka chip program --output' wrote")
+                     ->check(CLI::ExistingFile);
+    for (const auto* other : {"--chip", "--set", "--weights", "--rows", "--cols", "--programming"})
+        load->excludes(verb.get_option(other));
+}
+
+ChipMatrix load_programmed(const std::filesystem::path& file) {
+    auto chip = load_chip_matrix(file);
+    require_state(chip, ChipState::programmed, ChipState::compensated, file.string());
+    return chip;
 }
 
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {

@@ -95,6 +95,8 @@ class ProblemSource {
 public:
     // Reads files and checks that they fit each other.
     explicit ProblemSource(const ProblemArgs& args);
+    // Weights of a chip that is programmed already.
+    ProblemSource(const ProblemArgs& args, const Matrix<float>& weights);
     std::size_t rows() const { return rows_; }
     std::size_t cols() const { return cols_; }
     std::size_t count() const { return count_; }
@@ -102,16 +104,22 @@ public:
     std::string description() const;
 
 private:
+    void read_inputs();
     Matrix<float> draw_weights(std::uint64_t seed) const;
     Matrix<float> draw_inputs(std::uint64_t seed, std::uint64_t first, std::size_t count) const;
 
     ProblemArgs args_;
-    Matrix<float> weight_file_;
+    Matrix<float> weight_file_;  // given weights; none: drawn
     Matrix<float> input_file_;
     std::size_t rows_ = 0;
     std::size_t cols_ = 0;
     std::size_t count_ = 0;
 };
+
+// --load FILE of a programmed chip, which then needs no --chip, --set, weights or --programming.
+void add_load_option(CLI::App& verb, std::filesystem::path& file);
+// Error{bad_usage} unless it is programmed.
+ChipMatrix load_programmed(const std::filesystem::path& file);
 
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args);
 

@@ -10,6 +10,7 @@
 #include "chip_options.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/chip_fields.hpp"
+#include "imka/deploy/chip_matrix_io.hpp"
 
 namespace imka::app {
 namespace {
@@ -22,6 +23,7 @@ struct Args {
     std::uint64_t seed = 0;
     int iterations = GradientConfig{}.iterations;
     std::filesystem::path figure;
+    std::filesystem::path output;
 };
 
 // One method over all draws.
@@ -89,6 +91,10 @@ std::vector<MethodResult> run_draws(const Args& args, const ChipSpec& spec, cons
             if (result.method == ProgrammingMethod::statistical)
                 measure_statistical(chip, config, quiet, summary);
             result.draws.push_back(std::move(summary));
+            if (draw == 0 && &result == &results.back() && !args.output.empty()) {
+                calibrate_outputs(chip, quiet);
+                save_chip_matrix(args.output, chip);
+            }
             progress.update(++done);
         }
     }
@@ -229,6 +235,9 @@ void print_results(const Args& args, const ChipSpec& spec, const ProblemSource& 
     }
     if (const auto figure = gradient_figure(results, spec.name)) fmt::print("\n{}", draw_text(*figure));
     if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
+    if (!args.output.empty())
+        fmt::print("\n{}: the chip of seed {} by {}, outputs calibrated\n", args.output.string(), args.seed,
+                   to_string(results.back().method));
     fmt::print("\nEmulated in {:.1f} s.\n", seconds);
 }
 
@@ -282,6 +291,8 @@ void add_chip_program(CLI::App& chip, Context& context) {
         ->capture_default_str();
     verb->add_option("--figure", args->figure,
                      "Draw the steps of gradient descent: FILE.svg, .pdf or .png (needs gnuplot)");
+    verb->add_option("--output", args->output,
+                     "Keep the first chip, programmed by the last method: 'imka chip mvm --load' takes it");
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -72,10 +72,10 @@ TEST(Adc, GainAndOffsetComeBeforeRounding) {
     const AdcConfig c{.max_count = 423, .rounding = AdcRounding::floor};
     const AdcColumn column{.gain = 1.1, .negative_gain = 0.9, .offset_counts = -1.5};
     EXPECT_EQ(convert(c, column, 100.0, 0.0), 108.0);
-    EXPECT_EQ(convert_signed(c, column, 100.0, 0.0), 108.0);
-    EXPECT_EQ(convert_signed(c, column, -100.0, 0.0), -91.0) << "whole periods of 91.5, counted downwards";
-    EXPECT_EQ(convert_signed(c, column, 1e4, 0.0), 423.0);
-    EXPECT_EQ(convert_signed(c, column, -1e4, 0.0), -423.0);
+    EXPECT_EQ(convert_signed(c, column, 100.0, {}), 108.0);
+    EXPECT_EQ(convert_signed(c, column, -100.0, {}), -91.0) << "whole periods of 91.5, counted downwards";
+    EXPECT_EQ(convert_signed(c, column, 1e4, {}), 423.0);
+    EXPECT_EQ(convert_signed(c, column, -1e4, {}), -423.0);
 }
 
 TEST(Adc, ColumnsDifferByTheirDeviations) {

@@ -38,6 +38,7 @@ struct Bench {
     double output_step = 1.0;
     ReadTime time{.seconds = 3600.0, .spacing_seconds = 1e-3};
     Exec exec{.threads = 1};
+    std::uint64_t literal_seed = 22;
 
     ProgrammedCore core() const {
         const auto us = column_conductances(w.view(), WeightScale::column, chip.device.g_max_us);
@@ -48,7 +49,7 @@ struct Bench {
     FastCore fast() const { return prepare(core(), time); }
     Matrix<float> fast_y() const { return fast_products(fast(), x.view(), {.seed = 21, .first = 7}, exec); }
     Matrix<float> literal_y() const {
-        return literal_products(core(), x.view(), time, {.seed = 22, .first = 7});
+        return literal_products(core(), x.view(), time, {.seed = literal_seed, .first = 7});
     }
 };
 
@@ -121,6 +122,11 @@ const std::vector<Switch>& switches() {
         {"IR drop", [](CoreSpec& c) { c.ir_drop = {.scale = 1.0, .wire_ohm = 5.0}; }},
         {"fp16", [](CoreSpec& c) { c.affine.fp16 = true; }},
         {"output bits", [](CoreSpec& c) { c.affine.output_bits = 8; }},
+        {"truncated inputs", [](CoreSpec& c) { c.dac.rounding = InputRounding::truncate; }},
+        {"jitter", [](CoreSpec& c) { c.dac.jitter_steps = 5.0; }},
+        {"polarity error", [](CoreSpec& c) { c.adc.polarity_error_counts = 20.0; }},
+        {"common offset", [](CoreSpec& c) { c.adc.offset_mean_counts = -3.0; }},
+        {"output floor", [](CoreSpec& c) { c.adc.output_floor = true; }},
     };
     return list;
 }
@@ -136,8 +142,9 @@ double share_that_differs(const Matrix<float>& a, const Matrix<float>& b, double
     return differ / static_cast<double>(a.values().size());
 }
 
-// Programming errors and drift, no noise that is fresh: both simulators must give the same outputs. Sums in
-// float may fall on the other side of a rounding, which is one step, or one count, of few outputs.
+// Programming errors and drift, no noise that is fresh in conversions: both simulators must give the same
+// outputs, those of jitter and of the comparator from the same numbers. Sums in float may fall on the other
+// side of a rounding, which is one step, or one count, of few outputs.
 TEST(Fast, EverySwitchAloneAndAllTogetherGiveTheOutputsOfTheLiteralOne) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
@@ -147,6 +154,7 @@ TEST(Fast, EverySwitchAloneAndAllTogetherGiveTheOutputsOfTheLiteralOne) {
                 s.x = normals(80, 24, 2, 0.4F);
                 s.chip.device.read_noise_scale = 0.0;
                 s.output_step = 0.125;
+                s.literal_seed = 21;
                 s.chip.core.read_mode = mode;
                 s.chip.core.dac.encoding = encoding;
                 const bool all = k == switches().size();
@@ -320,6 +328,48 @@ TEST(FastLaw, ConverterNoiseThatPhasesClipAtZero) {
         s.chip.core.adc.offset_sd_counts = 1.0;
         expect_same_law(s);
     }
+}
+
+// Jitter is drawn before anything else, so charges of all columns move together: beside the law of each
+// column, that of the sum of all must be right, whose variance correlations make up.
+TEST(FastLaw, JitterIsCommonToAllColumns) {
+    for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
+        Bench s;
+        repeat_one_vector(s, 2'000);
+        for (auto& w : s.w.values()) w = std::abs(w);
+        s.chip.core.dac.encoding = encoding;
+        s.chip.core.dac.jitter_steps = 12.0;
+        s.chip.core.adc.noise_counts = 0.5;
+        s.chip.core.adc.rounding = AdcRounding::floor;
+        const auto fast = s.fast_y();
+        const auto literal = s.literal_y();
+        const auto a = compare(fast, literal);
+        EXPECT_LT(a.worst_mean, 5.0);
+        EXPECT_LT(a.worst_ks, 2.6);
+        const auto sums = [](const Matrix<float>& y) {
+            std::vector<double> out(y.rows(), 0.0);
+            for (std::size_t v = 0; v < y.rows(); ++v)
+                for (std::size_t c = 0; c < y.cols(); ++c) out[v] += y(v, c);
+            return moments(out).variance;
+        };
+        double alone = 0.0;
+        for (std::size_t c = 0; c < fast.cols(); ++c) alone += moments(column(fast, c)).variance;
+        // A variance of 2,000 sums has an error of 3.2 %, the ratio of two 4.5 %.
+        EXPECT_NEAR(sums(fast) / sums(literal), 1.0, 5 * 0.045);
+        EXPECT_GT(sums(fast), 5.0 * alone);
+    }
+}
+
+TEST(FastLaw, PolarityIsFoundWrongWhereCurrentsAreSmall) {
+    Bench s;
+    repeat_one_vector(s, 2'000);
+    s.chip.device = chip_preset("hermes").device;
+    s.chip.core.read_mode = ReadMode::one_phase;
+    s.chip.core.adc.polarity_error_counts = 40.0;
+    s.chip.core.adc.noise_counts = 1.0;
+    const auto a = compare(s.fast_y(), s.literal_y());
+    EXPECT_LT(a.worst_mean, 5.0);
+    EXPECT_LT(a.worst_ks, 2.6);
 }
 
 TEST(FastLaw, LinearPlanWherePhasesAreClearOfZero) {

@@ -66,7 +66,7 @@ ChipMatrix reloaded(const ChipMatrix& chip) {
     return load_chip_matrix(folder / "chip");
 }
 
-TEST(ChipFile, MultipliesWithTheSameBitsNowAndLater) {
+TEST(ChipMatrixFile, MultipliesWithTheSameBitsNowAndLater) {
     for (const auto* name : {"ideal", "hermes", "hermes-od", "hermes-afm", "pcm-like", "rram-wan"}) {
         for (const auto state : {ChipState::programmed, ChipState::aged, ChipState::compensated}) {
             auto chip = at_state(state, name);
@@ -80,7 +80,7 @@ TEST(ChipFile, MultipliesWithTheSameBitsNowAndLater) {
     }
 }
 
-TEST(ChipFile, GoesOnFromEveryState) {
+TEST(ChipMatrixFile, GoesOnFromEveryState) {
     for (const auto state : {ChipState::ideal, ChipState::mapped, ChipState::calibrated}) {
         auto chip = at_state(state);
         auto again = reloaded(chip);
@@ -93,7 +93,7 @@ TEST(ChipFile, GoesOnFromEveryState) {
     }
 }
 
-TEST(ChipFile, HoldsDevicesThatWerePulsed) {
+TEST(ChipMatrixFile, HoldsDevicesThatWerePulsed) {
     auto chip = at_state(ChipState::calibrated);
     program(chip, {.method = ProgrammingMethod::max_set_fill}, kExec);
     auto again = reloaded(chip);
@@ -101,7 +101,7 @@ TEST(ChipFile, HoldsDevicesThatWerePulsed) {
     EXPECT_EQ(products(again), products(chip));
 }
 
-TEST(ChipFile, HoldsEverything) {
+TEST(ChipMatrixFile, HoldsEverything) {
     for (std::size_t s = 0; s < std::size(EnumNames<ChipState>::values); ++s) {
         const auto chip = at_state(static_cast<ChipState>(s));
         const auto again = reloaded(chip);
@@ -157,7 +157,7 @@ std::string load_error(const std::string& bytes, const TempDir& folder) {
     return error_of([&] { load_chip_matrix(folder / "bad"); });
 }
 
-TEST(ChipFile, CutShortIsAnError) {
+TEST(ChipMatrixFile, CutShortIsAnError) {
     const TempDir folder;
     const auto good = bytes_of(at_state(ChipState::compensated), folder);
     for (std::size_t part = 0; part < 50; ++part)
@@ -167,7 +167,7 @@ TEST(ChipFile, CutShortIsAnError) {
     EXPECT_THAT(load_error(good + "x", folder), StartsWith("bad_data: "));
 }
 
-TEST(ChipFile, WithAFlippedByteIsAnError) {
+TEST(ChipMatrixFile, WithAFlippedByteIsAnError) {
     const TempDir folder;
     const auto good = bytes_of(at_state(ChipState::compensated), folder);
     for (std::size_t at = 0; at < good.size(); at += 97) {
@@ -185,7 +185,7 @@ std::string error_after(ChipState state, const std::function<void(TensorFile&)>&
     return error_of([&] { from_tensors(std::move(file)); });
 }
 
-TEST(ChipFile, RefusesTensorsThatDoNotFit) {
+TEST(ChipMatrixFile, RefusesTensorsThatDoNotFit) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     const auto error = [](const std::function<void(TensorFile&)>& change) {
         return error_after(ChipState::aged, change);
@@ -224,7 +224,7 @@ TEST(ChipFile, RefusesTensorsThatDoNotFit) {
         HasSubstr("'inputs' is 0 x 0"));
 }
 
-TEST(ChipFile, RefusesSettingsThatDoNotFit) {
+TEST(ChipMatrixFile, RefusesSettingsThatDoNotFit) {
     const auto error = [](const std::string& key, const std::string& text) {
         return error_after(ChipState::aged, [&](TensorFile& f) { f.metadata[key] = text; });
     };
@@ -248,13 +248,13 @@ TEST(ChipFile, RefusesSettingsThatDoNotFit) {
     EXPECT_THAT(matrix("1", "mapped", "2"), HasSubstr("does not belong"));
 }
 
-TEST(ChipFile, WithoutTheRightChecksumIsAnError) {
+TEST(ChipMatrixFile, WithoutTheRightChecksumIsAnError) {
     auto file = to_tensors(at_state(ChipState::mapped));
     file.f32["weights"](0, 0) += 1.0F;
     EXPECT_THAT(error_of([&] { from_tensors(file); }), HasSubstr("bad_data: the checksum does not fit"));
 }
 
-TEST(ChipFile, ThatCannotBeWrittenLeavesTheOldOne) {
+TEST(ChipMatrixFile, ThatCannotBeWrittenLeavesTheOldOne) {
     const TempDir folder;
     EXPECT_THAT(error_of([&] { save_chip_matrix(folder / "no" / "chip", at_state(ChipState::ideal)); }),
                 StartsWith("io: "));

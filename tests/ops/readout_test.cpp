@@ -59,17 +59,20 @@ TEST(Readout, StepsAreThoseOfTheReference) {
         x[i] = (static_cast<float>(i) - 100.5F) / 127.0F;  // close to halves
     for (const int levels : {1, 7, 127, 32767}) {
         for (const double range : {1.0, 0.73}) {
-            expect_same_bits(
-                [&](std::size_t n, std::span<float> out) {
-                    return values(quantize_row(std::span(x).subspan(1, n), range, levels, out));
-                },
-                [&](std::size_t n, std::span<float> out) {
-                    return values(reference::quantize_row(std::span(x).subspan(1, n), range, levels, out));
-                });
+            for (const auto rounding : {StepRounding::nearest, StepRounding::truncate}) {
+                const StepScale scale{.range = range, .levels = levels, .rounding = rounding};
+                expect_same_bits(
+                    [&](std::size_t n, std::span<float> out) {
+                        return values(quantize_row(scale, std::span(x).subspan(1, n), out));
+                    },
+                    [&](std::size_t n, std::span<float> out) {
+                        return values(reference::quantize_row(scale, std::span(x).subspan(1, n), out));
+                    });
+            }
         }
     }
     std::vector<float> steps(kSize);
-    reference::quantize_row(x, 1.0, 127, steps);
+    reference::quantize_row({}, x, steps);
     EXPECT_GT(std::set<float>(steps.begin(), steps.end()).size(), 200U);
 }
 
@@ -79,9 +82,9 @@ TEST(Readout, InputsThatAreNotFiniteAreReported) {
             for (const std::size_t at : {0U, 20U, 36U}) {
                 std::vector<float> x(37, 0.5F);
                 std::vector<float> steps(37);
-                EXPECT_TRUE(quantize_row(x, 1.0, 127, steps).finite);
+                EXPECT_TRUE(quantize_row({}, x, steps).finite);
                 x[at] = bad;
-                EXPECT_FALSE(quantize_row(x, 1.0, 127, steps).finite) << bad << " " << at;
+                EXPECT_FALSE(quantize_row({}, x, steps).finite) << bad << " " << at;
             }
         }
     });
@@ -93,17 +96,22 @@ TEST(Readout, CountsAreThoseOfTheReference) {
     const auto offset = normals(3, 2.0F);
     const auto z = normals(4, 1.0F);
     const auto negative = normals(5, 0.3F);
+    const auto comparator = normals(6, 1.0F);
     std::size_t saturated = 0;
     for (const auto rounding : {CountRounding::none, CountRounding::round, CountRounding::floor}) {
         for (const float most : {40.0F, kInf}) {
-            for (const int has : {0, 1, 2, 3}) {  // bits: variance, normals
-                const Counter counter{
-                    .rounding = rounding, .most = most, .noise_variance = 0.3F, .weight = -0.75F};
+            for (const int has : {0, 1, 2, 3, 4, 7}) {  // bits: variance, normals, comparator
+                const Counter counter{.rounding = rounding,
+                                      .most = most,
+                                      .noise_variance = 0.3F,
+                                      .weight = -0.75F,
+                                      .polarity_error = 20.0F};
                 const auto row = [&](std::size_t n) {
                     return ChargeRow{.charge = std::span(charge).subspan(1, n),
                                      .variance = std::span(variance).subspan(1, (has & 1) != 0 ? n : 0),
                                      .offset = std::span(offset).subspan(1, n),
-                                     .normals = std::span(z).subspan(1, (has & 2) != 0 ? n : 0)};
+                                     .normals = std::span(z).subspan(1, (has & 2) != 0 ? n : 0),
+                                     .comparator = std::span(comparator).subspan(1, (has & 4) != 0 ? n : 0)};
                 };
                 expect_same_bits(
                     [&](std::size_t n, std::span<float> out) { return add_counts(counter, row(n), out); },

@@ -92,6 +92,35 @@ TEST(Figures, KeepOtherSettingsApart) {
     EXPECT_EQ(curves[1].label(), "orf, gamma 0.1");
 }
 
+Record chip_record(const std::string& backend, const std::string& seconds, const std::string& hash) {
+    auto r = make_record({});
+    r.config["backend"] = backend;
+    r.config["chip_hash"] = hash;
+    r.config["chip_set"] = "";
+    r.config["read_seconds"] = seconds;
+    return r;
+}
+
+TEST(Figures, NameChipsBySettingsThatVaryAmongChips) {
+    // The exact run has no settings of a chip; two chips have two hashes, which says nothing.
+    const auto figures = make_figures({make_record({}), chip_record("hermes", "0", "aa"),
+                                       chip_record("hermes", "60", "aa"), chip_record("ideal", "0", "bb")},
+                                      {});
+    std::vector<std::string> labels;
+    for (const auto& c : figure_of(figures, Quantity::accuracy).curves) labels.push_back(c.label());
+    EXPECT_THAT(labels,
+                testing::UnorderedElementsAre("orf", "orf, hermes, read_seconds 0",
+                                              "orf, hermes, read_seconds 60", "orf, ideal, read_seconds 0"));
+}
+
+TEST(Figures, KeepAChipThatChangedApart) {
+    const auto figures = make_figures(
+        {chip_record("hermes", "0", "aaaaaaaaaaaaaaaa"), chip_record("hermes", "0", "bbbbbbbbbbbbbbbb")}, {});
+    const auto& curves = figure_of(figures, Quantity::accuracy).curves;
+    ASSERT_EQ(curves.size(), 2U);
+    EXPECT_EQ(curves[0].label(), "orf, hermes, chip_hash aaaaaaaaaaaa");
+}
+
 TEST(Figures, TakeRecordsWithFewOrNoSettings) {
     auto records = measured_cell(31);
     records.resize(1);
@@ -276,6 +305,11 @@ TEST(Commands, RepeatWhatWasRun) {
         command,
         "imka ridge --dataset 'my file'\\''s.csv' --log-ratio 1.000000 --protocol measured --sampler sorf "
         "--seeds 7");
+    auto chip = chip_record("hermes", "60", "aa");
+    chip.config["compensation"] = "none";
+    EXPECT_THAT(ridge_command(chip.config, {0}),
+                HasSubstr("--backend hermes --chip-hash aa --dataset letter --log-ratio 1.000000 "
+                          "--read-seconds 60 --seeds 0"));
     EXPECT_EQ(seeds_text({0, 1, 2, 5, 9, 10}), "0..2,5,9..10");
 }
 

@@ -44,6 +44,8 @@ enum class Stream : std::uint32_t {
     chip_tuning_input = 27,    // inputs of programming by products
     chip_tuning_read = 28,     // slow noise of devices while a batch of these is measured
     chip_tuning_product = 29,  // noise of one such product
+    chip_input_jitter = 30,    // how much longer an input's pulses are in one product
+    chip_polarity_error = 31,  // noise of the comparator that finds the sign of a conversion
 };
 
 // The index-th 32-bit word of a stream.

@@ -47,6 +47,9 @@ void validate(const AdcConfig& c) {
     check_not_negative("negative_gain_sd", c.negative_gain_sd);
     check_not_negative("offset_sd", c.offset_sd_counts);
     check_not_negative("adc_noise", c.noise_counts);
+    check_not_negative("polarity_error", c.polarity_error_counts);
+    if (!std::isfinite(c.offset_mean_counts))
+        fail(ErrorCode::bad_config, fmt::format("offset_mean: {}; it must be finite", c.offset_mean_counts));
 }
 
 std::vector<AdcColumn> draw_adc_columns(const AdcConfig& config, std::uint64_t seed, std::uint64_t first,
@@ -60,7 +63,8 @@ std::vector<AdcColumn> draw_adc_columns(const AdcConfig& config, std::uint64_t s
         };
         column.gain = gain(config.gain_sd, 2 * index);
         column.negative_gain = column.gain * gain(config.negative_gain_sd, 2 * index + 1);
-        column.offset_counts = config.offset_sd_counts * normal(seed, Stream::chip_adc_offset, index);
+        column.offset_counts = config.offset_mean_counts +
+                               config.offset_sd_counts * normal(seed, Stream::chip_adc_offset, index);
     }
     return columns;
 }
@@ -70,10 +74,12 @@ double convert(const AdcConfig& config, const AdcColumn& column, double charge, 
     return std::clamp(rounded(config.rounding, value), 0.0, most(config));
 }
 
-double convert_signed(const AdcConfig& config, const AdcColumn& column, double charge, double noise) {
+double convert_signed(const AdcConfig& config, const AdcColumn& column, double charge,
+                      const SignedNoise& noise) {
     const double gain = charge < 0.0 ? column.negative_gain : column.gain;
-    const double value = gain * charge + column.offset_counts + noise;
-    return std::copysign(std::min(rounded(config.rounding, std::abs(value)), most(config)), value);
+    const double value = gain * charge + column.offset_counts + noise.counts;
+    const double magnitude = std::min(rounded(config.rounding, std::abs(value)), most(config));
+    return std::copysign(magnitude, value + noise.comparator);
 }
 
 }  // namespace imka

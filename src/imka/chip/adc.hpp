@@ -25,11 +25,14 @@ struct AdcConfig {
     double counts_per_us = 1.0 / 0.115;  // counts of 1 uS over a full pulse; > 0
     int max_count = 0;                   // where a conversion saturates; 0: nowhere
     AdcRounding rounding = AdcRounding::none;
-    double gain_sd = 0.0;           // of a column's gain around 1, which is at least 0.01; >= 0
-    double negative_gain_sd = 0.0;  // of the gain for negative currents around that for positive ones;
-                                    // one-phase reads only; >= 0
-    double offset_sd_counts = 0.0;  // of a column's offset, added to every conversion; >= 0
-    double noise_counts = 0.0;      // standard deviation, new in every conversion; >= 0
+    double gain_sd = 0.0;                // of a column's gain around 1, which is at least 0.01; >= 0
+    double negative_gain_sd = 0.0;       // of the gain for negative currents around that for positive ones;
+                                         // one-phase reads only; >= 0
+    double offset_sd_counts = 0.0;       // of a column's offset, added to every conversion; >= 0
+    double noise_counts = 0.0;           // standard deviation, new in every conversion; >= 0
+    double offset_mean_counts = 0.0;     // of the offsets of columns
+    double polarity_error_counts = 0.0;  // one-phase: deviation of the comparator that finds the sign; >= 0
+    bool output_floor = false;           // the sum of all conversions with their signs is rounded down
 };
 void validate(const AdcConfig& config);
 
@@ -47,8 +50,15 @@ std::vector<AdcColumn> draw_adc_columns(const AdcConfig& config, std::uint64_t s
 // R the rounding. charge and noise in counts.
 double convert(const AdcConfig& config, const AdcColumn& column, double charge, double noise);
 
+// Noise of one conversion of a charge of either sign.
+struct SignedNoise {
+    double counts = 0.0;
+    double comparator = 0.0;  // counts; of the choice between the counters alone
+};
 // Counts of a charge of either sign, for one-phase reads. With v = gain charge + offset + noise the sign of v
-// chooses the counter: sign(v) min(R(|v|), max_count). The gain is negative_gain for charge < 0.
-double convert_signed(const AdcConfig& config, const AdcColumn& column, double charge, double noise);
+// + comparator noise chooses the counter: sign min(R(|v|), max_count). The gain is negative_gain for charge <
+// 0.
+double convert_signed(const AdcConfig& config, const AdcColumn& column, double charge,
+                      const SignedNoise& noise);
 
 }  // namespace imka

@@ -15,6 +15,8 @@ void validate(const AffineConfig& config) {
         fail(
             ErrorCode::bad_config,
             fmt::format("output_bits: {} is out of range; it must be 0 or from 2 to 16", config.output_bits));
+    if (!std::isfinite(config.headroom) || config.headroom <= 0.0)
+        fail(ErrorCode::bad_config, fmt::format("output_headroom: {}; it must be > 0", config.headroom));
 }
 
 double round_to_half(double x) {
@@ -37,7 +39,8 @@ double apply_affine(const AffineConfig& config, const AffineColumn& column, doub
     }
     if (config.output_bits == 0) return value;
     const double most = (1 << (config.output_bits - 1)) - 1;
-    return std::nearbyint(std::clamp(value, -most, most));
+    const double clipped = std::clamp(value, -most, most);
+    return config.rounding == OutputRounding::floor ? std::floor(clipped) : std::nearbyint(clipped);
 }
 
 }  // namespace imka

@@ -141,6 +141,8 @@ double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const floa
             return std::min(largest, config.deviations * root_mean_square(sizes));
         case InputRangeRule::search:
             return searched_range(spec, g_max_us, weights, x, largest, config.margin);
+        case InputRangeRule::given:
+            return config.range;
         case InputRangeRule::max:
             break;
     }
@@ -164,7 +166,27 @@ AffineColumn least_squares(MatrixView<const double> counts, MatrixView<const dou
         covariance += c * (exact(v, column) / output_step - mean_y);
     }
     const double scale = variance > 0.0 ? covariance / variance : 0.0;
-    return {.scale = scale, .offset = mean_y - scale * mean_c};
+    return {.scale = scale, .offset = mean_y - scale * mean_c, .step = 1.0};
+}
+
+// Largest |product| of each column.
+std::vector<double> column_maxima(const Matrix<double>& products) {
+    std::vector<double> largest(products.cols());
+    for (std::size_t v = 0; v < products.rows(); ++v) {
+        for (std::size_t c = 0; c < largest.size(); ++c)
+            largest[c] = std::max(largest[c], std::abs(products(v, c)));
+    }
+    return largest;
+}
+
+void set_output_steps(const AffineConfig& config, const std::vector<double>& largest, CoreMapping& mapping) {
+    const double most = *std::ranges::max_element(largest);
+    if (most == 0.0) return;
+    const int bits = config.output_bits == 0 ? 8 : config.output_bits;
+    mapping.output_step = config.headroom * most / ((1 << (bits - 1)) - 1);
+    if (config.output_scale == OutputScale::core) return;
+    // A column without weights has no product to be scaled to.
+    for (const double l : largest) mapping.column_steps.push_back(l > 0.0 ? l / most : 1.0);
 }
 
 }  // namespace
@@ -175,6 +197,8 @@ void validate(const CalibrationConfig& config) {
     check_share("margin", config.margin);
     if (!std::isfinite(config.deviations) || config.deviations <= 0.0)
         fail(ErrorCode::bad_config, fmt::format("deviations: {}; it must be > 0", config.deviations));
+    if (config.input_range == InputRangeRule::given && !(std::isfinite(config.range) && config.range > 0.0))
+        fail(ErrorCode::bad_config, fmt::format("input range: {}; it must be > 0", config.range));
 }
 
 Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<const float> x,
@@ -226,11 +250,8 @@ CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<
     mapping.column_us =
         config.columns ? calibrate_columns(spec, g_max_us, weights, x, mapping.input_range, config.margin)
                        : std::vector<double>(weights.cols(), g_max_us);
-    double largest = 0.0;
-    const auto exact = exact_products(x, weights);
-    for (const double y : exact.values()) largest = std::max(largest, std::abs(y));
-    const int bits = spec.affine.output_bits == 0 ? 8 : spec.affine.output_bits;
-    if (largest > 0.0) mapping.output_step = largest / ((1 << (bits - 1)) - 1);
+    const auto applied = applied_inputs(spec.dac, x, mapping.input_range);
+    set_output_steps(spec.affine, column_maxima(exact_products(applied.view(), weights)), mapping);
     return mapping;
 }
 
@@ -239,8 +260,23 @@ void fit_affine(ProgrammedCore& core, MatrixView<const double> counts, MatrixVie
            counts.cols() == core.used_cols());
     if (counts.rows() < 2)
         fail(ErrorCode::bad_data, fmt::format("{} calibration inputs; least squares needs 2", counts.rows()));
-    for (std::size_t c = 0; c < counts.cols(); ++c)
-        core.affine.columns[c] = least_squares(counts, exact, c, core.affine.output_step);
+    for (std::size_t c = 0; c < counts.cols(); ++c) {
+        auto& column = core.affine.columns[c];
+        const double step = column.step;
+        column = least_squares(counts, exact, c, step * core.affine.output_step);
+        column.step = step;
+    }
+}
+
+Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range) {
+    Matrix<float> out(x.rows(), x.cols());
+    std::vector<std::int32_t> steps(x.cols());
+    for (std::size_t v = 0; v < x.rows(); ++v) {
+        quantize_inputs(config, x.row(v), range, steps);
+        for (std::size_t i = 0; i < steps.size(); ++i)
+            out(v, i) = static_cast<float>(range / config.levels * steps[i]);
+    }
+    return out;
 }
 
 Matrix<double> exact_products(MatrixView<const float> x, MatrixView<const float> weights) {

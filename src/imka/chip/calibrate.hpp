@@ -17,11 +17,12 @@ enum class InputRangeRule {
     quantile,   // a quantile of |x|
     deviation,  // a multiple of the root mean square of x
     search,     // the range with the smallest error of the products
+    given,      // CalibrationConfig::range
 };
 template <>
 struct EnumNames<InputRangeRule> {
     static constexpr std::string_view what = "input range rule";
-    static constexpr std::string_view values[] = {"max", "quantile", "deviation", "search"};
+    static constexpr std::string_view values[] = {"max", "quantile", "deviation", "search", "given"};
 };
 
 struct CalibrationConfig {
@@ -29,6 +30,7 @@ struct CalibrationConfig {
     InputRangeRule input_range = InputRangeRule::max;
     double quantile = 0.99995;  // (0, 1]
     double deviations = 3.0;    // > 0
+    double range = 0.0;         // for `given`; > 0
     bool columns = true;        // scale columns so that none saturates; false: all at g_max
     double margin = 0.9;  // share of max_count that the fullest phase may reach, the rest being room for
                           // errors of devices and converters; (0, 1]
@@ -47,9 +49,10 @@ Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<con
 std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
                                       MatrixView<const float> x, double input_range, double margin);
 
-// Range, columns and output step (the largest output is the last step, 127 for 8 bits). Error{bad_data} when
-// all inputs are 0. `search` tries max |x| and 0.95, 0.95², ... of it and takes the least sum of the squared
-// errors of Q_r(x) w against x w and of the converter's noise and rounding, referred to the output.
+// Range, columns and output step (the last step, 127 for 8 bits, is the largest product of the inputs as they
+// are applied, times the headroom). Error{bad_data} when all inputs are 0. `search` tries max |x| and 0.95,
+// 0.95², ... of it and takes the least sum of the squared errors of Q_r(x) w against x w and of the
+// converter's noise and rounding, referred to the output.
 CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
                               MatrixView<const float> x, const CalibrationConfig& config);
 
@@ -57,6 +60,9 @@ CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<
 // w: scale = cov(y, c) / var(c), offset = mean(y) - scale mean(c), in output steps. A column whose counts do
 // not vary gets scale 0 and the mean.
 void fit_affine(ProgrammedCore& core, MatrixView<const double> counts, MatrixView<const double> exact);
+
+// What the input converters make of inputs, in the units of inputs.
+Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range);
 
 // x w in double; x is n x inputs, w inputs x outputs.
 Matrix<double> exact_products(MatrixView<const float> x, MatrixView<const float> weights);

@@ -195,8 +195,11 @@ void calibrate_outputs(ChipMatrix& chip, const Exec& exec) {
         auto& core = chip.cores[c];
         core.compensation.assign(core.used_cols(), 1.0);
         const auto counts = fast_counts(prepare(core, chip.time), inputs.view(), ids, {.threads = 1}).counts;
+        // Columns are fitted to the inputs that are applied: what clipping and rounding take from an input is
+        // no error of the columns behind it.
+        const auto applied = applied_inputs(core.spec.dac, inputs.view(), core.input_range);
         fit_affine(core, widened(counts).view(),
-                   exact_products(inputs.view(), tile_weights(chip, tile).view()).view());
+                   exact_products(applied.view(), tile_weights(chip, tile).view()).view());
     });
     if (chip.state == ChipState::aged) chip.state = ChipState::compensated;
 }

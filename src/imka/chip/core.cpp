@@ -32,6 +32,9 @@ void check_fits(const CoreSpec& spec, MatrixView<const float> weights, const Cor
     if (mapping.column_us.size() != weights.cols())
         fail(ErrorCode::bad_config, fmt::format("{} column conductances for weights of {} outputs",
                                                 mapping.column_us.size(), weights.cols()));
+    if (!mapping.column_steps.empty() && mapping.column_steps.size() != weights.cols())
+        fail(ErrorCode::bad_config, fmt::format("{} column steps for weights of {} outputs",
+                                                mapping.column_steps.size(), weights.cols()));
 }
 
 // Numbers of devices and conversions are kept below 2^32, so that the number of a product fits beside them.
@@ -104,9 +107,12 @@ ProgrammedCore program_core(const CoreSpec& spec, const DeviceModel& device, Mat
                         .compensation = std::vector<double>(weights.cols(), 1.0)};
     // counts = counts_per_us * sum_i (x_i / range) g_i, and g = w / weight_per_us.
     const double input_per_count = mapping.input_range / spec.adc.counts_per_us;
-    for (const double weight : mapped.weight_per_us)
-        core.affine.columns.push_back(
-            {.scale = weight * input_per_count / mapping.output_step, .offset = 0.0});
+    for (std::size_t c = 0; c < weights.cols(); ++c) {
+        const double step = mapping.column_steps.empty() ? 1.0 : mapping.column_steps[c];
+        check_positive("step of a column", step);
+        const double scale = mapped.weight_per_us[c] * input_per_count / (step * mapping.output_step);
+        core.affine.columns.push_back({.scale = scale, .offset = 0.0, .step = step});
+    }
     return core;
 }
 

@@ -60,8 +60,8 @@ struct CoreIds {
     std::uint32_t core = 0;
 };
 
-// The numbers of a core's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core whose
-// devices or conversions would have numbers from 2^32 on.
+// The numbers of a core's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core
+// whose devices or conversions would have numbers from 2^32 on.
 DeviceIds device_ids(const CoreSpec& spec, const CoreIds& ids, std::uint64_t polarity);
 
 // Which products these are: names the noise that is new in each. Product v of a batch has the number first +
@@ -74,8 +74,9 @@ struct ProductIds {
 // Largest weight of each column in uS, and input range: what calibration chooses.
 struct CoreMapping {
     std::vector<double> column_us;
-    double input_range = 1.0;  // inputs beyond are clipped; > 0
-    double output_step = 1.0;  // worth of one step of the output; > 0
+    double input_range = 1.0;               // inputs beyond are clipped; > 0
+    double output_step = 1.0;               // worth of one step of the output; > 0
+    std::vector<double> column_steps = {};  // of each column, in output_step; empty: all 1
 };
 
 // A core that holds weights.

@@ -19,6 +19,9 @@ void validate(const DacConfig& config) {
     if (!std::isfinite(config.step_seconds) || config.step_seconds <= 0.0)
         fail(ErrorCode::bad_config,
              fmt::format("input_step: {} is out of range; it must be > 0", config.step_seconds));
+    if (!std::isfinite(config.jitter_steps) || config.jitter_steps < 0.0)
+        fail(ErrorCode::bad_config,
+             fmt::format("input_jitter: {} is out of range; it must be >= 0", config.jitter_steps));
 }
 
 void quantize_inputs(const DacConfig& config, std::span<const float> x, double range,
@@ -27,8 +30,9 @@ void quantize_inputs(const DacConfig& config, std::span<const float> x, double r
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (!std::isfinite(x[i]))
             fail(ErrorCode::bad_data, fmt::format("input {}: {} is not finite", i, x[i]));
-        steps[i] = static_cast<std::int32_t>(
-            std::nearbyint(std::clamp(double{x[i]} / range, -1.0, 1.0) * config.levels));
+        const double exact = std::clamp(double{x[i]} / range, -1.0, 1.0) * config.levels;
+        steps[i] = static_cast<std::int32_t>(config.rounding == InputRounding::nearest ? std::nearbyint(exact)
+                                                                                       : std::trunc(exact));
     }
 }
 
@@ -41,6 +45,10 @@ double slice_duration(const DacConfig& config, std::int32_t steps, int slice) {
     const int magnitude = std::abs(steps);
     if (config.encoding == InputEncoding::pulse_width) return double(magnitude) / config.levels;
     return (magnitude >> slice) & 1;
+}
+
+double jittered(const DacConfig& config, double duration, double z) {
+    return duration > 0.0 ? std::max(0.0, duration + config.jitter_steps * z / config.levels) : 0.0;
 }
 
 double slice_weight(const DacConfig& config, int slice) {

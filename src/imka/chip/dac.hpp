@@ -19,14 +19,26 @@ struct EnumNames<InputEncoding> {
     static constexpr std::string_view values[] = {"pulse_width", "bit_serial"};
 };
 
+enum class InputRounding {
+    nearest,   // halves to even
+    truncate,  // towards 0
+};
+template <>
+struct EnumNames<InputRounding> {
+    static constexpr std::string_view what = "input rounding";
+    static constexpr std::string_view values[] = {"nearest", "truncate"};
+};
+
 struct DacConfig {
     int levels = 127;  // steps on either side of 0; 1 to 32767
     InputEncoding encoding = InputEncoding::pulse_width;
     double step_seconds = 1e-9;  // pulse of one step; a full pulse has `levels` of them; > 0
+    InputRounding rounding = InputRounding::nearest;
+    double jitter_steps = 0.0;  // deviation of the length of an input's pulses, new in every product; >= 0
 };
 void validate(const DacConfig& config);
 
-// steps[i] = round(clip(x[i] / range, -1, 1) * levels), halves to even. range > 0. Error{bad_data} for values
+// steps[i] = clip(x[i] / range, -1, 1) * levels, rounded as configured. range > 0. Error{bad_data} for values
 // that are not finite, naming the first.
 void quantize_inputs(const DacConfig& config, std::span<const float> x, double range,
                      std::span<std::int32_t> steps);
@@ -36,5 +48,9 @@ void quantize_inputs(const DacConfig& config, std::span<const float> x, double r
 int slice_count(const DacConfig& config);
 double slice_duration(const DacConfig& config, std::int32_t steps, int slice);
 double slice_weight(const DacConfig& config, int slice);
+
+// A pulse that lasts jitter_steps * z steps longer: max(0, duration + jitter_steps z / levels), in full
+// pulses. Where there is no pulse, nothing is longer.
+double jittered(const DacConfig& config, double duration, double z);
 
 }  // namespace imka

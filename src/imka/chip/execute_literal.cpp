@@ -35,7 +35,8 @@ void add_product(const ChipMatrix& chip, const Turn& turn, MatrixView<const floa
         for (std::size_t c = 0; c < tiles[t].cols; ++c) {
             const double steps = apply_affine(core.spec.affine, core.affine.columns[c], part.counts(0, c));
             y[tiles[t].first_col + c] +=
-                factor * static_cast<float>(core.compensation[c] * core.affine.output_step * steps);
+                factor * static_cast<float>(core.compensation[c] * core.affine.output_step *
+                                            core.affine.columns[c].step * steps);
         }
     }
 }

@@ -27,14 +27,25 @@ std::size_t whole_vectors(std::size_t normals) {
     return (normals + kNormalsAtOnce - 1) / kNormalsAtOnce * kNormalsAtOnce;
 }
 
+// How jitter makes pulses longer: all pulses of an input in one product by the same time. Bits that are
+// applied one by one but folded into one charge are longer by the same share.
+enum class Lengthening { by_time, by_share };
+
 // Memory of one thread. Matrices have the rows of a tile.
 struct Scratch {
     Scratch(const FastCore& f, std::size_t rows)
         : steps(rows, f.core.used_rows()),
+          whole_inputs(f.core.spec.dac.encoding == InputEncoding::bit_serial ? Lengthening::by_share
+                                                                             : Lengthening::by_time),
           counts(rows, f.core.used_cols()),
-          normals(whole_vectors(f.core.used_cols() + 3)) {}
+          normals(whole_vectors(f.core.used_cols() + 3)) {
+        if (f.core.spec.dac.jitter_steps > 0.0) jitter = steps;
+        if (f.core.spec.adc.polarity_error_counts > 0.0) comparator = normals;
+    }
 
     Matrix<float> steps;
+    Matrix<float> jitter;  // how much longer, in the unit of a panel or as a share; empty: not at all
+    Lengthening whole_inputs;
     Matrix<float> panel;
     Matrix<float> squares;
     bool panel_is_zero = false;
@@ -44,6 +55,7 @@ struct Scratch {
     Matrix<float> weighted;
     Matrix<float> load;
     std::vector<float> normals;
+    std::vector<float> comparator;
     std::uint64_t saturated = 0;
 };
 
@@ -54,18 +66,28 @@ struct Rows {
     std::vector<std::size_t> chosen;
 };
 
-// Standard normals for every column of one conversion. More are made than needed, in whole vectors: the few
-// of a rest would cost more.
-std::span<const float> draw_normals(const FastCore& f, const Rows& rows, std::size_t row,
-                                    std::size_t conversion, std::vector<float>& out) {
+// Standard normals first, first + 1, ... of a stream. More are made than needed, in whole vectors: the few of
+// a rest would cost more. `out` has room for them and 3 more.
+struct Numbers {
+    std::uint64_t seed;
+    Stream stream;
+    std::uint64_t first;
+    std::size_t count;
+};
+std::span<const float> draw_normals(const Numbers& n, std::vector<float>& out) {
+    const std::size_t lead = n.first % 4;
+    ops::fill_normal(n.seed, n.stream, n.first - lead, std::span(out).first(whole_vectors(lead + n.count)));
+    return std::span<const float>(out).subspan(lead, n.count);
+}
+
+// A conversion of the product of one row, for all columns.
+Numbers conversion_numbers(const FastCore& f, const Rows& rows, std::size_t row, std::size_t conversion) {
     const std::uint64_t column =
         std::uint64_t{f.core.ids.core} * static_cast<std::uint64_t>(f.core.spec.cols);
-    const std::uint64_t first =
-        ((rows.first + row) << 32U) | ((std::uint64_t{conversion} << kColumnBits) + column);
-    const std::size_t lead = first % 4;
-    const std::size_t count = whole_vectors(lead + f.core.used_cols());
-    ops::fill_normal(rows.seed, Stream::chip_adc_noise, first - lead, std::span(out).first(count));
-    return std::span<const float>(out).subspan(lead, f.core.used_cols());
+    return {.seed = rows.seed,
+            .stream = Stream::chip_adc_noise,
+            .first = ((rows.first + row) << 32U) | ((std::uint64_t{conversion} << kColumnBits) + column),
+            .count = f.core.used_cols()};
 }
 
 constexpr int kNoBit = -1;  // steps as they are, not one bit of them
@@ -87,6 +109,15 @@ void fill_whole(std::span<const float> steps, int bit, std::span<float> out) {
     for (auto& v : out) v = std::copysign(bit_of(std::abs(v), bit), v);
 }
 
+// Where there is no pulse, nothing is longer.
+void lengthen(Lengthening kind, std::span<const float> jitter, std::span<float> pulses) {
+    for (std::size_t i = 0; i < pulses.size(); ++i) {
+        const float length = std::abs(pulses[i]);
+        const float more = jitter[i % jitter.size()] * (kind == Lengthening::by_time ? 1.0F : length);
+        if (length > 0.0F) pulses[i] = std::copysign(std::max(0.0F, length + more), pulses[i]);
+    }
+}
+
 // Panel of a tile and its squares.
 void fill_panel(InputPanel kind, int bit, Scratch& s) {
     const std::size_t n = s.steps.cols();
@@ -103,6 +134,8 @@ void fill_panel(InputPanel kind, int bit, Scratch& s) {
             if (kind != InputPanel::negative) fill_half(s.steps.row(r), 1.0F, bit, out.first(n));
             if (kind != InputPanel::positive) fill_half(s.steps.row(r), -1.0F, bit, out.last(n));
         }
+        if (s.jitter.rows() > 0)
+            lengthen(bit == kNoBit ? s.whole_inputs : Lengthening::by_time, s.jitter.row(r), out);
         std::ranges::transform(out, out, s.squares.row(r).begin(), std::multiplies<>());
     }
     s.panel_is_zero = std::ranges::all_of(s.panel.values(), [](float v) { return v == 0.0F; });
@@ -156,8 +189,12 @@ void convert(const FastCore& f, const FastPlan& plan, const Rows& rows, const Co
         if (drops) lose_on_wire(f, plan, r, s);
         ops::ChargeRow in{.charge = s.charge.row(r), .offset = plan.offset};
         if (fresh) in.variance = s.variance.row(r);
-        if (fresh || counter.noise_variance > 0.0F)
-            in.normals = draw_normals(f, rows, r, conversion.number, s.normals);
+        auto numbers = conversion_numbers(f, rows, r, conversion.number);
+        if (fresh || counter.noise_variance > 0.0F) in.normals = draw_normals(numbers, s.normals);
+        if (counter.polarity_error > 0.0F) {
+            numbers.stream = Stream::chip_polarity_error;
+            in.comparator = draw_normals(numbers, s.comparator);
+        }
         s.saturated += plan.either_sign
                            ? ops::add_signed_counts(counter, in, plan.negative_gain, s.counts.row(r))
                            : ops::add_counts(counter, in, s.counts.row(r));
@@ -236,6 +273,7 @@ void run_with_devices(const FastCore& f, const Rows& rows, Scratch& s) {
         planes.plus_variance = planes.minus_variance = {};
         Scratch one(f, 1);
         std::ranges::copy(s.steps.row(r), one.steps.row(0).begin());
+        if (s.jitter.rows() > 0) std::ranges::copy(s.jitter.row(r), one.jitter.row(0).begin());
         run_plan(f, exact_plan(f.core, planes), {rows.seed, product, {0}}, one);
         std::ranges::copy(one.counts.row(0), s.counts.row(r).begin());
         s.saturated += one.saturated;
@@ -243,12 +281,32 @@ void run_with_devices(const FastCore& f, const Rows& rows, Scratch& s) {
 }
 
 ops::StepSums quantize(const FastCore& f, std::span<const float> x, std::span<float> steps) {
-    const auto sums = ops::quantize_row(x, f.core.input_range, f.core.spec.dac.levels, steps);
+    const auto& dac = f.core.spec.dac;
+    const auto sums =
+        ops::quantize_row({.range = f.core.input_range,
+                           .levels = dac.levels,
+                           .rounding = dac.rounding == InputRounding::nearest ? ops::StepRounding::nearest
+                                                                              : ops::StepRounding::truncate},
+                          x, steps);
     if (!sums.finite) {
         const auto bad = std::ranges::find_if(x, [](float v) { return !std::isfinite(v); });
         fail(ErrorCode::bad_data, fmt::format("input {}: {} is not finite", bad - x.begin(), *bad));
     }
     return sums;
+}
+
+// New in every product, the same in all its conversions.
+void draw_jitter(const FastCore& f, const ProductIds& ids, std::size_t rows, Scratch& s) {
+    const auto& dac = f.core.spec.dac;
+    const bool bits = dac.encoding == InputEncoding::bit_serial;
+    const auto per_normal = static_cast<float>(dac.jitter_steps / (bits ? dac.levels : 1.0));
+    const std::uint64_t input = std::uint64_t{f.core.ids.core} * static_cast<std::uint64_t>(f.core.spec.rows);
+    std::vector<float> memory(whole_vectors(s.jitter.cols() + 3));
+    for (std::size_t r = 0; r < rows; ++r) {
+        const auto z = draw_normals(
+            {ids.seed, Stream::chip_input_jitter, ((ids.first + r) << 32U) | input, s.jitter.cols()}, memory);
+        std::ranges::transform(z, s.jitter.row(r).begin(), [&](float v) { return per_normal * v; });
+    }
 }
 
 // Counts of a tile of at most kTileRows rows, left in the scratch. Rows behind a short tile hold what the
@@ -261,9 +319,13 @@ void count_tile(const FastCore& f, MatrixView<const float> x, const ProductIds& 
         const auto sums = quantize(f, x.row(r), s.steps.row(r));
         (takes_linear(f, sums) ? linear : exact).chosen.push_back(r);
     }
+    if (s.jitter.rows() > 0) draw_jitter(f, ids, x.rows(), s);
     if (!linear.chosen.empty()) run_plan(f, f.linear, linear, s);
-    if (exact.chosen.empty()) return;
-    f.draws_devices ? run_with_devices(f, exact, s) : run_plan(f, f.exact, exact, s);
+    if (!exact.chosen.empty())
+        f.draws_devices ? run_with_devices(f, exact, s) : run_plan(f, f.exact, exact, s);
+    if (f.core.spec.adc.output_floor)
+        std::ranges::transform(s.counts.values(), s.counts.values().begin(),
+                               [](float v) { return std::floor(v); });
 }
 
 void check_inputs(const FastCore& f, MatrixView<const float> x, const ProductIds& ids) {
@@ -318,8 +380,12 @@ Matrix<float> fast_products(const FastCore& f, MatrixView<const float> x, const 
     const auto& config = f.core.spec.affine;
     const float most = config.output_bits == 0 ? std::numeric_limits<float>::infinity()
                                                : static_cast<float>((1 << (config.output_bits - 1)) - 1);
-    const ops::AffineRow affine{
-        .scale = f.scale, .offset = f.shift, .factor = f.factor, .half = config.fp16, .most = most};
+    const ops::AffineRow affine{.scale = f.scale,
+                                .offset = f.shift,
+                                .factor = f.factor,
+                                .half = config.fp16,
+                                .most = most,
+                                .floor = config.rounding == OutputRounding::floor};
     Matrix<float> y(x.rows(), f.core.used_cols());
     for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
         for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)

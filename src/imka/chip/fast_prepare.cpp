@@ -181,11 +181,16 @@ ops::CountRounding rounding_of(AdcRounding rounding) {
     return ops::CountRounding::none;
 }
 
-ops::Counter counter_of(const AdcConfig& adc) {
-    return {.rounding = rounding_of(adc.rounding),
-            .most = adc.max_count > 0 ? static_cast<float>(adc.max_count)
-                                      : std::numeric_limits<float>::infinity(),
-            .noise_variance = static_cast<float>(adc.noise_counts * adc.noise_counts)};
+ops::Counter counter_of(const CoreSpec& spec) {
+    const auto& adc = spec.adc;
+    ops::Counter counter{.rounding = rounding_of(adc.rounding),
+                         .most = adc.max_count > 0 ? static_cast<float>(adc.max_count)
+                                                   : std::numeric_limits<float>::infinity(),
+                         .noise_variance = static_cast<float>(adc.noise_counts * adc.noise_counts)};
+    // With phases for either sign there is none to be found.
+    if (spec.read_mode == ReadMode::one_phase)
+        counter.polarity_error = static_cast<float>(adc.polarity_error_counts);
+    return counter;
 }
 
 bool is_split(const CoreSpec& spec) {
@@ -200,7 +205,8 @@ Layout one_phase_layout(const CoreSpec& spec) {
 bool is_linear(const ProgrammedCore& core) {
     const auto& spec = core.spec;
     if (spec.adc.rounding != AdcRounding::none || spec.adc.max_count > 0 || has_ir_drop(spec)) return false;
-    if (spec.read_mode == ReadMode::one_phase) return negative_gains(core).empty();
+    if (spec.read_mode == ReadMode::one_phase)
+        return negative_gains(core).empty() && spec.adc.polarity_error_counts == 0.0;
     const bool moves_zero =
         spec.adc.noise_counts > 0.0 ||
         std::ranges::any_of(core.adc, [](const AdcColumn& c) { return c.offset_counts != 0.0; });
@@ -225,7 +231,7 @@ FastPlan linear_plan(const ProgrammedCore& core, const FastPlanes& planes) {
     const bool one = core.spec.read_mode == ReadMode::one_phase;
     const Layout layout = one ? one_phase_layout(core.spec) : Layout{InputPanel::whole, 1.0F, {1.0, -1.0}};
     const auto sums = slice_sums(core.spec.dac);
-    FastPlan plan{.either_sign = true, .counter = counter_of(core.spec.adc)};
+    FastPlan plan{.either_sign = true, .counter = counter_of(core.spec)};
     plan.charges.push_back(fold(core, planes, layout, 1.0 / core.spec.dac.levels));
     plan.counter.noise_variance *= static_cast<float>((one ? 1.0 : 4.0) * sums.squares);
     plan.offset = offsets(core, one ? sums.weights : 0.0);
@@ -275,7 +281,8 @@ void set_affine(FastCore& out) {
     for (std::size_t c = 0; c < out.core.used_cols(); ++c) {
         out.scale.push_back(rounded(out.core.affine.columns[c].scale));
         out.shift.push_back(rounded(out.core.affine.columns[c].offset));
-        out.factor.push_back(static_cast<float>(out.core.compensation[c] * out.core.affine.output_step));
+        out.factor.push_back(static_cast<float>(out.core.compensation[c] * out.core.affine.output_step *
+                                                out.core.affine.columns[c].step));
     }
 }
 
@@ -285,7 +292,7 @@ FastPlan exact_plan(const ProgrammedCore& core, const FastPlanes& planes) {
     const auto& spec = core.spec;
     FastPlan plan{.bit_by_bit = spec.dac.encoding == InputEncoding::bit_serial,
                   .either_sign = spec.read_mode == ReadMode::one_phase,
-                  .counter = counter_of(spec.adc),
+                  .counter = counter_of(spec),
                   .offset = offsets(core, 1.0)};
     const double pulse = plan.bit_by_bit ? 1.0 : 1.0 / spec.dac.levels;
     if (plan.either_sign) {

@@ -13,7 +13,8 @@ namespace imka {
 namespace {
 
 constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
-constexpr std::uint64_t kConversions = 64;  // numbered for each column: at most 4 phases of 15 slices
+constexpr unsigned kComparatorColumnBits = 26;  // columns of all cores; program_core keeps them below 2^26
+constexpr std::uint64_t kConversions = 64;      // numbered for each column: at most 4 phases of 15 slices
 
 // The devices of one polarity as one product reads them.
 struct Plane {
@@ -54,6 +55,7 @@ struct Column {
     const Plane& plus;
     const Plane& minus;
     const std::vector<std::int32_t>& steps;
+    const std::vector<double>& jitter;  // standard normal of each input
     Product product;
     std::size_t col;
     LiteralCounts& out;  // conversions are counted there
@@ -72,6 +74,14 @@ double adc_noise(const Column& k, int conversion) {
     const std::uint64_t index =
         (k.product.number << 32U) | (column * kConversions + static_cast<std::uint64_t>(conversion));
     return k.core.spec.adc.noise_counts * normal(k.product.seed, Stream::chip_adc_noise, index);
+}
+
+double comparator_noise(const Column& k, int conversion) {
+    const auto cols = static_cast<std::uint64_t>(k.core.spec.cols);
+    const std::uint64_t index = (k.product.number << 32U) |
+                                (static_cast<std::uint64_t>(conversion) << kComparatorColumnBits) |
+                                (k.core.ids.core * cols + k.col);
+    return k.core.spec.adc.polarity_error_counts * normal(k.product.seed, Stream::chip_polarity_error, index);
 }
 
 // The wire of a column while devices are read.
@@ -100,7 +110,8 @@ double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us,
         Wire wire{k, {}};
         for (std::size_t r = 0; r < k.steps.size(); ++r) {
             if (k.steps[r] * input_sign <= 0) continue;
-            wire.add(r, slice_duration(spec.dac, k.steps[r], slice), g_us(r, k.col));
+            const double duration = slice_duration(spec.dac, k.steps[r], slice);
+            wire.add(r, jittered(spec.dac, duration, k.jitter[r]), g_us(r, k.col));
         }
         const double noise = adc_noise(k, phase * slices + slice);
         counts += slice_weight(spec.dac, slice) *
@@ -121,17 +132,31 @@ double one_phase_counts(const Column& k) {
     for (int slice = 0; slice < slice_count(spec.dac); ++slice) {
         Wire wire{k, {}};
         for (std::size_t r = 0; r < k.steps.size(); ++r) {
-            const double duration = slice_duration(spec.dac, k.steps[r], slice);
+            const double duration =
+                jittered(spec.dac, slice_duration(spec.dac, k.steps[r], slice), k.jitter[r]);
             const auto& added = k.steps[r] > 0 ? k.plus : k.minus;
             const auto& subtracted = k.steps[r] > 0 ? k.minus : k.plus;
             wire.add(r, duration, added.g_us(r, k.col));
             wire.add(r, -duration, subtracted.g_us(r, k.col) * subtracted.backwards(r, k.col));
         }
-        const double noise = adc_noise(k, slice);
+        const SignedNoise noise{.counts = adc_noise(k, slice), .comparator = comparator_noise(k, slice)};
         counts += slice_weight(spec.dac, slice) *
                   counted(k, convert_signed(spec.adc, k.core.adc[k.col], wire.counts(), noise));
     }
     return counts;
+}
+
+// New in every product, the same in all its phases, slices and columns.
+void draw_jitter(const ProgrammedCore& core, const Product& product, std::vector<double>& jitter) {
+    const std::uint64_t first = std::uint64_t{core.ids.core} * static_cast<std::uint64_t>(core.spec.rows);
+    for (std::size_t r = 0; r < jitter.size(); ++r)
+        jitter[r] = normal(product.seed, Stream::chip_input_jitter, (product.number << 32U) | (first + r));
+}
+
+double column_counts(const Column& k) {
+    const double counts =
+        k.core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(k) : one_phase_counts(k);
+    return k.core.spec.adc.output_floor ? std::floor(counts) : counts;
 }
 
 void check_inputs(const ProgrammedCore& core, MatrixView<const float> x, const ProductIds& ids) {
@@ -153,16 +178,16 @@ LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float>
     auto plus = make_plane(core.spec, core.plus);
     auto minus = make_plane(core.spec, core.minus);
     std::vector<std::int32_t> steps(core.used_rows());
+    std::vector<double> jitter(core.used_rows());
     LiteralCounts out{.counts = {x.rows(), core.used_cols()}};
     for (std::size_t v = 0; v < x.rows(); ++v) {
         const Product product{ids.seed, ids.first + v};
         quantize_inputs(core.spec.dac, x.row(v), core.input_range, steps);
+        draw_jitter(core, product, jitter);
         read_devices(plus_now, core.plus.ids, product, plus);
         read_devices(minus_now, core.minus.ids, product, minus);
         for (std::size_t c = 0; c < core.used_cols(); ++c) {
-            const Column column{core, plus, minus, steps, product, c, out};
-            out.counts(v, c) = core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(column)
-                                                                           : one_phase_counts(column);
+            out.counts(v, c) = column_counts({core, plus, minus, steps, jitter, product, c, out});
         }
     }
     return out;
@@ -175,7 +200,8 @@ Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const floa
     for (std::size_t v = 0; v < y.rows(); ++v) {
         for (std::size_t c = 0; c < y.cols(); ++c) {
             const double steps = apply_affine(core.spec.affine, core.affine.columns[c], counts(v, c));
-            y(v, c) = static_cast<float>(core.compensation[c] * core.affine.output_step * steps);
+            y(v, c) = static_cast<float>(core.compensation[c] * core.affine.output_step *
+                                         core.affine.columns[c].step * steps);
         }
     }
     return y;

@@ -10,7 +10,7 @@
 namespace imka {
 
 // Row v of the result: the outputs for row v of x, in the units of weights times inputs.
-//   steps     s_i = DAC(x_i)
+//   steps     s_i = DAC(x_i), pulses of one product all longer by one jitter for each input
 //   devices   g_i = max(0, g_i(time) + sd_i N(0,1)), new for every product
 //   phases    four: q = counts_per_us sum_i d(s_i) g_i over the inputs of one sign and devices of one
 //   polarity,

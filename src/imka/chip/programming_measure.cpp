@@ -107,7 +107,11 @@ void measure_one(const Tile& t, const Crossbar& bar, const Matrix<float>& x, Mat
     };
     combine(p.charge_us, m.charge_us, -1.0F);
     combine(p.variance, m.variance, 1.0F);
-    add_phase(t, p, 0, +1.0, convert_signed, out);
+    const auto convert_either = [](const AdcConfig& config, const AdcColumn& column, double charge,
+                                   double noise) {
+        return convert_signed(config, column, charge, {.counts = noise});
+    };
+    add_phase(t, p, 0, +1.0, convert_either, out);
 }
 
 std::size_t tiles_of(std::size_t rows) {

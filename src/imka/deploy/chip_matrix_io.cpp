@@ -75,6 +75,7 @@ public:
         const auto m = take_checked(file_.f64, name, {1, count}, range);
         return {m.values().begin(), m.values().end()};
     }
+    bool has_f64(const std::string& name) const { return file_.f64.contains(name); }
     void done() const {
         const auto extra = [](const auto& map) {
             if (!map.empty())
@@ -139,6 +140,8 @@ void write_mapping(std::size_t tile, const CoreMapping& mapping, TensorFile& fil
     file.f64[tile_name(tile, "column_us")] = row_of(mapping.column_us);
     file.f64[tile_name(tile, "input_range")] = row_of({mapping.input_range});
     file.f64[tile_name(tile, "output_step")] = row_of({mapping.output_step});
+    if (!mapping.column_steps.empty())
+        file.f64[tile_name(tile, "column_steps")] = row_of(mapping.column_steps);
 }
 
 CoreMapping read_mapping(std::size_t tile, std::size_t cols, double g_max_us, Reader& file) {
@@ -146,7 +149,10 @@ CoreMapping read_mapping(std::size_t tile, std::size_t cols, double g_max_us, Re
     const Range conductance{.least = 0.0, .most = g_max_us * (1.0 + 1e-6), .above = true};
     return {.column_us = file.f64(tile_name(tile, "column_us"), cols, conductance),
             .input_range = file.f64(tile_name(tile, "input_range"), 1, kPositive)[0],
-            .output_step = file.f64(tile_name(tile, "output_step"), 1, kPositive)[0]};
+            .output_step = file.f64(tile_name(tile, "output_step"), 1, kPositive)[0],
+            .column_steps = file.has_f64(tile_name(tile, "column_steps"))
+                                ? file.f64(tile_name(tile, "column_steps"), cols, kPositive)
+                                : std::vector<double>{}};
 }
 
 void write_devices(const std::string& name, const DeviceState& state, TensorFile& file) {
@@ -170,6 +176,7 @@ void write_core(std::size_t number, const ProgrammedCore& core, TensorFile& file
     file.f64[core_name(number, "offset_counts")] = row_of(core.adc, &AdcColumn::offset_counts);
     file.f64[core_name(number, "affine_scale")] = row_of(core.affine.columns, &AffineColumn::scale);
     file.f64[core_name(number, "affine_offset")] = row_of(core.affine.columns, &AffineColumn::offset);
+    file.f64[core_name(number, "affine_step")] = row_of(core.affine.columns, &AffineColumn::step);
     file.f64[core_name(number, "output_step")] = row_of({core.affine.output_step});
     file.f64[core_name(number, "input_range")] = row_of({core.input_range});
     file.f64[core_name(number, "compensation")] = row_of(core.compensation);
@@ -186,6 +193,7 @@ void read_columns(std::size_t number, std::size_t cols, Reader& file, Programmed
     core.affine.columns.resize(cols);
     set_each(column("affine_scale", kAny), &AffineColumn::scale, core.affine.columns);
     set_each(column("affine_offset", kAny), &AffineColumn::offset, core.affine.columns);
+    set_each(column("affine_step", kPositive), &AffineColumn::step, core.affine.columns);
     core.compensation = column("compensation", kPositive);
 }
 

@@ -17,6 +17,31 @@ constexpr double kPerWidth3 = 1.2e-11;      // width³: the factorisation
 constexpr double kPerPrediction = 1.4e-10;  // row x feature x output
 constexpr double kPerGram = 5.8e-11;        // row² x feature
 constexpr double kPerRun = 2e-3;            // what does not depend on sizes
+// The same on the chip hermes, whose conversions are simulated one by one.
+constexpr double kPerChipProjection = 1.5e-10;  // row x direction x input
+constexpr double kPerChipOutput = 1.0e-8;       // row x direction: conversions and their noise
+constexpr double kPerDevice = 1.2e-7;           // programming one and folding it into matrices
+constexpr double kBytesPerCell = 120.0;         // of the matrices that a core is folded into
+
+double copies(const RunConfig& config) {
+    return std::max(1.0, static_cast<double>(config.chip.projection.replicas));
+}
+
+// What a chip adds: its devices, the calibration of ranges and outputs, and slower projections.
+double chip_seconds(const RunConfig& config, const RunSizes& sizes, double train, double tested) {
+    const auto& run = config.chip;
+    const auto m = static_cast<double>(sizes.m);
+    const double cells = m * static_cast<double>(sizes.d);
+    const double fits = run.fit_on == FitOn::fp32   ? 0.0
+                        : run.fit_on == FitOn::chip ? 1.0
+                                                    : static_cast<double>(run.fit_draws);
+    const double chips = 1.0 + fits;
+    const double calibration = 2.0 * std::min(train, static_cast<double>(run.projection.calibration_inputs));
+    const double products = chips * calibration * copies(config) + tested + fits * train;
+    const double sum = run.projection.replication == Replication::average ? copies(config) : 1.0;
+    return chips * copies(config) * 2.0 * cells * kPerDevice +
+           sum * products * (cells * kPerChipProjection + m * kPerChipOutput);
+}
 
 RunCost cost_of(const RunConfig& config, const RunSizes& sizes, const DatasetFacts& data) {
     const auto d = static_cast<double>(sizes.d);
@@ -37,6 +62,9 @@ RunCost cost_of(const RunConfig& config, const RunSizes& sizes, const DatasetFac
                                                 static_cast<std::size_t>(outputs)) +
                  std::min(kRowsAtOnce, train + test) * width * 4.0 + 2.0 * m * d * 4.0 +
                  test * (outputs * 8.0 + 4.0) + gram * features * 12.0;
+    if (!config.backend.is_chip()) return cost;
+    cost.seconds += chip_seconds(config, sizes, train, test + gram);
+    cost.bytes += copies(config) * m * d * kBytesPerCell;
     return cost;
 }
 

@@ -25,6 +25,12 @@ std::string plain_text(const nlohmann::json& j) {
     return fmt::format("{}", fmt::join(parts, ","));
 }
 
+std::map<std::string, std::string> texts_of(const Fields& list) {
+    std::map<std::string, std::string> texts;
+    for (const auto& f : list) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
+    return texts;
+}
+
 using FactsKey = std::tuple<std::string, std::optional<Format>, std::string, Protocol>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
 
@@ -107,10 +113,13 @@ void sort_runs(SweepPlan& plan) {
 
 std::map<std::string, std::string> settings_text(const RunConfig& config) {
     RunConfig copy = config;
-    std::map<std::string, std::string> texts;
     if (!copy.chip.chip_hash) pin_chip(copy);
-    for (const auto& f : used_fields(copy)) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
-    return texts;
+    return texts_of(used_fields(copy));
+}
+
+std::map<std::string, std::string> default_settings_text() {
+    RunConfig config;
+    return texts_of(fields(config));
 }
 
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& data_dir, const Exec& exec) {

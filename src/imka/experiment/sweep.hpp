@@ -16,8 +16,12 @@
 
 namespace imka {
 
-// Settings as the field list names them; values as plain text that a setting reads back.
+// Settings that a run depends on, as the field list names them; values as plain text that a setting reads
+// back.
 std::map<std::string, std::string> settings_text(const RunConfig& config);
+
+// Of every setting, those of a chip too, what it is where nothing is said.
+std::map<std::string, std::string> default_settings_text();
 
 // A data set that runs share: loaded once, dropped after the last of them.
 struct PlannedData {

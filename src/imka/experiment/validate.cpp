@@ -156,7 +156,7 @@ bool Cell::agrees() const {
     return std::abs(deviation()) <= 3.0;
 }
 
-std::vector<Cell> read_published(const std::filesystem::path& path) {
+std::vector<Cell> read_published(const std::filesystem::path& path, std::string_view backend) {
     std::ifstream in(path);
     std::string line;
     if (!std::getline(in, line)) fail(ErrorCode::io, fmt::format("{}: cannot be read", path.string()));
@@ -171,8 +171,8 @@ std::vector<Cell> read_published(const std::filesystem::path& path) {
         const auto place = fmt::format("{}: line {}", path.string(), number);
         const auto f = split_csv(line);
         if (f.size() != 10) fail(ErrorCode::bad_data, fmt::format("{}: {} fields, not 10", place, f.size()));
-        // Attention and chip rows are other experiments' business.
-        if (f[7] != "fp32" || f[0] == "attention") continue;
+        // Attention is another experiment's business.
+        if (f[7] != backend || f[0] == "attention") continue;
         const auto [it, fresh] = position.try_emplace(Key{f[0], f[1], f[2], f[5], f[8]}, cells.size());
         if (fresh) {
             cells.push_back({.dataset = f[0],

@@ -1,6 +1,7 @@
 #include "imka/features/project_chip.hpp"
 
 #include <fmt/format.h>
+#include <cmath>
 
 #include <algorithm>
 #include <cassert>
@@ -16,6 +17,23 @@ CalibrationConfig calibration_of(const ChipProjection& c) {
     const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
     out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
     if (alpha) out.deviations = *c.input_alpha;
+    return out;
+}
+
+double root_mean_square(MatrixView<const float> x) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        for (const float v : x.row(r)) sum += double{v} * v;
+    }
+    return std::sqrt(sum / static_cast<double>(x.rows() * x.cols()));
+}
+
+// Standard deviations are those of all rows offered: a few outliers decide them, and a sample may miss these.
+CalibrationConfig calibration_of(const ChipProjection& c, MatrixView<const float> x, double input_scale) {
+    auto out = calibration_of(c);
+    if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
+    out.input_range = InputRangeRule::given;
+    out.range = out.deviations * root_mean_square(x) * input_scale;
     return out;
 }
 
@@ -47,6 +65,26 @@ Matrix<float> transposed(const Matrix<float>& m) {
     return out;
 }
 
+ChipMatrix build_chip(const ChipJob& job, MatrixView<const float> inputs,
+                      const CalibrationConfig& calibration, const Exec& exec) {
+    const auto& config = job.config;
+    validate(config);
+    auto chip = ideal_matrix(job.chip, transposed(job.omega), job.seeds.chip);
+    place(chip, {.replicas = config.replicas, .replication = config.replication});
+    calibrate(chip, inputs, calibration, exec);
+    (void)program(chip, {.method = config.programming}, exec);
+    age(chip, {.seconds = 0.0, .spacing_seconds = config.read_spacing});
+    calibrate_if_asked(chip, config, exec);
+    age(chip, {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing});
+    compensate_age(chip, config, exec);
+    return chip;
+}
+
+std::unique_ptr<ChipProjector> make_projector(const ChipJob& job, ReadyChip chip) {
+    return std::make_unique<ChipProjector>(std::move(chip), job.seeds.products,
+                                           static_cast<std::uint64_t>(job.config.lost_rows));
+}
+
 }  // namespace
 
 Fields fields(ChipProjection& c) {
@@ -69,6 +107,9 @@ Fields fields(ChipProjection& c) {
             {.help = "Time between two products: what is new in the noise of each", .unit = "s", .min = 0.0}),
         field("compensation", c.compensation,
               {.help = "Of drift: a factor a core or a column, or outputs calibrated again"}),
+        field("lost_rows", c.lost_rows,
+              {.help = "Every n-th product comes back as 0, as in a measured run that lost some; 0: none",
+               .min = 0.0}),
         field("replicas", c.replicas,
               {.help = "Copies of the matrix on the chip; 0: as many as fit", .min = 0.0, .max = 65536.0}),
         field("replication", c.replication,
@@ -100,38 +141,32 @@ std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose) {
 }
 
 ChipMatrix chip_with_omega(const ChipJob& job, const Exec& exec) {
-    const auto& config = job.config;
-    validate(config);
-    auto chip = ideal_matrix(job.chip, transposed(job.omega), job.seeds.chip);
-    place(chip, {.replicas = config.replicas, .replication = config.replication});
-    calibrate(chip, job.inputs, calibration_of(config), exec);
-    (void)program(chip, {.method = config.programming}, exec);
-    age(chip, {.seconds = 0.0, .spacing_seconds = config.read_spacing});
-    calibrate_if_asked(chip, config, exec);
-    age(chip, {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing});
-    compensate_age(chip, config, exec);
-    return chip;
+    return build_chip(job, job.inputs, calibration_of(job.config, job.inputs, 1.0), exec);
 }
 
 void ChipProjector::project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const {
     const auto y = chip_products(chip_, x, {.seed = seed_, .first = first_row}, {.threads = 1});
-    for (std::size_t r = 0; r < y.rows(); ++r) std::ranges::copy(y.row(r), u.row(r).begin());
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+        if (lost_rows_ > 0 && (first_row + r) % lost_rows_ == lost_rows_ - 1)
+            std::ranges::fill(u.row(r), 0.0F);
+        else
+            std::ranges::copy(y.row(r), u.row(r).begin());
+    }
 }
 
 std::unique_ptr<const Projector> make_chip_projector(const ChipJob& job, const Exec& exec) {
-    return std::make_unique<ChipProjector>(ready(chip_with_omega(job, exec), exec), job.seeds.products);
+    return make_projector(job, ready(chip_with_omega(job, exec), exec));
 }
 
 ChipMap chip_feature_map(const FeatureRecipe& recipe, const ChipJob& job, const Exec& exec) {
     const auto& omega = recipe.omega;
     const auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
+    const auto calibration = calibration_of(job.config, job.inputs, law.input_scale);
     // The rows that calibration will use, as the projection gets them.
-    auto inputs = calibration_inputs(calibration_of(job.config), job.inputs, job.seeds.chip);
+    auto inputs = calibration_inputs(calibration, job.inputs, job.seeds.chip);
     for (float& v : inputs.values()) v *= static_cast<float>(law.input_scale);
-    ChipJob scaled = job;
-    scaled.inputs = inputs.view();
-    const auto chip = chip_with_omega(scaled, exec);
-    auto projector = std::make_unique<ChipProjector>(ready(chip, exec), job.seeds.products);
+    const auto chip = build_chip(job, inputs.view(), calibration, exec);
+    auto projector = make_projector(job, ready(chip, exec));
     return {.map = FeatureMap(recipe, std::move(projector)), .state = chip.state, .cores = chip.core_count()};
 }
 

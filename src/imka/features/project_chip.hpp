@@ -48,6 +48,8 @@ struct ChipProjection {
     double read_seconds = 0.0;   // since programming; >= 0
     double read_spacing = 1e-3;  // seconds between two products; >= 0
     AgeCompensation compensation = AgeCompensation::none;
+    std::int64_t lost_rows =
+        0;             // every n-th product comes back as 0, as some measured runs seem to have had; 0: none
     int replicas = 1;  // copies of the matrix; 0: as many as fit
     Replication replication = Replication::throughput;
 };
@@ -79,7 +81,8 @@ ChipMatrix chip_with_omega(const ChipJob& job, const Exec& exec);
 // Row r of a tile is the product first_row + r.
 class ChipProjector : public Projector {
 public:
-    ChipProjector(ReadyChip chip, std::uint64_t seed) : chip_(std::move(chip)), seed_(seed) {}
+    ChipProjector(ReadyChip chip, std::uint64_t seed, std::uint64_t lost_rows = 0)
+        : chip_(std::move(chip)), seed_(seed), lost_rows_(lost_rows) {}
     std::size_t inputs() const override { return chip_.tiling.inputs; }
     std::size_t outputs() const override { return chip_.tiling.outputs; }
     void project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const override;
@@ -87,6 +90,7 @@ public:
 private:
     ReadyChip chip_;
     std::uint64_t seed_;
+    std::uint64_t lost_rows_;
 };
 
 // Through all states. Inputs are as the projection gets them.

@@ -68,9 +68,9 @@ RidgeModel fit(const RidgeFit& config, std::span<const FeatureMap> maps, const F
                      .classes = {},
                      .standardization = {},
                      .weights = {}};
-    RidgeAccumulator sums(
-        config.recipe.omega.m * functions_per_direction(config.recipe.omega.kernel, config.recipe.form),
-        rows.outputs, exec.team);
+    RidgeAccumulator sums(static_cast<std::size_t>(config.recipe.omega.m) *
+                              functions_per_direction(config.recipe.omega.kernel, config.recipe.form),
+                          rows.outputs, exec.team);
     if (maps.empty()) add_rows(rows, map_of(model), sums, exec);
     for (const auto& map : maps) add_rows(rows, map, sums, exec);
     RidgeConfig ridge = config.ridge;

@@ -53,11 +53,12 @@ HWY_INLINE void store(Tag d, hn::Vec<Tag> v, std::span<float> out, std::size_t f
     std::copy_n(buffer.data(), std::min(count, kMostLanes), out.data() + first);
 }
 
-StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps) {
+template <StepRounding kRounding>
+StepSums quantize_row_as(const StepScale& scale, std::span<const float> x, std::span<float> steps) {
     const hn::ScalableTag<double> dd;
     const hn::Rebind<float, decltype(dd)> df;
-    const auto ranges = hn::Set(dd, range);
-    const auto most = hn::Set(dd, static_cast<double>(levels));
+    const auto ranges = hn::Set(dd, scale.range);
+    const auto most = hn::Set(dd, static_cast<double>(scale.levels));
     const auto one = hn::Set(dd, 1.0);
     const auto zero = hn::Zero(dd);
     const auto largest = hn::Set(df, std::numeric_limits<float>::max());
@@ -71,7 +72,9 @@ StepSums quantize_row(std::span<const float> x, double range, int levels, std::s
         sums.finite = sums.finite && hn::AllTrue(df, hn::Le(hn::Abs(in), largest));
         const auto share = hn::Div(hn::PromoteTo(dd, in), ranges);
         const auto clipped = hn::Min(hn::Max(share, hn::Neg(one)), one);
-        const auto step = hn::Add(hn::Round(hn::Mul(clipped, most)), zero);
+        const auto exact = hn::Mul(clipped, most);
+        const auto step =
+            hn::Add(kRounding == StepRounding::nearest ? hn::Round(exact) : hn::Trunc(exact), zero);
         store(df, hn::DemoteTo(df, step), steps, i, count);
         const auto p = hn::Max(step, zero);
         const auto m = hn::Max(hn::Neg(step), zero);
@@ -85,6 +88,11 @@ StepSums quantize_row(std::span<const float> x, double range, int levels, std::s
     sums.positive_squares = hn::GetLane(hn::SumOfLanes(dd, plus_squares));
     sums.negative_squares = hn::GetLane(hn::SumOfLanes(dd, minus_squares));
     return sums;
+}
+
+StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps) {
+    return scale.rounding == StepRounding::nearest ? quantize_row_as<StepRounding::nearest>(scale, x, steps)
+                                                   : quantize_row_as<StepRounding::truncate>(scale, x, steps);
 }
 
 template <CountRounding kRounding>
@@ -134,6 +142,7 @@ std::size_t add_signed_counts_as(const Counter& counter, const ChargeRow& row,
     const V weight = hn::Set(d, counter.weight);
     const V own = hn::Set(d, counter.noise_variance);
     const V one = hn::Set(d, 1.0F);
+    const V comparator_sd = hn::Set(d, counter.polarity_error);
     const bool can_saturate = counter.most < std::numeric_limits<float>::infinity();
     std::size_t saturated = 0;
     for_each_vector(counts.size(), hn::Lanes(d), [&](std::size_t i, std::size_t count) {
@@ -149,6 +158,8 @@ std::size_t add_signed_counts_as(const Counter& counter, const ChargeRow& row,
         v = hn::Add(v, noise(row, variance, own, i, count));
         const V magnitude = hn::Min(rounded<kRounding>(hn::Abs(v)), most);
         if (can_saturate) saturated += count_saturated(magnitude, most, count);
+        if (!row.comparator.empty())
+            v = hn::Add(v, hn::Mul(comparator_sd, load(d, row.comparator, i, count)));
         const V signed_count = hn::CopySignToAbs(magnitude, v);
         store(d, hn::Add(load(d, counts, i, count), hn::Mul(weight, signed_count)), counts, i, count);
     });
@@ -207,7 +218,10 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
         if (affine.half) v = to_half(v);
         v = hn::Add(hn::Mul(load(d, affine.scale, i, count), v), load(d, affine.offset, i, count));
         if (affine.half) v = to_half(v);
-        if (rounds) v = hn::Add(hn::Round(hn::Min(hn::Max(v, hn::Neg(most)), most)), hn::Zero(d));
+        if (rounds) {
+            const V clipped = hn::Min(hn::Max(v, hn::Neg(most)), most);
+            v = hn::Add(affine.floor ? hn::Floor(clipped) : hn::Round(clipped), hn::Zero(d));
+        }
         store(d, hn::Mul(load(d, affine.factor, i, count), v), out, i, count);
     });
 }
@@ -222,7 +236,7 @@ namespace {
 [[maybe_unused]] bool fits(const ChargeRow& row, std::size_t size) {
     const auto empty_or = [&](std::size_t n) { return n == 0 || n == size; };
     return row.charge.size() == size && row.offset.size() == size && empty_or(row.variance.size()) &&
-           empty_or(row.normals.size());
+           empty_or(row.normals.size()) && empty_or(row.comparator.size());
 }
 
 }  // namespace
@@ -232,9 +246,9 @@ HWY_EXPORT(add_counts);
 HWY_EXPORT(add_signed_counts);
 HWY_EXPORT(affine_row);
 
-StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps) {
-    assert(steps.size() == x.size() && range > 0.0);
-    return HWY_DYNAMIC_DISPATCH(quantize_row)(x, range, levels, steps);
+StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps) {
+    assert(steps.size() == x.size() && scale.range > 0.0);
+    return HWY_DYNAMIC_DISPATCH(quantize_row)(scale, x, steps);
 }
 
 std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts) {

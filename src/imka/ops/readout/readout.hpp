@@ -21,9 +21,16 @@ struct StepSums {
     double negative_squares = 0.0;
 };
 
-// steps[i] = round(clip(x[i] / range, -1, 1) * levels) in double, halves to even; levels <= 2^15, at most
-// 2^20 inputs.
-StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps);
+enum class StepRounding { nearest, truncate };
+
+struct StepScale {
+    double range = 1.0;  // > 0
+    int levels = 127;    // <= 2^15
+    StepRounding rounding = StepRounding::nearest;
+};
+// steps[i] = clip(x[i] / range, -1, 1) * levels in double, rounded to the nearest, halves to even, or towards
+// 0; at most 2^20 inputs.
+StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps);
 
 enum class CountRounding { none, round, floor };
 
@@ -32,6 +39,7 @@ struct Counter {
     float most = 0.0F;            // where it saturates; infinite: nowhere
     float noise_variance = 0.0F;  // counts², of the converter itself
     float weight = 1.0F;          // of these counts in the sum
+    float polarity_error = 0.0F;  // counts, deviation of the comparator that finds the sign
 };
 
 // What arrives at the counters of a row of columns, in counts.
@@ -39,15 +47,17 @@ struct ChargeRow {
     std::span<const float> charge;
     std::span<const float> variance;  // of the charge; empty: 0
     std::span<const float> offset;
-    std::span<const float> normals;  // standard normals; empty: no noise at all
+    std::span<const float> normals;          // standard normals; empty: no noise at all
+    std::span<const float> comparator = {};  // standard normals of the choice of sign; empty: no error
 };
 
 // counts[i] += weight min(max(R(v), 0), most), v = (charge + offset) + sqrt(variance + noise_variance)
 // normal, R the rounding. Returns how many are at `most`.
 std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts);
 
-// Charges of either sign: counts[i] += weight sign(v) min(R(|v|), most), with charge times negative_gain[i]
-// and variance times its square where the charge is < 0. An empty negative_gain is 1 everywhere.
+// Charges of either sign: counts[i] += weight sign(v + polarity_error comparator) min(R(|v|), most), with
+// charge times negative_gain[i] and variance times its square where the charge is < 0. An empty negative_gain
+// is 1 everywhere.
 std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
                               std::span<const float> negative_gain, std::span<float> counts);
 
@@ -58,7 +68,8 @@ struct AffineRow {
     // Counts and result in half precision, which scale and offset already are: the sum is rounded to float
     // and then to half.
     bool half = false;
-    float most = 0.0F;  // result clipped to ±most and rounded, halves to even; infinite: neither
+    float most = 0.0F;   // result clipped to ±most and rounded, halves to even; infinite: neither
+    bool floor = false;  // rounded down instead
 };
 // out[i] = factor F(scale counts + offset).
 void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);

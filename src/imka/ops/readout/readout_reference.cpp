@@ -20,11 +20,13 @@ float noise(const Counter& counter, const ChargeRow& row, std::size_t i, float g
 
 }  // namespace
 
-StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps) {
+StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps) {
     StepSums sums;
     for (std::size_t i = 0; i < x.size(); ++i) {
         sums.finite = sums.finite && std::isfinite(x[i]);
-        const double step = std::nearbyint(std::clamp(double{x[i]} / range, -1.0, 1.0) * levels) + 0.0;
+        const double exact = std::clamp(double{x[i]} / scale.range, -1.0, 1.0) * scale.levels;
+        const bool nearest = scale.rounding == StepRounding::nearest;
+        const double step = (nearest ? std::nearbyint(exact) : std::trunc(exact)) + 0.0;
         steps[i] = static_cast<float>(step);
         (step > 0.0 ? sums.positive : sums.negative) += std::abs(step);
         (step > 0.0 ? sums.positive_squares : sums.negative_squares) += step * step;
@@ -51,7 +53,8 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
         const float gain = other ? negative_gain[i] : 1.0F;
         const float v = (gain * row.charge[i] + row.offset[i]) + noise(counter, row, i, gain);
         const float count = std::min(rounded(counter.rounding, std::abs(v)), counter.most);
-        counts[i] += counter.weight * std::copysign(count, v);
+        const float error = row.comparator.empty() ? 0.0F : counter.polarity_error * row.comparator[i];
+        counts[i] += counter.weight * std::copysign(count, v + error);
         saturated += count >= counter.most ? 1 : 0;
     }
     return saturated;
@@ -72,7 +75,10 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
         const float c = affine.half ? static_cast<float>(to_half(counts[i])) : counts[i];
         float v = affine.scale[i] * c + affine.offset[i];
         if (affine.half) v = static_cast<float>(to_half(v));
-        if (std::isfinite(affine.most)) v = std::nearbyint(std::clamp(v, -affine.most, affine.most)) + 0.0F;
+        if (std::isfinite(affine.most)) {
+            const float clipped = std::clamp(v, -affine.most, affine.most);
+            v = (affine.floor ? std::floor(clipped) : std::nearbyint(clipped)) + 0.0F;
+        }
         out[i] = affine.factor[i] * v;
     }
 }

@@ -5,7 +5,7 @@
 
 namespace imka::ops::reference {
 
-StepSums quantize_row(std::span<const float> x, double range, int levels, std::span<float> steps);
+StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps);
 std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts);
 std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
                               std::span<const float> negative_gain, std::span<float> counts);

@@ -1,0 +1,400 @@
+#include "imka/experiment/fit_chip.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/chip/chip_fields.hpp"
+#include "imka/experiment/validate.hpp"
+#include "imka/linalg/cholesky.hpp"
+#include "imka/metrics/accuracy.hpp"
+#include "imka/metrics/kernel_error.hpp"
+
+namespace imka {
+
+struct ChipComparison::Data {
+    Dataset set;
+    std::vector<std::int32_t> accuracy_labels;
+    Matrix<float> accuracy_rows;
+    std::map<Kernel, Matrix<double>> exact;
+};
+
+struct ChipComparison::Run {
+    std::size_t cell = 0;
+    std::size_t data = 0;
+    std::uint64_t seed = 0;
+    RunConfig config;
+    Matrix<float> omega;
+    RidgeModel model;
+};
+
+namespace {
+
+using CellKey = std::tuple<std::string, Kernel, Sampler, std::int64_t>;
+
+std::map<CellKey, std::size_t> cell_places(const std::vector<Cell>& published, const ComparisonConfig& config,
+                                           std::vector<ChipCell>& cells) {
+    std::map<CellKey, std::size_t> places;
+    for (const auto& p : published) {
+        if (!config.datasets.empty() &&
+            std::ranges::find(config.datasets, p.dataset) == config.datasets.end())
+            continue;
+        const auto [place, fresh] =
+            places.try_emplace({p.dataset, p.kernel, p.sampler, p.log_ratio}, cells.size());
+        if (fresh)
+            cells.push_back({.dataset = p.dataset,
+                             .kernel = std::string(to_string(p.kernel)),
+                             .sampler = std::string(to_string(p.sampler)),
+                             .log_ratio = p.log_ratio,
+                             .measured_error = {},
+                             .measured_accuracy = {},
+                             .error = {},
+                             .accuracy = {}});
+        auto& cell = cells[place->second];
+        (p.metric == Metric::err ? cell.measured_error : cell.measured_accuracy) = p.published;
+    }
+    return places;
+}
+
+CellKey key_of(const RunConfig& config) {
+    return {config.dataset, config.kernel, config.sampler, std::llround(config.log_ratio.value_or(-1.0))};
+}
+
+// Rows first, first + step, ...: the test part as a whole, thinned out.
+void thin_out(const Part& test, std::int64_t rows, Matrix<float>& x, std::vector<std::int32_t>& y) {
+    const auto n = std::min(static_cast<std::size_t>(rows), test.x.rows());
+    x = Matrix<float>(n, test.x.cols());
+    y.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t row = i * test.x.rows() / n;
+        std::ranges::copy(test.x.row(row), x.row(i).begin());
+        y[i] = test.y[row];
+    }
+}
+
+double relative_error2(const Summary& s) {
+    const double e = standard_error(s) / s.mean;
+    return e * e;
+}
+
+ChipScore score_of(const std::vector<ChipCell>& cells, const std::string& dataset,
+                   const std::string& kernel) {
+    ChipScore s{.dataset = dataset, .kernel = kernel};
+    for (const auto& c : cells) {
+        if (c.kernel != kernel || (!dataset.empty() && c.dataset != dataset)) continue;
+        const double ln = c.log_ratio_of_errors();
+        ++s.cells;
+        s.rms += ln * ln;
+        s.mean += ln;
+        s.sampling_noise += c.sampling_noise() * c.sampling_noise();
+        s.accuracy_hits += c.accuracy_agrees() ? 1U : 0U;
+    }
+    const auto n = static_cast<double>(s.cells);
+    s.rms = std::sqrt(s.rms / n);
+    s.mean /= n;
+    s.sampling_noise = std::sqrt(s.sampling_noise / n);
+    return s;
+}
+
+// The differences that are made small, two a cell.
+std::vector<double> residuals(const std::vector<ChipCell>& cells) {
+    std::vector<double> r;
+    for (const auto& c : cells) {
+        r.push_back(c.log_ratio_of_errors() / std::hypot(c.sampling_noise(), kModelError));
+        const double se = std::hypot(standard_error(c.accuracy), standard_error(c.measured_accuracy));
+        r.push_back((c.accuracy.mean - c.measured_accuracy.mean) / std::hypot(se, kModelAccuracy));
+    }
+    return r;
+}
+
+double sum_squares(const std::vector<double>& r, const std::vector<bool>& used) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < r.size(); ++i) sum += used[i] ? r[i] * r[i] : 0.0;
+    return sum;
+}
+
+// The search: evaluations, the effect of every constant on every residual, damped steps.
+class Search {
+public:
+    Search(const ChipComparison& comparison, const ChipSpec& chip, const ChipFitConfig& config,
+           const Exec& exec)
+        : comparison_(comparison), chip_(chip), free_(config.free), exec_(exec) {}
+
+    std::vector<ChipCell> cells_at(const std::vector<double>& values) {
+        auto chip = chip_;
+        for (std::size_t p = 0; p < free_.size(); ++p)
+            set_constant(chip, free_[p].name, fmt::format("{}", values[p]));
+        ++evaluations_;
+        check_cancelled(exec_);
+        return comparison_.emulate(chip, exec_);
+    }
+    // Two-sided where the range allows it: effects are rough, and a wide difference averages over that.
+    Matrix<double> slopes_at(const std::vector<double>& values) {
+        Matrix<double> slopes(comparison_cells_ * 2, free_.size());
+        for (std::size_t p = 0; p < free_.size(); ++p) {
+            auto up = values;
+            auto down = values;
+            up[p] = std::min(values[p] + free_[p].step, free_[p].high);
+            down[p] = std::max(values[p] - free_[p].step, free_[p].low);
+            const auto a = residuals(cells_at(up));
+            const auto b = residuals(cells_at(down));
+            for (std::size_t i = 0; i < a.size(); ++i) slopes(i, p) = (a[i] - b[i]) / (up[p] - down[p]);
+        }
+        return slopes;
+    }
+    std::vector<double> step(const std::vector<double>& values, const std::vector<double>& r,
+                             const Matrix<double>& slopes, const std::vector<bool>& used,
+                             double damping) const {
+        const std::size_t n = free_.size();
+        Matrix<double> a(n, n);
+        Matrix<double> b(n, 1);
+        normal_equations(slopes, r, used, a, b);
+        for (std::size_t p = 0; p < n; ++p) a(p, p) *= 1.0 + damping;
+        solve_positive_definite(a.view(), b.view(), "the constants of the chip", {.threads = 1});
+        auto out = values;
+        for (std::size_t p = 0; p < n; ++p)
+            out[p] = std::clamp(values[p] - b(p, 0), free_[p].low, free_[p].high);
+        return out;
+    }
+    Matrix<double> covariance(const Matrix<double>& slopes, const std::vector<bool>& used) const {
+        const std::size_t n = free_.size();
+        Matrix<double> a(n, n);
+        Matrix<double> unused(n, 1);
+        normal_equations(slopes, std::vector<double>(slopes.rows(), 0.0), used, a, unused);
+        Matrix<double> inverse(n, n);
+        for (std::size_t p = 0; p < n; ++p) inverse(p, p) = 1.0;
+        solve_positive_definite(a.view(), inverse.view(), "the constants of the chip", {.threads = 1});
+        return inverse;
+    }
+    void set_cells(std::size_t n) { comparison_cells_ = n; }
+    std::size_t evaluations() const { return evaluations_; }
+
+private:
+    void normal_equations(const Matrix<double>& slopes, const std::vector<double>& r,
+                          const std::vector<bool>& used, Matrix<double>& a, Matrix<double>& b) const {
+        for (std::size_t p = 0; p < free_.size(); ++p) {
+            for (std::size_t i = 0; i < slopes.rows(); ++i) {
+                if (!used[i]) continue;
+                for (std::size_t q = 0; q < free_.size(); ++q) a(p, q) += slopes(i, p) * slopes(i, q);
+                b(p, 0) += slopes(i, p) * r[i];
+            }
+            // A constant without effect keeps its value.
+            a(p, p) += 1e-6 / (free_[p].step * free_[p].step);
+        }
+    }
+
+    const ChipComparison& comparison_;
+    const ChipSpec& chip_;
+    const std::vector<FreeConstant>& free_;
+    const Exec& exec_;
+    std::size_t comparison_cells_ = 0;
+    std::size_t evaluations_ = 0;
+};
+
+std::vector<double> start_values(const ChipSpec& chip, const std::vector<FreeConstant>& free) {
+    auto copy = chip;
+    const auto constants = describe(copy);
+    std::vector<double> values;
+    for (const auto& f : free) {
+        const auto place = std::ranges::find(constants, f.name, &ConstantText::name);
+        if (place == constants.end())
+            fail(ErrorCode::bad_config, fmt::format("'{}' is not a constant of the chip", f.name));
+        if (!(f.low < f.high) || !(f.step > 0.0))
+            fail(ErrorCode::bad_config,
+                 fmt::format("{}: a range with low < high and a step > 0 belong here", f.name));
+        values.push_back(std::clamp(detail::parse_number(place->value, f.name), f.low, f.high));
+    }
+    return values;
+}
+
+std::vector<bool> used_without(const std::vector<ChipCell>& cells, const std::string& dataset) {
+    std::vector<bool> used;
+    for (const auto& c : cells) used.insert(used.end(), 2, c.dataset != dataset);
+    return used;
+}
+
+}  // namespace
+
+double ChipCell::log_ratio_of_errors() const {
+    return std::log(error.mean / measured_error.mean);
+}
+
+double ChipCell::sampling_noise() const {
+    return std::sqrt(relative_error2(error) + relative_error2(measured_error));
+}
+
+bool ChipCell::accuracy_agrees() const {
+    const double difference = std::abs(accuracy.mean - measured_accuracy.mean);
+    return difference <= 0.005 ||
+           difference <= 2.0 * std::hypot(standard_error(accuracy), standard_error(measured_accuracy));
+}
+
+std::vector<ChipScore> scores(const std::vector<ChipCell>& cells) {
+    std::vector<ChipScore> out;
+    std::set<std::string> kernels;
+    for (const auto& k : cells) {
+        if (!kernels.insert(k.kernel).second) continue;
+        out.push_back(score_of(cells, "", k.kernel));
+        std::set<std::string> sets;
+        for (const auto& c : cells) {
+            if (c.kernel == k.kernel && sets.insert(c.dataset).second)
+                out.push_back(score_of(cells, c.dataset, k.kernel));
+        }
+    }
+    return out;
+}
+
+ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec) {
+    const auto places = cell_places(read_published(config.measured, config.backend), config, cells_);
+    if (cells_.empty())
+        fail(ErrorCode::bad_data, fmt::format("{}: no rows of the backend '{}' for the data sets asked for",
+                                              config.measured.string(), config.backend));
+    std::map<std::pair<std::string, std::uint64_t>, std::size_t> loaded;
+    for (const auto& point : expand(config.experiment)) {
+        for (const auto seed : point.config.seeds) {
+            auto run = run_config(point, seed);
+            const auto cell = places.find(key_of(run));
+            if (cell == places.end() || !run.backend.is_chip()) continue;
+            const auto [place, fresh] = loaded.try_emplace({run.dataset, run.split_seed}, data_.size());
+            if (fresh) {
+                auto data = std::make_unique<Data>();
+                data->set = load_dataset(run.dataset, load_options(run, config.data_dir), exec);
+                thin_out(data->set.test, config.test_rows, data->accuracy_rows, data->accuracy_labels);
+                data_.push_back(std::move(data));
+            }
+            auto& data = *data_[place->second];
+            if (!data.exact.contains(run.kernel))
+                data.exact[run.kernel] = reference_gram(run, data.set, exec);
+            runs_.push_back({.cell = cell->second,
+                             .data = place->second,
+                             .seed = seed,
+                             .config = std::move(run),
+                             .omega = {},
+                             .model = {}});
+        }
+    }
+    Progress progress(exec, "fitting weights", runs_.size());
+    std::atomic<std::size_t> done = 0;
+    parallel_for(exec, runs_.size(), [&](std::size_t i) {
+        auto& run = runs_[i];
+        const auto& data = data_[run.data]->set;
+        const auto fit = ridge_fit(run.config, data, run.seed);
+        run.omega = sample(fit.recipe.omega, {.threads = 1});
+        run.model = fit_classifier(fit, data.train.x.view(), data.train.y, data.classes, {.threads = 1});
+        ++done;
+    });
+    progress.update(done);
+}
+
+ChipComparison::~ChipComparison() = default;
+
+std::size_t ChipComparison::runs() const {
+    return runs_.size();
+}
+
+std::vector<ChipCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& exec) const {
+    std::vector<double> errors(runs_.size());
+    std::vector<double> accuracies(runs_.size());
+    const Exec one{.threads = 1, .cancel = exec.cancel};
+    parallel_for(exec, runs_.size(), [&](std::size_t i) {
+        const auto& run = runs_[i];
+        const auto& data = *data_[run.data];
+        auto map = chip_feature_map(run.model.recipe,
+                                    {.chip = chip,
+                                     .omega = run.omega,
+                                     .inputs = data.set.train.x.view(),
+                                     .config = run.config.chip.projection,
+                                     .seeds = test_seeds(run.config.chip, run.seed)},
+                                    one)
+                       .map;
+        errors[i] = measure_gram_error(run.config, data.set, data.exact.at(run.config.kernel), map, one);
+        const RidgePredictor predictor(run.model, std::move(map));
+        const auto y = predictor.classify(data.accuracy_rows.view(), one);
+        accuracies[i] = static_cast<double>(count_right(data.accuracy_labels, y)) /
+                        static_cast<double>(data.accuracy_labels.size());
+    });
+    std::vector<std::vector<double>> error_values(cells_.size());
+    std::vector<std::vector<double>> accuracy_values(cells_.size());
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+        error_values[runs_[i].cell].push_back(errors[i]);
+        accuracy_values[runs_[i].cell].push_back(accuracies[i]);
+    }
+    std::vector<ChipCell> out;
+    for (std::size_t c = 0; c < cells_.size(); ++c) {
+        if (error_values[c].empty()) continue;
+        out.push_back(cells_[c]);
+        out.back().error = summarize(std::move(error_values[c]));
+        out.back().accuracy = summarize(std::move(accuracy_values[c]));
+    }
+    return out;
+}
+
+FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, const ChipFitConfig& config,
+                    const Exec& exec) {
+    Search search(comparison, chip, config, exec);
+    FittedChip fit;
+    fit.values = start_values(chip, config.free);
+    fit.cells = search.cells_at(fit.values);
+    search.set_cells(fit.cells.size());
+    const std::vector<bool> all(2 * fit.cells.size(), true);
+    auto r = residuals(fit.cells);
+    fit.chi2 = sum_squares(r, all);
+    Matrix<double> slopes;
+    double damping = 0.1;
+    for (int i = 0; i < config.iterations; ++i) {
+        slopes = search.slopes_at(fit.values);
+        bool better = false;
+        for (int attempt = 0; attempt < 3 && !better; ++attempt) {
+            const auto values = search.step(fit.values, r, slopes, all, damping);
+            auto cells = search.cells_at(values);
+            const auto trial = residuals(cells);
+            const double chi2 = sum_squares(trial, all);
+            note(exec, fmt::format("step {}: chi² {:.1f} (before {:.1f}) at {:.4g}", i + 1, chi2, fit.chi2,
+                                   fmt::join(values, ", ")));
+            better = chi2 < fit.chi2;
+            damping *= better ? 0.3 : 10.0;
+            if (!better) continue;
+            const double gain = fit.chi2 - chi2;
+            fit.values = values;
+            fit.cells = std::move(cells);
+            r = trial;
+            fit.chi2 = chi2;
+            if (gain < 0.01 * chi2) i = config.iterations;
+        }
+        if (!better) break;
+    }
+    if (config.free.empty()) return fit;
+    if (slopes.rows() == 0) slopes = search.slopes_at(fit.values);
+    const auto covariance = search.covariance(slopes, all);
+    const std::size_t n = config.free.size();
+    // Beyond 1 a degree of freedom the model does not explain: errors grow with it.
+    const double excess = std::max(1.0, fit.chi2 / static_cast<double>(all.size() - n));
+    fit.correlations = Matrix<double>(n, n);
+    for (std::size_t p = 0; p < n; ++p) {
+        fit.errors.push_back(std::sqrt(covariance(p, p) * excess));
+        for (std::size_t q = 0; q < n; ++q)
+            fit.correlations(p, q) = covariance(p, q) / std::sqrt(covariance(p, p) * covariance(q, q));
+    }
+    std::set<std::string> sets;
+    for (const auto& c : fit.cells) sets.insert(c.dataset);
+    for (const auto& set : sets) {
+        if (!config.leave_out || sets.size() < 2) break;
+        // One step from the fit of all, with the effects found there.
+        const auto values = search.step(fit.values, r, slopes, used_without(fit.cells, set), 0.0);
+        auto cells = search.cells_at(values);
+        std::erase_if(cells, [&](const ChipCell& c) { return c.dataset != set; });
+        fit.left_out.push_back({.dataset = set, .values = values, .scores = scores(cells)});
+    }
+    fit.evaluations = search.evaluations();
+    return fit;
+}
+
+}  // namespace imka

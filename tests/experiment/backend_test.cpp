@@ -1,0 +1,251 @@
+// Runs on an emulated chip: their keys, their bits, where the fit takes place.
+#include "imka/experiment/backend.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "imka/base/file.hpp"
+#include "imka/chip/chip_fields.hpp"
+#include "imka/experiment/sweep.hpp"
+#include "support/error.hpp"
+#include "support/temp_dir.hpp"
+#include "support/thread_team.hpp"
+
+namespace imka {
+namespace {
+
+using testing::HasSubstr;
+
+Dataset small_ringnorm() {
+    return load_dataset("ringnorm", {.train_rows = 1000, .test_rows = 600}, Exec{});
+}
+
+RunConfig chip_config(const std::string& backend) {
+    RunConfig config;
+    config.log_ratio = 3.0;
+    config.gram_rows = 200;
+    config.backend.name = backend;
+    return config;
+}
+
+std::string small_chip(const std::string& noise) {
+    return "name: mine\ndescription: a chip for this test\ncore:\n  adc_noise: {value: " + noise +
+           ", unit: counts}\n";
+}
+
+// Both were printed by the program before there were chips.
+TEST(ChipRun, LeavesTheHashesOfOtherRunsAsTheyWere) {
+    RunConfig ridge;
+    ridge.log_ratio = 2.0;
+    ridge.seeds = {0, 1};
+    EXPECT_EQ(config_hash(ridge), "64d85b8772701e8731d7badd8829c2e55a7b9e60fc6b26beb0ba5cd9f1a9a98c");
+    RunConfig gram;
+    gram.dataset = "waveform";
+    gram.kernel = Kernel::arccos1;
+    gram.protocol = Protocol::measured;
+    gram.seeds = {3};
+    EXPECT_EQ(config_hash(gram), "0b105f55b58b83ddc3023d3cda2ba37b25629245dee16a061a0ba263e22c6ad8");
+    ridge.chip.projection.read_seconds = 7.0;
+    EXPECT_EQ(config_hash(ridge), "64d85b8772701e8731d7badd8829c2e55a7b9e60fc6b26beb0ba5cd9f1a9a98c")
+        << "where there is no chip its settings do not matter";
+    EXPECT_FALSE(settings_text(ridge).contains("read_seconds"));
+}
+
+TEST(ChipRun, HashChangesWithEverySetting) {
+    const auto base = chip_config("hermes");
+    std::set<std::string> hashes = {config_hash(base)};
+    for (const auto& [name, text] : {std::pair{"backend", "hermes-od"},
+                                     {"chip_seed", "4"},
+                                     {"chip_set", "core.adc_noise=2"},
+                                     {"input_range", "quantile"},
+                                     {"input_alpha", "2"},
+                                     {"calibration_inputs", "100"},
+                                     {"programming", "verify"},
+                                     {"output_calibration", "nominal"},
+                                     {"read_seconds", "60"},
+                                     {"read_spacing", "1"},
+                                     {"compensation", "global"},
+                                     {"replicas", "2"},
+                                     {"replication", "average"},
+                                     {"fit_on", "chip"},
+                                     {"fit_draws", "2"}}) {
+        auto changed = base;
+        set_field(fields(changed), name, text);
+        EXPECT_TRUE(hashes.insert(config_hash(changed)).second) << name;
+    }
+}
+
+TEST(ChipRun, AChangedChipFileIsAnotherRun) {
+    const TempDir dir;
+    const auto file = dir / "mine.yaml";
+    write_file_atomic(file, small_chip("0.1"));
+    const auto config = chip_config(file.string());
+    const auto before = settings_text(config);
+    write_file_atomic(file, small_chip("0.2"));
+    const auto after = settings_text(config);
+    EXPECT_NE(before.at("chip_hash"), after.at("chip_hash"));
+    EXPECT_NE(run_key("ridge", before, "x"), run_key("ridge", after, "x"));
+    // Settings of a record name the chip that was used, so its change is noticed.
+    RunConfig again;
+    for (const auto& [name, text] : before) set_field(fields(again), name, text);
+    EXPECT_THAT(error_of([&] { validate(again); }), HasSubstr("its constants have changed"));
+    write_file_atomic(file, small_chip("0.1") + "# and a remark\n");
+    EXPECT_EQ(error_of([&] { validate(again); }), "no error");
+    EXPECT_EQ(settings_text(again), before);
+}
+
+TEST(ChipRun, UnknownNamesAreAnswered) {
+    const auto error = [](const std::string& name) { return error_of([&] { validate(chip_config(name)); }); };
+    EXPECT_THAT(error("herms"), HasSubstr("bad_config: 'herms' is not a known backend; known: fp32, ideal"));
+    EXPECT_THAT(error("herms"), HasSubstr("nearest: hermes"));
+    EXPECT_THAT(error("none.yaml"), HasSubstr("none.yaml"));
+    auto config = chip_config("hermes");
+    config.chip.chip_set = "core.adc_nois=1";
+    EXPECT_THAT(error_of([&] { validate(config); }), HasSubstr("chip_set: 'core.adc_nois'"));
+}
+
+TEST(ChipRun, IsTheSameForAnyThreads) {
+    const auto data = small_ringnorm();
+    auto config = chip_config("hermes");
+    config.seeds = {0, 1};
+    for (const auto fit : {FitOn::fp32, FitOn::chip, FitOn::chips}) {
+        config.chip.fit_on = fit;
+        const auto one = run_ridge(config, data, Exec{.threads = 1});
+        const auto many = run_ridge(config, data, Exec{.threads = 7});
+        EXPECT_EQ(one.accuracy->values, many.accuracy->values);
+        EXPECT_EQ(one.gram_error->values, many.gram_error->values);
+        EXPECT_EQ(one.gram_error->values, run_gram(config, data, Exec{}).gram_error->values);
+        EXPECT_NE(one.gram_error->values[0], one.gram_error->values[1]);
+        EXPECT_GT(one.accuracy->mean, 0.9);
+    }
+}
+
+TEST(ChipRun, IsTheSameForAnyTeam) {
+    const auto data = small_ringnorm();
+    auto config = chip_config("hermes");
+    config.chip.fit_on = FitOn::chip;
+    const auto alone = run_ridge(config, data, Exec{});
+    run_team(3, [&](const Team& team) {
+        const auto shared = run_ridge(config, data, Exec{.threads = 1, .team = &team});
+        EXPECT_EQ(shared.accuracy->values, alone.accuracy->values);
+        EXPECT_EQ(shared.gram_error->values, alone.gram_error->values);
+    });
+}
+
+TEST(ChipRun, OfAPerfectChipIsNearlyTheExactOne) {
+    const auto data = small_ringnorm();
+    auto exact = chip_config("fp32");
+    exact.truncation = 3.0;
+    const auto digital = run_ridge(exact, data, Exec{});
+    const auto chip = run_ridge(chip_config("ideal"), data, Exec{});
+    EXPECT_NEAR(chip.accuracy->mean, digital.accuracy->mean, 0.005);
+    EXPECT_NEAR(chip.gram_error->mean, digital.gram_error->mean, 0.01);
+    EXPECT_NE(chip.gram_error->mean, digital.gram_error->mean) << "inputs are rounded";
+    EXPECT_FALSE(digital.chip);
+    EXPECT_EQ(chip.chip->state, ChipState::programmed);
+}
+
+TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
+    const auto data = small_ringnorm();
+    auto config = chip_config("hermes-od");
+    config.chip.chip_set = "device.programming_scale=4";
+    const auto weights = [&](FitOn fit) {
+        config.chip.fit_on = fit;
+        return fit_run(config, data, 0, Exec{}).weights.w;
+    };
+    auto digital = config;
+    digital.backend.name = "fp32";
+    digital.truncation = 3.0;
+    EXPECT_EQ(weights(FitOn::fp32), fit_run(digital, data, 0, Exec{}).weights.w);
+    EXPECT_NE(weights(FitOn::chip), weights(FitOn::fp32));
+    EXPECT_NE(weights(FitOn::chips), weights(FitOn::chip));
+
+    // Devices that miss their targets by this much: knowing the chip helps, by more than 5 % of the test
+    // rows.
+    const auto accuracy = [&](FitOn fit) {
+        config.chip.fit_on = fit;
+        config.seeds = {0, 1, 2};
+        return run_ridge(config, data, Exec{}).accuracy->mean;
+    };
+    EXPECT_GT(accuracy(FitOn::chip), accuracy(FitOn::fp32));
+}
+
+TEST(ChipRun, CutsTheTailsOfGaussianDirections) {
+    auto config = chip_config("hermes");
+    EXPECT_EQ(resolve_truncation(config), 3.0);
+    config.truncation = 0.0;
+    EXPECT_EQ(resolve_truncation(config), 0.0);
+    config.truncation.reset();
+    config.kernel = Kernel::laplace;
+    EXPECT_EQ(resolve_truncation(config), 0.0) << "the tails are the kernel";
+    EXPECT_EQ(resolve_truncation(chip_config("fp32")), 0.0);
+}
+
+TEST(ChipRun, JsonSaysWhichChip) {
+    const auto data = small_ringnorm();
+    auto config = chip_config("hermes");
+    config.chip.projection.read_seconds = 60.0;
+    const auto j = nlohmann::json::parse(to_json(config, run_gram(config, data, Exec{})));
+    EXPECT_EQ(j.at("backend"), "hermes");
+    EXPECT_EQ(j.at("chip").at("hash"), chip_hash(chip_preset("hermes")));
+    EXPECT_EQ(j.at("chip").at("state"), "aged");
+    EXPECT_EQ(j.at("chip").at("seconds"), 60.0);
+    EXPECT_EQ(j.at("chip").at("cores"), 1);
+}
+
+TEST(ChipSweep, HasBackendsInTheGridAndOneRunForWhatIsTheSame) {
+    const TempDir dir;
+    const auto e = parse_experiment(
+        "name: a\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50, calibration_inputs: 100}\n"
+        "grid: {backend: [fp32, hermes], read_seconds: [0, 3600]}\n",
+        "a.yaml");
+    const auto plan = plan_sweep(e, {}, Exec{});
+    ASSERT_EQ(plan.runs.size(), 3U) << "fp32 does not age";
+    run_sweep(plan, {.output = dir.path()}, Exec{});
+    std::set<std::string> backends;
+    for (const auto& r : read_records(dir.path()).records) {
+        EXPECT_TRUE(r.ok()) << r.error;
+        backends.insert(r.setting("backend") + r.setting("read_seconds"));
+        RunConfig config;
+        for (const auto& [name, text] : r.config) set_field(fields(config), name, text);
+        const auto data = load_dataset(config.dataset, load_options(config, {}), Exec{});
+        const auto result = run_ridge(config, data, Exec{});
+        EXPECT_EQ(r.results.at("accuracy"), result.accuracy->mean);
+        EXPECT_EQ(r.results.at("gram_error"), result.gram_error->mean);
+    }
+    EXPECT_EQ(backends, (std::set<std::string>{"fp32", "hermes0", "hermes3600"}));
+    EXPECT_EQ(run_sweep(plan, {.output = dir.path()}, Exec{}).recorded, 0U);
+}
+
+TEST(ChipSweep, AChipThatChangesAfterThePlanFailsItsRuns) {
+    const TempDir dir;
+    const auto file = dir / "mine.yaml";
+    write_file_atomic(file, small_chip("0.1"));
+    const auto e = parse_experiment("name: a\nbase: {log_ratio: 1, gram_rows: 0, backend: " + file.string() +
+                                        "}\ngrid: {kernel: [rbf]}\n",
+                                    "a.yaml");
+    const auto plan = plan_sweep(e, {}, Exec{});
+    write_file_atomic(file, small_chip("0.2"));
+    const auto summary = run_sweep(plan, {.output = dir / "out"}, Exec{});
+    ASSERT_EQ(summary.failures.size(), 1U);
+    EXPECT_THAT(summary.failures[0].error, HasSubstr("its constants have changed"));
+}
+
+TEST(ChipCost, IsMoreThanThatOfExactRunsAndGrowsWithChips) {
+    const auto facts = dataset_facts("ringnorm", {}, Exec{});
+    const auto seconds = [&](const std::string& backend, const std::string& fit) {
+        auto config = chip_config(backend);
+        set_field(fields(config), "fit_on", fit);
+        return estimate_cost(config, facts).seconds;
+    };
+    EXPECT_GT(seconds("hermes", "fp32"), seconds("fp32", "fp32"));
+    EXPECT_GT(seconds("hermes", "chip"), seconds("hermes", "fp32"));
+    EXPECT_GT(seconds("hermes", "chips"), seconds("hermes", "chip"));
+    EXPECT_EQ(seconds("fp32", "chips"), seconds("fp32", "fp32"));
+}
+
+}  // namespace
+}  // namespace imka

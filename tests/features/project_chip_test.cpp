@@ -1,0 +1,213 @@
+// Ω on a chip: what a perfect chip gives, and that bits depend on seeds and rows alone.
+#include "imka/features/project_chip.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "imka/base/random.hpp"
+#include "support/error.hpp"
+
+namespace imka {
+namespace {
+
+using testing::HasSubstr;
+
+Matrix<float> inputs(std::size_t rows, std::size_t d) {
+    Matrix<float> x(rows, d);
+    for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = normal(11, Stream::test, i);
+    return x;
+}
+
+FeatureRecipe recipe_of(Kernel kernel, std::int64_t d, std::int64_t m) {
+    return {.omega = {.kernel = kernel, .gamma = 0.1, .sampler = Sampler::rff, .d = d, .m = m, .seed = 5}};
+}
+
+struct Case {
+    FeatureRecipe recipe;
+    Matrix<float> omega;
+    Matrix<float> x;
+    ChipSpec chip;
+    ChipProjection config;
+    ChipSeeds seeds{.chip = 3, .products = 4};
+
+    ChipJob job() const {
+        return {.chip = chip, .omega = omega, .inputs = x.view(), .config = config, .seeds = seeds};
+    }
+    Matrix<float> features(const Exec& exec = {}) const {
+        return chip_feature_map(recipe, job(), exec).map.transform(x.view(), exec);
+    }
+};
+
+Case make_case(const std::string& chip, Kernel kernel = Kernel::rbf, std::size_t rows = 700) {
+    Case c{.recipe = recipe_of(kernel, 12, 40), .chip = chip_preset(chip)};
+    c.omega = sample(c.recipe.omega);
+    c.x = inputs(rows, 12);
+    return c;
+}
+
+TEST(ChipProjector, OfAPerfectChipIsTheDigitalOneOfInt8Inputs) {
+    auto c = make_case("ideal", Kernel::rbf, 256);
+    // Fitted scales would make up for what rounding takes from the inputs on average.
+    c.config.output_calibration = OutputCalibration::nominal;
+    const auto projector = make_chip_projector(c.job(), Exec{});
+    ASSERT_EQ(projector->inputs(), 12U);
+    ASSERT_EQ(projector->outputs(), 40U);
+    Matrix<float> u(256, 40);
+    projector->project(c.x.view(), 0, u.view());
+    double range = 0.0;
+    for (const float v : c.x.values()) range = std::max<double>(range, std::abs(v));
+    for (std::size_t r = 0; r < 256; ++r) {
+        for (std::size_t j = 0; j < 40; ++j) {
+            double quantized = 0.0;
+            double size = 0.0;
+            for (std::size_t i = 0; i < 12; ++i) {
+                const double step = std::nearbyint(static_cast<double>(c.x(r, i)) / range * 127.0);
+                quantized += step / 127.0 * range * c.omega(j, i);
+                size += std::abs(c.omega(j, i)) * range;
+            }
+            ASSERT_NEAR(u(r, j), quantized, 1e-5 * size) << "row " << r << ", output " << j;
+        }
+    }
+}
+
+TEST(ChipFeatureMap, OfAPerfectChipIsWithinAnInputStepOfTheDigitalOne) {
+    for (const auto kernel : {Kernel::rbf, Kernel::softmax}) {
+        const auto c = make_case("ideal", kernel);
+        const auto z = c.features();
+        const auto exact = FeatureMap(c.recipe).transform(c.x.view(), Exec{});
+        double error = 0.0;
+        double norm = 0.0;
+        for (std::size_t i = 0; i < z.values().size(); ++i) {
+            error += std::pow(z.values()[i] - exact.values()[i], 2);
+            norm += std::pow(exact.values()[i], 2);
+        }
+        // The range is about 3.9 deviations, a step 1/127 of it; rounding leaves 1 / sqrt(12) of a step,
+        // 0.009 deviations, in every input.
+        EXPECT_LT(std::sqrt(error / norm), 0.03) << to_string(kernel);
+        EXPECT_GT(error, 0.0) << to_string(kernel);
+    }
+}
+
+TEST(ChipFeatureMap, BitsDependOnNeitherThreadsNorBatches) {
+    const auto c = make_case("hermes");
+    const auto all = c.features(Exec{.threads = 1});
+    EXPECT_EQ(all, c.features(Exec{.threads = 7}));
+    const auto map = chip_feature_map(c.recipe, c.job(), Exec{}).map;
+    for (const std::size_t batch : {1U, 100U, 256U, 333U}) {
+        Matrix<float> z(c.x.rows(), map.features());
+        for (std::size_t first = 0; first < c.x.rows(); first += batch) {
+            const auto count = std::min(batch, c.x.rows() - first);
+            map.transform(c.x.view().slice_rows(first, count), first, Exec{},
+                          z.view().slice_rows(first, count));
+        }
+        EXPECT_EQ(z, all) << batch;
+    }
+}
+
+TEST(ChipFeatureMap, ChipAndProductsHaveSeedsOfTheirOwn) {
+    auto c = make_case("hermes");
+    const auto first = c.features();
+    EXPECT_EQ(first, c.features());
+    c.seeds.products = 5;
+    const auto read_again = c.features();
+    EXPECT_NE(read_again, first);
+    c.seeds = {.chip = 4, .products = 4};
+    const auto other_chip = c.features();
+    EXPECT_NE(other_chip, first);
+    // Read noise alone changes less than another chip does.
+    const auto distance = [&](const Matrix<float>& z) {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < z.values().size(); ++i)
+            sum += std::pow(z.values()[i] - first.values()[i], 2);
+        return sum;
+    };
+    EXPECT_LT(distance(read_again), 0.7 * distance(other_chip));
+}
+
+TEST(ChipFeatureMap, GoesThroughTheStatesThatAreAskedFor) {
+    auto c = make_case("hermes");
+    const auto state = [&] { return chip_feature_map(c.recipe, c.job(), Exec{}).state; };
+    EXPECT_EQ(state(), ChipState::programmed);
+    c.config.read_seconds = 3600.0;
+    EXPECT_EQ(state(), ChipState::aged);
+    for (const auto kind : {AgeCompensation::global, AgeCompensation::column, AgeCompensation::outputs}) {
+        c.config.compensation = kind;
+        EXPECT_EQ(state(), ChipState::compensated);
+    }
+    c.config.replicas = 3;
+    EXPECT_EQ(chip_feature_map(c.recipe, c.job(), Exec{}).cores, 3U);
+}
+
+TEST(ChipFeatureMap, EverySettingMatters) {
+    // Each of these gives other features; the chip has what they act on.
+    std::set<std::vector<float>> seen;
+    const auto add = [&](const std::string& name, const std::string& text) {
+        auto c =
+            make_case("hermes", Kernel::rbf, 3000);  // enough for the quantile to differ from the maximum
+        c.config.read_seconds = 1000.0;
+        if (!name.empty()) set_field(fields(c.config), name, text);
+        const auto z = c.features();
+        EXPECT_TRUE(seen.emplace(z.values().begin(), z.values().end()).second) << name << " " << text;
+    };
+    add("", "");
+    add("input_range", "quantile");
+    add("input_range", "search");
+    add("input_alpha", "2");
+    add("calibration_inputs", "50");
+    add("programming", "max_set_fill");
+    add("output_calibration", "nominal");
+    add("read_seconds", "1e5");
+    add("read_spacing", "1");
+    add("compensation", "global");
+    add("compensation", "column");
+    add("compensation", "outputs");
+    add("replicas", "2");
+}
+
+TEST(ChipProjection, RefusesWhatCannotBe) {
+    const auto error = [](const std::string& name, const std::string& text) {
+        ChipProjection config;
+        return error_of([&] {
+            set_field(fields(config), name, text);
+            validate(config);
+        });
+    };
+    EXPECT_THAT(error("read_seconds", "-1"), HasSubstr("read_seconds: -1 is out of range; it must be >= 0"));
+    EXPECT_THAT(error("read_spacing", "-1"), HasSubstr("read_spacing: -1"));
+    EXPECT_THAT(error("input_alpha", "0"), HasSubstr("input_alpha: 0; it must be > 0, or -1"));
+    EXPECT_THAT(error("input_alpha", "-0.5"), HasSubstr("input_alpha: -0.5"));
+    EXPECT_EQ(error("input_alpha", "-1"), "no error");
+    EXPECT_THAT(error("calibration_inputs", "0"), HasSubstr("calibration_inputs: 0"));
+    EXPECT_THAT(error("compensation", "some"), HasSubstr("none, global, column, outputs"));
+    ChipProjection both;
+    both.input_alpha = 2.0;
+    both.input_range = InputRangeRule::quantile;
+    EXPECT_THAT(error_of([&] { validate(both); }), HasSubstr("input_range deviation, not quantile"));
+}
+
+TEST(ChipFeatureMap, NamesWhatDoesNotFit) {
+    auto c = make_case("hermes");
+    c.chip.cores = 2;
+    c.config.replicas = 5;
+    EXPECT_THAT(error_of([&] { (void)c.features(); }), HasSubstr("3 are missing"));
+    auto bad = make_case("hermes");
+    const auto map = chip_feature_map(bad.recipe, bad.job(), Exec{}).map;
+    bad.x(3, 1) = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_THAT(error_of([&] { (void)map.transform(bad.x.view(), Exec{}); }),
+                HasSubstr("input row 3: feature 1 is not a finite number"));
+}
+
+TEST(DerivedSeed, NoTwoAreEqual) {
+    std::set<std::uint64_t> seeds;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        for (std::uint32_t purpose = 0; purpose < 20; ++purpose) seeds.insert(derived_seed(seed, purpose));
+    }
+    EXPECT_EQ(seeds.size(), 2000U);
+}
+
+}  // namespace
+}  // namespace imka

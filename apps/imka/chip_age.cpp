@@ -16,8 +16,8 @@
 namespace imka::app {
 namespace {
 
-constexpr std::array kKinds = {Compensation::none, Compensation::global, Compensation::column,
-                               Compensation::outputs};
+constexpr std::array kKinds = {AgeCompensation::none, AgeCompensation::global, AgeCompensation::column,
+                               AgeCompensation::outputs};
 
 struct Args {
     ChipArgs chip{.seeds = {0, 1, 2, 3, 4}};
@@ -83,8 +83,8 @@ ChipFigure make_figure(const std::string& name, const std::vector<double>& times
                       .series = {}};
     for (std::size_t k = 0; k < kKinds.size(); ++k) {
         FigureSeries series{.label = std::string(to_string(kKinds[k])), .points = {}};
-        if (kKinds[k] == Compensation::none) series.label = "no compensation";
-        if (kKinds[k] == Compensation::outputs) series.label = "outputs calibrated again";
+        if (kKinds[k] == AgeCompensation::none) series.label = "no compensation";
+        if (kKinds[k] == AgeCompensation::outputs) series.label = "outputs calibrated again";
         for (std::size_t t = 0; t < times.size(); ++t) {
             const auto s = summarize(errors[t][k]);
             series.points.push_back({.x = times[t], .y = 100.0 * s.mean, .error = 100.0 * s.half_width});
@@ -123,6 +123,7 @@ void run(const Args& args, const Context& context) {
     if (!args.load.empty()) loaded = load_programmed(args.load);
     const auto spec = loaded ? loaded->spec : load_spec(args.chip);
     const auto source = loaded ? ProblemSource(args.problem, loaded->weights) : ProblemSource(args.problem);
+    if (!loaded) check_fits_chip(spec, source);
     const auto settings = make_settings(spec, args.problem);
     const auto make_chip = [&](const Problem& problem, std::uint64_t seed, const Exec& exec) {
         return loaded ? *loaded : build_chip(settings, problem, args.plan, seed, exec);

@@ -1,7 +1,9 @@
 // imka chip explain: how much of the error each non-ideality causes, alone and by what its removal saves.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,8 +16,6 @@
 #include "imka/base/parallel.hpp"
 #include "imka/chip/chip_fields.hpp"
 #include "imka/chip/execute.hpp"
-#include "imka/linalg/gemm.hpp"
-#include "imka/metrics/kernel_error.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -28,7 +28,7 @@ struct Args {
     BuildPlan plan;
     std::string time = "1h";
     std::string spacing = "0.001";
-    Compensation compensation = Compensation::global;
+    AgeCompensation compensation = AgeCompensation::global;
     std::filesystem::path figure;
 };
 
@@ -64,28 +64,6 @@ private:
     Matrix<double> exact_;
 };
 
-// Ω of a feature map on the chip: tiles of inputs as the feature map hands them out.
-class TrialProjector : public Projector {
-public:
-    TrialProjector(const ChipMatrix& chip, std::uint64_t seed)
-        : chip_(ready(chip, {.threads = 1})),
-          inputs_(chip.weights.rows()),
-          outputs_(chip.weights.cols()),
-          seed_(seed) {}
-    std::size_t inputs() const override { return inputs_; }
-    std::size_t outputs() const override { return outputs_; }
-    void project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const override {
-        const auto y = chip_products(chip_, x, {.seed = seed_, .first = first_row}, {.threads = 1});
-        for (std::size_t r = 0; r < y.rows(); ++r) std::ranges::copy(y.row(r), u.row(r).begin());
-    }
-
-private:
-    ReadyChip chip_;
-    std::size_t inputs_;
-    std::size_t outputs_;
-    std::uint64_t seed_;
-};
-
 Matrix<float> scaled_rows(MatrixView<const float> x, std::size_t count, double scale) {
     Matrix<float> out(std::min(count, x.rows()), x.cols());
     for (std::size_t r = 0; r < out.rows(); ++r) {
@@ -110,7 +88,8 @@ public:
     }
     const Problem& problem() const override { return problem_; }
     double squared_error(const ChipMatrix& chip, std::uint64_t seed) const override {
-        const FeatureMap map(recipe_, std::make_unique<TrialProjector>(chip, product_seed(seed)));
+        const FeatureMap map(
+            recipe_, std::make_unique<ChipProjector>(ready(chip, {.threads = 1}), product_seed(seed)));
         const double error = measure_gram_error(config_, data_, exact_, map, {.threads = 1});
         return error * error;
     }
@@ -362,6 +341,7 @@ void run(Args& args, const Context& context, bool gram) {
     outcome.settings = make_settings(outcome.spec, args.problem);
     if (!gram) {
         const ProblemSource source(args.problem);
+        check_fits_chip(outcome.spec, source);
         outcome.what = "relative error of products";
         outcome.where =
             fmt::format("{}\n{}, {} products", chip_line(outcome.spec, source.rows(), source.cols()),
@@ -370,7 +350,9 @@ void run(Args& args, const Context& context, bool gram) {
                       [&](std::uint64_t seed) { return std::make_unique<ProductTrial>(source, seed); });
     }
     finish_run_args(args.gram);
-    const auto& config = args.gram.config;
+    auto& config = args.gram.config;
+    // What auto stands for on a chip.
+    if (!config.truncation) config.truncation = 3.0;
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto exact = reference_gram(config, data, context.exec);
     const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));

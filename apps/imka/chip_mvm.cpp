@@ -23,7 +23,7 @@ struct Args {
     Simulator simulator = Simulator::fast;
     std::string time = "0";
     std::string spacing = "0.001";
-    Compensation compensation = Compensation::none;
+    AgeCompensation compensation = AgeCompensation::none;
     std::filesystem::path load;
 };
 
@@ -69,7 +69,7 @@ void grow_old(const Road& road, const MeasurePlan& plan, ChipMatrix& chip) {
     age(chip, {.seconds = road.times.seconds, .spacing_seconds = road.times.spacing});
     road.journey.arrive("aged", duration_text(road.times.seconds) + " after programming",
                         measure(chip, plan, road.exec));
-    if (road.args.compensation == Compensation::none) return;
+    if (road.args.compensation == AgeCompensation::none) return;
     compensate_by(chip, road.args.compensation, road.exec);
     road.journey.arrive("compensated", fmt::format("{} compensation", to_string(road.args.compensation)),
                         measure(chip, plan, road.exec));
@@ -166,6 +166,7 @@ void run(const Args& args, const Context& context) {
     if (!args.load.empty()) loaded = load_programmed(args.load);
     const auto spec = loaded ? loaded->spec : load_spec(args.chip);
     const auto source = loaded ? ProblemSource(args.problem, loaded->weights) : ProblemSource(args.problem);
+    if (!loaded) check_fits_chip(spec, source, args.plan.placement);
     const auto settings = make_settings(spec, args.problem);
     std::vector<MeasuredState> states;
     Journey journey(states);

@@ -240,6 +240,11 @@ ChipMatrix load_programmed(const std::filesystem::path& file) {
     return chip;
 }
 
+void check_fits_chip(const ChipSpec& spec, const ProblemSource& source, const PlacementConfig& placement) {
+    auto chip = ideal_matrix(spec, Matrix<float>(source.rows(), source.cols()), 0);
+    place(chip, placement);
+}
+
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
     return {.spec = spec, .calibration = {.inputs = args.calibration_count, .input_range = args.input_range}};
 }
@@ -261,15 +266,15 @@ ChipMatrix build_chip(const ChipSettings& settings, const Problem& problem, cons
     return chip;
 }
 
-void compensate_by(ChipMatrix& chip, Compensation kind, const Exec& exec) {
+void compensate_by(ChipMatrix& chip, AgeCompensation kind, const Exec& exec) {
     switch (kind) {
-        case Compensation::none:
+        case AgeCompensation::none:
             return;
-        case Compensation::global:
+        case AgeCompensation::global:
             return compensate(chip, DriftCompensation::global);
-        case Compensation::column:
+        case AgeCompensation::column:
             return compensate(chip, DriftCompensation::column);
-        case Compensation::outputs:
+        case AgeCompensation::outputs:
             return calibrate_outputs(chip, exec);
     }
 }

@@ -13,6 +13,7 @@
 #include "imka/base/names.hpp"
 #include "imka/chip/chip_matrix.hpp"
 #include "imka/chip/nonideality.hpp"
+#include "imka/features/project_chip.hpp"
 #include "imka/metrics/intervals.hpp"
 
 namespace imka {
@@ -28,13 +29,6 @@ template <>
 struct EnumNames<InputLaw> {
     static constexpr std::string_view what = "law of inputs";
     static constexpr std::string_view values[] = {"gauss", "uniform", "sparse"};
-};
-// What is done about drift; `outputs`: scale and offset of every column are fitted again.
-enum class Compensation { none, global, column, outputs };
-template <>
-struct EnumNames<Compensation> {
-    static constexpr std::string_view what = "compensation";
-    static constexpr std::string_view values[] = {"none", "global", "column", "outputs"};
 };
 
 }  // namespace imka
@@ -121,6 +115,10 @@ void add_load_option(CLI::App& verb, std::filesystem::path& file);
 // Error{bad_usage} unless it is programmed.
 ChipMatrix load_programmed(const std::filesystem::path& file);
 
+// Error{bad_config} where the matrix does not fit the chip, before any work.
+void check_fits_chip(const ChipSpec& spec, const ProblemSource& source,
+                     const PlacementConfig& placement = {});
+
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args);
 
 struct BuildPlan {
@@ -132,7 +130,7 @@ struct BuildPlan {
 ChipMatrix build_chip(const ChipSettings& settings, const Problem& problem, const BuildPlan& plan,
                       std::uint64_t seed, const Exec& exec);
 
-void compensate_by(ChipMatrix& chip, Compensation kind, const Exec& exec);
+void compensate_by(ChipMatrix& chip, AgeCompensation kind, const Exec& exec);
 
 // Seed of the noise that is new in every product, apart from that of the chip.
 std::uint64_t product_seed(std::uint64_t chip_seed);

@@ -245,6 +245,7 @@ void run(const Args& args, const Context& context) {
     check_figure(args.figure);
     const auto spec = load_spec(args.chip);
     const ProblemSource source(args.problem);
+    check_fits_chip(spec, source);
     const auto begin = std::chrono::steady_clock::now();
     const auto results = run_draws(args, spec, source, context.exec);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -163,8 +163,9 @@ TEST(ChipCli, ExplainTakesTheGramErrorOfADataSet) {
     EXPECT_EQ(j.at("error"), "Gram error");
     // Without a chip's errors that of the features is left.
     const auto digital = json::parse(
-        run_imka("gram --dataset ringnorm --kernel rbf --gamma 0.05 --log-ratio 2 --gram-rows 100 --seeds "
-                 "0..1 --json")
+        run_imka(
+            "gram --dataset ringnorm --kernel rbf --gamma 0.05 --log-ratio 2 --gram-rows 100 --truncation 3 "
+            "--seeds 0..1 --json")
             .out);
     EXPECT_NEAR(j.at("error_without_all").at("mean"), digital.at("gram_error").at("mean"), 1e-4);
     EXPECT_GT(j.at("full_error").at("mean"), j.at("error_without_all").at("mean"));
@@ -295,7 +296,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("mvm --time 3weeks", 2, "a time belongs here, such as 90, 30min, 1h, 7d or 1y");
     expect_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
     expect_fails("mvm --rows 0", 2, "--rows");
-    expect_fails("mvm --rows 100000 --cols 100000", 2, "cores");
+    expect_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
     expect_fails("age --times 1d,1h", 2, "times rise");
     expect_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
     expect_fails("program --methods luck", 2, "'luck' is not a known programming method");

@@ -350,9 +350,9 @@ TEST(PulseModel, IsReadFromTheChipFileWithItsMistakes) {
     EXPECT_THAT(error("set_mean: {value: -1, unit: uS}"),
                 HasSubstr("line 4: pulses.set_mean: -1 is out of range; it must be > 0"));
     EXPECT_THAT(error("t_verify: {value: 1, unit: ms}"), HasSubstr("'ms'; it must be s"));
-    EXPECT_THAT(error("verify_reads: {value: 0}"), HasSubstr("it must be from 1 to 1000"));
-    EXPECT_THAT(error("glass_full: {value: 0}"), HasSubstr("above 0, at most 1"));
-    EXPECT_THAT(error("device_share: {value: 2}"), HasSubstr("from 0 to 1"));
+    EXPECT_THAT(error("verify_reads: {value: 0}"), HasSubstr("it must be >= 1 and <= 1000"));
+    EXPECT_THAT(error("glass_full: {value: 0}"), HasSubstr("it must be > 0 and <= 1"));
+    EXPECT_THAT(error("device_share: {value: 2}"), HasSubstr("it must be >= 0 and <= 1"));
 }
 
 TEST(ProgramAndVerify, RefusesBoundsThatMakeNoSense) {

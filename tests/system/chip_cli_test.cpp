@@ -140,7 +140,7 @@ TEST(ChipCli, CopiesOfTheMatrixAverageNoiseAway) {
 }
 
 TEST(ChipCli, ExplainNamesTheCausesWithTheirShares) {
-    const auto j = run_json("explain --seeds 0..2 --time 1d" + kSmall);
+    const auto j = run_json("explain --seeds 0..2 --time 1h" + kSmall);
     std::vector<std::string> names;
     for (const auto& n : j.at("nonidealities")) names.push_back(n.at("name"));
     EXPECT_THAT(names, testing::Contains("programming_error"));

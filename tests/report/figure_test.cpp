@@ -208,10 +208,11 @@ TEST(Verdict, IsNotGivenToAnotherChip) {
 
 TEST(Verdict, KnowsTheSettingsOfThePublishedChipRuns) {
     // Published: eeg, rbf, orf, r = 1, m = 27, with inputs clipped at two deviations.
-    const auto judged = [](const std::string& input_alpha) {
+    const auto judged = [](const std::string& input_alpha, const std::string& fit_on = "fp32") {
         auto r =
             make_record({.dataset = "eeg", .protocol = "measured", .backend = "hermes", .m = 27, .seed = 1});
-        if (!input_alpha.empty()) r.config["input_alpha"] = input_alpha;
+        r.config["input_alpha"] = input_alpha;
+        r.config["fit_on"] = fit_on;
         const auto figures = make_figures({r}, published_values());
         return figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
     };

@@ -23,10 +23,11 @@ struct RecordSpec {
 };
 
 inline imka::Record make_record(const RecordSpec& s) {
+    const imka::RunConfig usual;
     imka::Record r{.experiment = s.experiment,
                    .kind = "ridge",
                    .seed = s.seed,
-                   .config = imka::settings_text(imka::RunConfig{}),
+                   .config = imka::settings_text(usual),
                    .data_sha256 = "d1",
                    .results = {{"d", 16.0},
                                {"m", static_cast<double>(s.m)},

@@ -144,7 +144,7 @@ TEST(Calibrate, AColumnThatDoesNotVaryGivesItsMean) {
 }
 
 TEST(Calibrate, RaisesSignalToNoiseOfTheWholeChip) {
-    const auto chip = chip_preset("hermes");
+    const auto chip = chip_preset("hermes-published");
     const auto w = normals(128, 64, 1, 1.0F);
     const auto x = normals(120, 128, 2, 0.3F);
     const auto exact = exact_products(x.view(), w.view());

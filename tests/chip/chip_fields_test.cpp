@@ -22,7 +22,7 @@ std::string error_setting(const std::string& preset, const std::string& list) {
 }
 
 TEST(ChipConstants, EveryOneHasItsOwnNameAndHelp) {
-    auto chip = chip_preset("hermes");
+    auto chip = chip_preset("hermes-published");
     std::set<std::string> names;
     for (const auto& row : describe(chip)) {
         EXPECT_TRUE(names.insert(row.name).second) << row.name;
@@ -35,7 +35,7 @@ TEST(ChipConstants, EveryOneHasItsOwnNameAndHelp) {
 
 TEST(ChipConstants, AFileMayGiveEveryOneOfThem) {
     // The text of each constant, written as a file, gives the chip again.
-    auto chip = chip_preset("hermes");
+    auto chip = chip_preset("hermes-published");
     set_constants(chip, "device.g_ceiling=30,chip.chips=3,core.read_mode=one_phase,core.adc_noise=0.1");
     std::string text = "name: a\ndescription: b\n";
     std::string section;
@@ -54,7 +54,7 @@ TEST(ChipConstants, AFileMayGiveEveryOneOfThem) {
 }
 
 TEST(ChipConstants, AreSetByName) {
-    auto chip = chip_preset("hermes");
+    auto chip = chip_preset("hermes-published");
     set_constant(chip, "core.adc_noise", "2");
     set_constants(chip, "device.programming_scale=0.5,chip.cores=16,core.rounding=round,core.fp16=false");
     EXPECT_EQ(chip.core.adc.noise_counts, 2.0);
@@ -81,7 +81,7 @@ TEST(ChipConstants, MistakesAreNamedAndChangeNothing) {
     EXPECT_THAT(error_setting("ideal", "pulses.set_mean=1"), HasSubstr("ideal has no model of pulses"));
     EXPECT_THAT(error_setting("hermes", "chip.cores=0"), HasSubstr("chip.cores: 0 is out of range"));
 
-    auto chip = chip_preset("hermes");
+    auto chip = chip_preset("hermes-published");
     const auto before = chip_hash(chip);
     EXPECT_NE(error_of([&] { set_constants(chip, "core.adc_noise=2,core.rows=-3"); }), "no error");
     EXPECT_EQ(chip_hash(chip), before);
@@ -106,7 +106,7 @@ std::string other_value(const Field& f) {
 }
 
 TEST(ChipHash, ChangesWithEveryConstantAndCurveAndWithNothingElse) {
-    const auto reference = chip_preset("hermes");
+    const auto reference = chip_preset("hermes-published");
     std::set<std::string> hashes = {chip_hash(reference)};
     EXPECT_EQ(hashes.begin()->size(), 64U);
     std::size_t changes = 0;
@@ -138,7 +138,7 @@ TEST(ChipHash, OfEveryPresetDiffers) {
 }
 
 TEST(ChipDescription, HasValueUnitAndSource) {
-    const auto rows = describe(chip_preset("hermes"));
+    const auto rows = describe(chip_preset("hermes-published"));
     const auto find = [&](const std::string& name) {
         return *std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
     };

@@ -90,7 +90,7 @@ TEST(ChipFile, NamesLineAndKeyOfMistakes) {
 }
 
 TEST(ChipFile, ReadsCores) {
-    const auto hermes = chip_preset("hermes").core;
+    const auto hermes = chip_preset("hermes-published").core;
     EXPECT_EQ(hermes.rows, 256);
     EXPECT_EQ(hermes.read_mode, ReadMode::four_phase);
     EXPECT_EQ(hermes.adc.max_count, 423);

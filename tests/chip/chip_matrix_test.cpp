@@ -72,7 +72,7 @@ TEST(ChipMatrix, SaysHowManyCoresAreMissing) {
 
 TEST(ChipMatrix, StatesFollowEachOther) {
     const auto x = normals(20, 8, 7);
-    auto chip = ideal_matrix(chip_preset("hermes"), normals(8, 5, 0), 1);
+    auto chip = ideal_matrix(chip_preset("hermes-published"), normals(8, 5, 0), 1);
     EXPECT_THAT(error_of([&] { calibrate(chip, x.view(), {}, {}); }),
                 HasSubstr("calibrating: the chip is ideal; it must be mapped to calibrated"));
     EXPECT_THAT(error_of([&] { program(chip, {}, {}); }), HasSubstr("the chip is ideal"));
@@ -105,7 +105,7 @@ TEST(ChipMatrix, RefusesWeightsAndInputsThatAreNotFinite) {
     weights(1, 1) = std::numeric_limits<float>::quiet_NaN();
     EXPECT_THAT(error_of([&] { ideal_matrix(chip_preset("ideal"), weights, 0); }),
                 HasSubstr("weight 1 of output 1 is nan"));
-    const auto chip = programmed(chip_preset("hermes"), 3, 2);
+    const auto chip = programmed(chip_preset("hermes-published"), 3, 2);
     auto x = normals(2, 3, 0);
     x(1, 2) = std::numeric_limits<float>::infinity();
     EXPECT_THAT(error_of([&] { chip_products(ready(chip), x.view(), {}, {}); }),
@@ -150,7 +150,7 @@ TEST(ChipMatrix, IdealChipIsTheDigitalProductToTheLastInputStep) {
 TEST(ChipMatrix, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
     for (const auto replication : {Replication::throughput, Replication::average}) {
         const PlacementConfig placement{.replicas = 3, .replication = replication};
-        const auto spec = chip_preset("hermes");
+        const auto spec = chip_preset("hermes-published");
         const auto one = programmed(spec, 270, 260, placement, {.threads = 1});
         const auto four = programmed(spec, 270, 260, placement, {.threads = 4});
         const auto x = normals(40, 270, 1234);
@@ -180,8 +180,8 @@ TEST(ChipMatrix, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
 TEST(ChipMatrix, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
     const auto x = normals(400, 64, 777);
     const auto error = [&](int replicas, Replication replication) {
-        const auto chip =
-            programmed(chip_preset("hermes"), 64, 64, {.replicas = replicas, .replication = replication});
+        const auto chip = programmed(chip_preset("hermes-published"), 64, 64,
+                                     {.replicas = replicas, .replication = replication});
         return product_errors(chip, x.view(), {.seed = 1}, {}).relative;
     };
     const double one = error(1, Replication::average);
@@ -191,7 +191,7 @@ TEST(ChipMatrix, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
 }
 
 TEST(ChipMatrix, CalibratedOutputsUndoDrift) {
-    auto chip = programmed(chip_preset("hermes"), 128, 128);
+    auto chip = programmed(chip_preset("hermes-published"), 128, 128);
     const auto x = normals(300, 128, 4321);
     const double fresh = product_errors(chip, x.view(), {}, {}).relative;
     age(chip, {.seconds = 86400.0});

@@ -57,7 +57,7 @@ TEST(DeviceState, ErrorHasTheMeanAndSpreadOfTheModel) {
 }
 
 TEST(DeviceState, ExponentHasTheMeanAndSpreadOfTheModel) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     const auto state = program_devices(m, all(0.5F * 20.7F).view(), kIds);
     const auto nu = moments(doubles(state.nu));
     // At u = 0.5: 0.0736 - 0.0063 - 0.0109 and 0.0073 + 0.00465 - 0.00295; six deviations from 0.
@@ -67,7 +67,7 @@ TEST(DeviceState, ExponentHasTheMeanAndSpreadOfTheModel) {
 }
 
 TEST(DeviceState, TargetsOfZeroAreHalfANormal) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     const auto state = program_devices(m, all(0.0F).view(), kIds);
     EXPECT_NEAR(share(state.g_us, 0.0F), 0.5, 5.0 * 0.5 / 256.0);
     const auto g = moments(doubles(state.g_us));
@@ -79,7 +79,7 @@ TEST(DeviceState, TargetsOfZeroAreHalfANormal) {
 }
 
 TEST(DeviceState, CorrelationIsTheOneAskedFor) {
-    auto m = chip_preset("hermes").device;
+    auto m = chip_preset("hermes-published").device;
     for (const double rho : {0.5, 1.0}) {
         m.programming_drift_correlation = rho;
         const auto state = program_devices(m, all(0.5F * 20.7F).view(), kIds);
@@ -112,7 +112,7 @@ TEST(DeviceState, StuckDevicesLimitWhatTheOthersReach) {
 }
 
 TEST(DeviceState, FloorAndCeilingHold) {
-    auto m = chip_preset("hermes").device;
+    auto m = chip_preset("hermes-published").device;
     m.g_floor_us = 1.0;
     m.g_ceiling_us = 11.0;
     const auto low = program_devices(m, all(0.0F).view(), kIds);
@@ -124,7 +124,7 @@ TEST(DeviceState, FloorAndCeilingHold) {
 }
 
 TEST(DeviceState, DriftLowersTheMeanByItsFactor) {
-    auto m = chip_preset("hermes").device;
+    auto m = chip_preset("hermes-published").device;
     m.programming_scale = 0.0;
     m.read_noise_scale = 0.0;
     const auto state = program_devices(m, all(0.5F * 20.7F).view(), kIds);
@@ -141,7 +141,7 @@ TEST(DeviceState, DriftLowersTheMeanByItsFactor) {
 }
 
 TEST(DeviceState, ReadNoiseHasItsFrozenAndFreshSize) {
-    auto m = chip_preset("hermes").device;
+    auto m = chip_preset("hermes-published").device;
     m.programming_scale = 0.0;
     const auto state = program_devices(m, all(10.35F).view(), kIds);
     const auto now = conductances_at(m, state, {.seconds = 0.0, .spacing_seconds = 1e-3});
@@ -157,7 +157,7 @@ TEST(DeviceState, ReadNoiseHasItsFrozenAndFreshSize) {
 }
 
 TEST(DeviceState, APartAloneIsThePartOfTheWhole) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     Matrix<float> target(8, 6);
     for (std::size_t i = 0; i < 48; ++i) target.values()[i] = 0.4F * static_cast<float>(i);
     const DeviceIds ids{.seed = 3, .first = 100, .stride = 9};
@@ -178,7 +178,7 @@ TEST(DeviceState, APartAloneIsThePartOfTheWhole) {
 }
 
 TEST(DeviceState, RefusesTargetsOutOfRange) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     for (const float wrong : {-0.1F, 20.8F, std::nanf(""), INFINITY}) {
         Matrix<float> target(2, 2);
         target(1, 0) = wrong;

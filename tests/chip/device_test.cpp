@@ -39,7 +39,7 @@ double percent_error(const DeviceModel& m, double u) {
 
 TEST(Device, ProgrammingErrorsAreThePublishedOnes) {
     const auto od = chip_preset("hermes-od").device;
-    const auto td = chip_preset("hermes").device;
+    const auto td = chip_preset("hermes-published").device;
     const auto pcm = chip_preset("pcm-like").device;
     for (const auto& row : kTable) {
         EXPECT_NEAR(percent_error(od, row.u), row.od, 0.00501) << row.u;
@@ -53,7 +53,7 @@ TEST(Device, ProgrammingErrorsAreThePublishedOnes) {
 
 TEST(Device, DriftAndReadNoiseAreThePublishedOnes) {
     const auto od = chip_preset("hermes-od").device;
-    const auto td = chip_preset("hermes").device;
+    const auto td = chip_preset("hermes-published").device;
     for (const auto& row : kTable) {
         EXPECT_NEAR(evaluate(td.drift_mean, row.u), row.nu_mean, 0.000501) << row.u;
         EXPECT_NEAR(evaluate(od.drift_mean, row.u), row.nu_mean, 0.000501) << row.u;
@@ -100,7 +100,7 @@ TEST(Device, ResistiveMemoryHasItsOwnFit) {
 }
 
 TEST(Device, ALowerRangeHasASmallerError) {
-    auto m = chip_preset("hermes").device;
+    auto m = chip_preset("hermes-published").device;
     const double whole = programming_sigma_us(m, 0.5 * m.g_max_us);
     m.g_max_us = 10.35;
     EXPECT_NEAR(programming_sigma_us(m, 0.5 * m.g_max_us), whole / 2.0, 1e-15);
@@ -109,7 +109,7 @@ TEST(Device, ALowerRangeHasASmallerError) {
 }
 
 TEST(Drift, MeanFactorsAreThePublishedOnes) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     constexpr double kHour = 3600.0;
     constexpr double kDay = 86400.0;
     const auto factor = [&](double u, double seconds) {
@@ -128,7 +128,7 @@ TEST(Drift, MeanFactorsAreThePublishedOnes) {
 }
 
 TEST(Drift, ExponentIsNeverNegativeAndScales) {
-    auto m = chip_preset("hermes").device;
+    auto m = chip_preset("hermes-published").device;
     EXPECT_NEAR(drift_exponent(m, m.g_max_us, -6.0), 6.0 * 0.0048 - 0.0174, 1e-12);
     m.drift_scale = 0.5;
     EXPECT_NEAR(drift_exponent(m, m.g_max_us, 0.0), 0.5 * 0.0174, 1e-12);
@@ -137,7 +137,7 @@ TEST(Drift, ExponentIsNeverNegativeAndScales) {
 // For Q_s = 0.0165, typical of the chip hermes: 7.3 % of g 300 s after programming; 4.3 % and 5.9 % of it
 // fresh and frozen where products are 1 ms apart, 1.0 % and 7.2 % where they are 1 us apart.
 TEST(ReadNoise, SplitsByTheTimeBetweenProducts) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     constexpr double kQ = 1.65;  // in percent
     const auto ms = read_noise_parts(m, {.seconds = 0.0, .spacing_seconds = 1e-3});
     EXPECT_NEAR(kQ * std::hypot(ms.frozen, ms.fresh), 7.3, 0.05);
@@ -150,7 +150,7 @@ TEST(ReadNoise, SplitsByTheTimeBetweenProducts) {
 }
 
 TEST(ReadNoise, ProductsFasterThanAReadSeeTheSameNoise) {
-    const auto m = chip_preset("hermes").device;
+    const auto m = chip_preset("hermes-published").device;
     EXPECT_EQ(read_noise_parts(m, {.seconds = 5.0, .spacing_seconds = 0.4e-6}).fresh, 0.0);
     const auto rare = read_noise_parts(m, {.seconds = 5.0, .spacing_seconds = 1e9});
     EXPECT_EQ(rare.frozen, 0.0) << "no part can exceed the whole";
@@ -166,7 +166,7 @@ TEST(ReadNoise, RefusesTimesBeforeProgramming) {
 
 TEST(Device, RefusesImpossibleModels) {
     const auto error = [](auto change) {
-        auto m = chip_preset("hermes").device;
+        auto m = chip_preset("hermes-published").device;
         change(m);
         return error_of([&] { validate(m); });
     };

@@ -19,7 +19,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
 
 // 50 x 30 on cores of 20 x 16: 3 x 2 tiles. Nothing is fresh, so both simulators agree product by product.
 ChipMatrix frozen_chip(const PlacementConfig& placement) {
-    auto spec = chip_preset("hermes");
+    auto spec = chip_preset("hermes-published");
     spec.core.rows = 20;
     spec.core.cols = 16;
     spec.core.adc.noise_counts = 0.0;
@@ -62,7 +62,7 @@ TEST(ExecuteLiteral, SameBitsForAnyThreadsAndBatch) {
 }
 
 TEST(ExecuteLiteral, NeedsAProgrammedChipAndInputsOfItsLength) {
-    const auto chip = ideal_matrix(chip_preset("hermes"), normals(5, 5, 0), 2);
+    const auto chip = ideal_matrix(chip_preset("hermes-published"), normals(5, 5, 0), 2);
     EXPECT_THAT(error_of([&] { literal_chip_products(chip, normals(2, 5, 0).view(), {}, {}); }),
                 testing::AllOf(testing::StartsWith("bad_usage: "), testing::HasSubstr("the chip is ideal")));
     const auto programmed = frozen_chip({});

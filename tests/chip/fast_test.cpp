@@ -150,7 +150,7 @@ TEST(Fast, EverySwitchAloneAndAllTogetherGiveTheOutputsOfTheLiteralOne) {
         for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
             for (std::size_t k = 0; k <= switches().size() + 1; ++k) {
                 Bench s;
-                s.chip.device = chip_preset("hermes").device;
+                s.chip.device = chip_preset("hermes-published").device;
                 s.x = normals(80, 24, 2, 0.4F);
                 s.chip.device.read_noise_scale = 0.0;
                 s.output_step = 0.125;
@@ -209,7 +209,7 @@ TEST(Fast, SaturatedConversionsAreCounted) {
 
 TEST(Fast, DriftCompensationIsInTheOutputs) {
     Bench s;
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.read_noise_scale = 0.0;
     auto core = s.core();
     compensate_drift(core, DriftCompensation::column, s.time);
@@ -293,7 +293,7 @@ TEST(FastLaw, FreshReadNoise) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         Bench s;
         repeat_one_vector(s, 6'000);
-        s.chip.device = chip_preset("hermes").device;
+        s.chip.device = chip_preset("hermes-published").device;
         s.chip.core.read_mode = mode;
         EXPECT_EQ(s.fast().exact.charges.size(), 0U) << "nothing but the noise of devices: linear";
         expect_same_law(s);
@@ -306,7 +306,7 @@ TEST(FastLaw, FreshReadNoise) {
 TEST(FastLaw, TruncatedReadNoiseKeepsItsMoments) {
     Bench s;
     repeat_one_vector(s, 6'000);
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.read_noise_scale = 12.0;
     const auto a = compare(s.fast_y(), s.literal_y());
     EXPECT_NEAR(a.mean_ratio, 1.0, 0.01);
@@ -363,7 +363,7 @@ TEST(FastLaw, JitterIsCommonToAllColumns) {
 TEST(FastLaw, PolarityIsFoundWrongWhereCurrentsAreSmall) {
     Bench s;
     repeat_one_vector(s, 2'000);
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.core.read_mode = ReadMode::one_phase;
     s.chip.core.adc.polarity_error_counts = 40.0;
     s.chip.core.adc.noise_counts = 1.0;
@@ -376,7 +376,7 @@ TEST(FastLaw, LinearPlanWherePhasesAreClearOfZero) {
     Bench s;
     s.w = normals(48, 64, 1, 1.0F);
     repeat_one_vector(s, 6'000);
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.g_floor_us = 10.0;
     s.chip.core.adc.noise_counts = 3.0;
     s.chip.core.adc.offset_sd_counts = 1.0;
@@ -389,7 +389,7 @@ TEST(FastLaw, LinearPlanWherePhasesAreClearOfZero) {
 TEST(FastLaw, TheWholeChipInFourPhases) {
     Bench s;
     repeat_one_vector(s, 6'000);
-    s.chip = chip_preset("hermes");
+    s.chip = chip_preset("hermes-published");
     s.chip.core.adc.max_count = 150;
     s.output_step = 0.125;
     const auto counts = fast_counts(s.fast(), s.x.view(), {}, s.exec);
@@ -400,7 +400,7 @@ TEST(FastLaw, TheWholeChipInFourPhases) {
 TEST(FastLaw, TheWholeChipInOnePhase) {
     Bench s;
     repeat_one_vector(s, 6'000);
-    s.chip = chip_preset("hermes");
+    s.chip = chip_preset("hermes-published");
     s.chip.core.read_mode = ReadMode::one_phase;
     s.chip.core.polarity_asymmetry = 0.1;
     s.chip.core.adc.negative_gain_sd = 0.05;
@@ -412,7 +412,7 @@ TEST(FastLaw, TheWholeChipInOnePhase) {
 TEST(FastLaw, WiresInFourPhases) {
     Bench s;
     repeat_one_vector(s, 6'000);
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.core.ir_drop = {.scale = 1.0, .wire_ohm = 10.0};
     expect_same_law(s);
 }
@@ -421,7 +421,7 @@ TEST(FastLaw, BitByBitDevicesAreDrawn) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         Bench s;
         repeat_one_vector(s, 6'000);
-        s.chip = chip_preset("hermes");
+        s.chip = chip_preset("hermes-published");
         s.chip.core.dac.encoding = InputEncoding::bit_serial;
         s.chip.core.read_mode = mode;
         s.output_step = 0.125;
@@ -434,7 +434,7 @@ TEST(FastLaw, BitByBitDevicesAreDrawn) {
 TEST(Fast, SameBitsForAnyThreadsAndBatches) {
     for (const bool linear : {true, false}) {
         Bench s;
-        s.chip = chip_preset("hermes");
+        s.chip = chip_preset("hermes-published");
         s.w = normals(40, 50, 1, 1.0F);
         s.x = normals(700, 40, 2, 0.4F);
         for (std::size_t v = 0; v < 700; v += 3) {

@@ -32,11 +32,11 @@ DeviceReads reads_of(const DeviceModel& model, std::size_t count, std::uint64_t 
 }
 
 std::vector<double> published() {
-    return chip_preset("hermes").device.programming_error_us.pieces[0].coefficients;
+    return chip_preset("hermes-published").device.programming_error_us.pieces[0].coefficients;
 }
 
 TEST(FitDevice, RecoversThePublishedCurveWithinItsStatedErrors) {
-    const auto fit = fit_device(reads_of(chip_preset("hermes").device, 20000, 3), {});
+    const auto fit = fit_device(reads_of(chip_preset("hermes-published").device, 20000, 3), {});
     const auto truth = published();
     ASSERT_EQ(fit.sigma_us.size(), truth.size());
     for (std::size_t k = 0; k < truth.size(); ++k) {
@@ -66,7 +66,8 @@ TEST(FitDevice, StatedErrorsAreThoseOfRepeatedFits) {
     std::vector<double> values;
     double stated = 0.0;
     for (int f = 0; f < kFits; ++f) {
-        const auto fit = fit_device(reads_of(chip_preset("hermes").device, 1000, 100 + f), {.degree = 1});
+        const auto fit =
+            fit_device(reads_of(chip_preset("hermes-published").device, 1000, 100 + f), {.degree = 1});
         values.push_back(fit.sigma_us[1].value);
         stated += fit.sigma_us[1].error / kFits;
     }
@@ -91,7 +92,7 @@ TEST(FitDevice, ReadsAtZeroDoNotLowerTheErrorOfSmallTargets) {
 }
 
 TEST(FitDevice, FindsTheMeanOffset) {
-    auto reads = reads_of(chip_preset("hermes").device, 5000, 5);
+    auto reads = reads_of(chip_preset("hermes-published").device, 5000, 5);
     for (std::size_t i = 0; i < reads.read_us.size(); ++i) {
         if (reads.read_us[i] > 0.0) reads.read_us[i] += 0.4;
     }
@@ -141,7 +142,7 @@ TEST(FitDevice, FindsDriftAndTakesTheNoiseOfReadsOffItsDeviation) {
     EXPECT_NEAR(fit.drift->mean.value, 0.06, 5 * fit.drift->mean.error);
     EXPECT_NEAR(fit.drift->sd.value, 0.01, 5 * fit.drift->sd.error);
     EXPECT_LT(fit.drift->sd.error, 0.0005);
-    const auto model = with_fit(chip_preset("hermes").device, fit);
+    const auto model = with_fit(chip_preset("hermes-published").device, fit);
     validate(model);
     EXPECT_EQ(model.t_0_seconds, 300.0);
 }
@@ -164,7 +165,7 @@ TEST(FitDevice, NamedDevicesMayComeInAnyOrder) {
 }
 
 TEST(FitDevice, BadReadsAreErrorsThatSayWhat) {
-    const auto good = reads_of(chip_preset("hermes").device, 100, 3);
+    const auto good = reads_of(chip_preset("hermes-published").device, 100, 3);
     const auto fails = [](const DeviceReads& reads, const std::string& message) {
         EXPECT_THAT(error_of([&] { fit_device(reads, {}); }),
                     testing::AllOf(testing::StartsWith("bad_data: "), testing::HasSubstr(message)));

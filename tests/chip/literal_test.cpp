@@ -177,7 +177,7 @@ TEST(Literal, PhasesSaturateOneByOne) {
 
 TEST(Literal, FreshReadNoiseIsTheSumOverDevices) {
     Bench s;
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.programming_scale = 0.0;
     // One input vector, 400 products of it: the spread of each column over products.
     const auto one = normals(1, 64, 2, 0.4F);
@@ -255,7 +255,7 @@ TEST(Literal, WiresLoseWhatTheFormulaSays) {
 
 TEST(Literal, DriftIsSeenAndCompensated) {
     Bench s;
-    s.chip.device = chip_preset("hermes").device;
+    s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.programming_scale = 0.0;
     s.chip.device.read_noise_scale = 0.0;
     // One input after the other: the counts are those of single cells.
@@ -299,7 +299,7 @@ TEST(Literal, DriftIsSeenAndCompensated) {
 
 TEST(Literal, SameSeedSameBitsForAnySplitOfTheBatch) {
     Bench s;
-    s.chip = chip_preset("hermes");
+    s.chip = chip_preset("hermes-published");
     s.output_step = 0.25;
     const auto core = s.core();
     const auto whole = literal_products(core, s.x.view(), {}, {.seed = 9, .first = 5});

@@ -125,13 +125,13 @@ INSTANTIATE_TEST_SUITE_P(
     Table, MvmError,
     testing::Values(Case{"pcm-like", Laws::uniform, WeightScale::layer, {6.4, 8.1, 9.5, 11.1}},
                     Case{"hermes-od", Laws::uniform, WeightScale::layer, {13.7, 15.9, 17.1, 19.8}},
-                    Case{"hermes", Laws::uniform, WeightScale::layer, {7.5, 9.9, 11.0, 14.1}},
+                    Case{"hermes-published", Laws::uniform, WeightScale::layer, {7.5, 9.9, 11.0, 14.1}},
                     Case{"pcm-like", Laws::gaussian, WeightScale::layer, {9.0, 11.4, 12.8, 14.5}},
                     Case{"hermes-od", Laws::gaussian, WeightScale::layer, {18.7, 20.8, 21.6, 24.1}},
-                    Case{"hermes", Laws::gaussian, WeightScale::layer, {12.0, 13.9, 14.8, 17.3}},
+                    Case{"hermes-published", Laws::gaussian, WeightScale::layer, {12.0, 13.9, 14.8, 17.3}},
                     Case{"pcm-like", Laws::gaussian, WeightScale::column, {8.6, 10.7, 12.2, 13.9}},
                     Case{"hermes-od", Laws::gaussian, WeightScale::column, {17.8, 19.9, 20.9, 23.7}},
-                    Case{"hermes", Laws::gaussian, WeightScale::column, {11.2, 13.2, 14.2, 17.2}}));
+                    Case{"hermes-published", Laws::gaussian, WeightScale::column, {11.2, 13.2, 14.2, 17.2}}));
 
 TEST(Compensation, GlobalAndColumnFactorsAreRatiosOfMeans) {
     Matrix<float> before(2, 2);

@@ -25,12 +25,16 @@ ChipSettings everything(ReadMode mode) {
     s.spec.core.read_mode = mode;
     s.spec.core.polarity_asymmetry = 0.05;
     s.spec.core.adc.negative_gain_sd = 0.03;
+    s.spec.core.adc.offset_sd_counts = 1.0;
+    s.spec.core.adc.polarity_error_counts = 4.0;
+    s.spec.core.dac.jitter_steps = 1.0;
+    s.spec.core.adc.output_floor = true;
     s.spec.core.ir_drop.scale = 1.0;
     s.spec.core.ir_drop.wire_ohm = 5.0;
     s.spec.device.stuck_at_reset_probability = 0.02;
     s.spec.device.stuck_at_max_probability = 0.02;
     s.spec.device.zero_threshold_us = 0.3;
-    s.spec.device.g_ceiling_us = 12.0;
+    s.spec.device.g_ceiling_us = 6.0;
     // Far below what calibration leaves room for, so that it saturates too.
     s.calibration.margin = 1.0;
     return s;
@@ -53,8 +57,9 @@ TEST(Nonideality, WithAllOffHermesEqualsIdeal) {
         const auto bare = products(without_all(everything(mode)));
         ChipSettings ideal{.spec = chip_preset("ideal"), .calibration = {.inputs = 200}};
         ideal.spec.core.read_mode = mode;
-        // g_max is no error: only the scale of the conductances.
+        // g_max and counts_per_us are no errors: only the scales of conductances and counts.
         ideal.spec.device.g_max_us = chip_preset("hermes").device.g_max_us;
+        ideal.spec.core.adc.counts_per_us = chip_preset("hermes").core.adc.counts_per_us;
         EXPECT_EQ(bare, products(without_all(ideal)));
         EXPECT_NE(bare, products(everything(mode)));
     }

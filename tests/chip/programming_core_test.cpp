@@ -39,7 +39,7 @@ Matrix<float> inputs_of(std::size_t count, std::size_t rows, std::uint64_t seed)
 }
 
 struct Bench {
-    ChipSpec chip = chip_preset("hermes");
+    ChipSpec chip = chip_preset("hermes-published");
     Matrix<float> w;
     CoreMapping mapping;
     ProgrammingConfig config;

@@ -21,8 +21,8 @@ namespace {
 using testing::HasSubstr;
 
 struct Bench {
-    DeviceModel device = chip_preset("hermes").device;
-    PulseModel pulse = chip_preset("hermes").pulses.value();
+    DeviceModel device = chip_preset("hermes-published").device;
+    PulseModel pulse = chip_preset("hermes-published").pulses.value();
     VerifyConfig verify;
     ProgrammingCost cost;
 
@@ -101,8 +101,8 @@ TEST(PulsedDevice, SpreadsOverDevicesAndOverPulses) {
 TEST(PulsedDevice, DriftsBetweenPulseAndSettledState) {
     constexpr int kPulses = 20000;
     auto b = exact_bench();
-    b.pulse.drift_mean = chip_preset("hermes").pulses->drift_mean;
-    b.pulse.drift_sd = chip_preset("hermes").pulses->drift_sd;
+    b.pulse.drift_mean = chip_preset("hermes-published").pulses->drift_mean;
+    b.pulse.drift_sd = chip_preset("hermes-published").pulses->drift_sd;
     b.pulse.settling = 0.05;
     std::vector<double> loss;
     std::vector<double> nu;
@@ -340,7 +340,7 @@ TEST(MaxSetFill, OwesItsErrorToDrift) {
 }
 
 TEST(PulseModel, IsReadFromTheChipFileWithItsMistakes) {
-    EXPECT_TRUE(chip_preset("hermes").pulses.has_value());
+    EXPECT_TRUE(chip_preset("hermes-published").pulses.has_value());
     EXPECT_TRUE(chip_preset("hermes-od").pulses.has_value());
     EXPECT_FALSE(chip_preset("ideal").pulses.has_value());
     const auto error = [](const std::string& line) {

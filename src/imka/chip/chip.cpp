@@ -15,6 +15,7 @@ namespace imka {
 namespace embedded {
 extern const std::string_view chip_ideal;
 extern const std::string_view chip_hermes;
+extern const std::string_view chip_hermes_published;
 extern const std::string_view chip_hermes_od;
 extern const std::string_view chip_hermes_afm;
 extern const std::string_view chip_pcm_like;
@@ -23,14 +24,15 @@ extern const std::string_view chip_rram_wan;
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"ideal",      "hermes",   "hermes-od",
+constexpr std::array<std::string_view, 7> kNames = {"ideal",      "hermes",   "hermes-published", "hermes-od",
                                                     "hermes-afm", "pcm-like", "rram-wan"};
 
 // In the order of kNames.
 std::string_view text_of(std::size_t index) {
-    const std::array<std::string_view, 6> texts = {embedded::chip_ideal,     embedded::chip_hermes,
-                                                   embedded::chip_hermes_od, embedded::chip_hermes_afm,
-                                                   embedded::chip_pcm_like,  embedded::chip_rram_wan};
+    const std::array<std::string_view, 7> texts = {
+        embedded::chip_ideal,     embedded::chip_hermes,     embedded::chip_hermes_published,
+        embedded::chip_hermes_od, embedded::chip_hermes_afm, embedded::chip_pcm_like,
+        embedded::chip_rram_wan};
     return texts[index];
 }
 

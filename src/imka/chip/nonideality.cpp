@@ -33,6 +33,12 @@ constexpr std::array kList = {
     Nonideality{"input_quantisation", "inputs have few levels",
                 [](const Settings& s) { return s.spec.core.dac.levels < kMostLevels; },
                 [](Settings& s) { s.spec.core.dac.levels = kMostLevels; }},
+    Nonideality{"input_truncation", "inputs lose what is left of a step",
+                [](const Settings& s) { return s.spec.core.dac.rounding == InputRounding::truncate; },
+                [](Settings& s) { s.spec.core.dac.rounding = InputRounding::nearest; }},
+    Nonideality{"input_jitter", "pulses vary in length",
+                [](const Settings& s) { return s.spec.core.dac.jitter_steps > 0.0; },
+                [](Settings& s) { s.spec.core.dac.jitter_steps = 0.0; }},
     Nonideality{"input_clipping", "inputs beyond the range are cut",
                 [](const Settings& s) { return !s.whole_range; },
                 [](Settings& s) {
@@ -102,8 +108,20 @@ constexpr std::array kList = {
                     s.spec.core.adc.negative_gain_sd = 0.0;
                 }},
     Nonideality{"adc_offset", "converters do not begin at 0",
-                [](const Settings& s) { return s.spec.core.adc.offset_sd_counts > 0.0; },
-                [](Settings& s) { s.spec.core.adc.offset_sd_counts = 0.0; }},
+                [](const Settings& s) {
+                    return s.spec.core.adc.offset_sd_counts > 0.0 ||
+                           s.spec.core.adc.offset_mean_counts != 0.0;
+                },
+                [](Settings& s) {
+                    s.spec.core.adc.offset_sd_counts = 0.0;
+                    s.spec.core.adc.offset_mean_counts = 0.0;
+                }},
+    Nonideality{"polarity_error", "the sign of small currents is mistaken (one-phase)",
+                [](const Settings& s) {
+                    return s.spec.core.adc.polarity_error_counts > 0.0 &&
+                           s.spec.core.read_mode == ReadMode::one_phase;
+                },
+                [](Settings& s) { s.spec.core.adc.polarity_error_counts = 0.0; }},
     Nonideality{"adc_noise", "noise of each conversion",
                 [](const Settings& s) { return s.spec.core.adc.noise_counts > 0.0; },
                 [](Settings& s) { s.spec.core.adc.noise_counts = 0.0; }},
@@ -116,9 +134,22 @@ constexpr std::array kList = {
     Nonideality{"output_fp16", "half-precision scale and offset",
                 [](const Settings& s) { return s.spec.core.affine.fp16; },
                 [](Settings& s) { s.spec.core.affine.fp16 = false; }},
+    Nonideality{"output_floor", "sums of counts and outputs are rounded down",
+                [](const Settings& s) {
+                    return s.spec.core.adc.output_floor ||
+                           (s.spec.core.affine.rounding == OutputRounding::floor &&
+                            s.spec.core.affine.output_bits > 0);
+                },
+                [](Settings& s) {
+                    s.spec.core.adc.output_floor = false;
+                    s.spec.core.affine.rounding = OutputRounding::nearest;
+                }},
     Nonideality{"output_bits", "outputs have few bits",
                 [](const Settings& s) { return s.spec.core.affine.output_bits > 0; },
-                [](Settings& s) { s.spec.core.affine.output_bits = 0; }},
+                [](Settings& s) {
+                    s.spec.core.affine.output_bits = 0;
+                    s.spec.core.affine.headroom = 1.0;
+                }},
 };
 
 }  // namespace

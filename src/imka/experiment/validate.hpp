@@ -50,7 +50,8 @@ struct ValidateConfig {
     std::function<void(const SweepStatus&)> on_status = {};
 };
 
-// Published cells of a backend without ours, in the order of the file. Error{bad_data} with the line for a malformed file.
+// Published cells of a backend without ours, in the order of the file. Error{bad_data} with the line for a
+// malformed file.
 std::vector<Cell> read_published(const std::filesystem::path& path, std::string_view backend = "fp32");
 
 // Runs what the records do not have and fills in ours. A random split is drawn anew for each seed: the

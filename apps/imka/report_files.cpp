@@ -166,8 +166,8 @@ void print_losses(const report::Report& report) {
     for (const auto& l : losses) {
         rows.push_back({l.experiment, l.kernel, l.sampler, l.size, l.chip, std::to_string(l.datasets),
                         std::to_string(l.pairs), fmt::format("{:+.2f}", 100.0 * l.mean),
-                        fmt::format("{:.2f}", 100.0 * l.error), fmt::format("{:+.2f}", 100.0 * l.most),
-                        l.worst});
+                        l.error > 0.0 ? fmt::format("{:.2f}", 100.0 * l.error) : "-",
+                        fmt::format("{:+.2f}", 100.0 * l.most), l.worst});
     }
     fmt::print("{}", format_table(rows));
 }

@@ -19,14 +19,17 @@ TEST(Losses, AreMeansOverDataSetsOfDifferencesOfOneSeed) {
     std::vector<Record> records = {
         run("letter", "fp32", 0, 0.90),   run("letter", "fp32", 1, 0.80),   run("eeg", "fp32", 0, 0.70),
         run("letter", "hermes", 0, 0.88), run("letter", "hermes", 1, 0.76), run("eeg", "hermes", 0, 0.71),
-        run("eeg", "hermes", 1, 0.10),  // without an FP32 run
+        run("eeg", "hermes", 2, 0.10),  // without an FP32 run
     };
+    EXPECT_EQ(losses_of(records).at(0).error, 0.0) << "one seed of eeg has no spread";
+    records.push_back(run("eeg", "fp32", 1, 0.60));
+    records.push_back(run("eeg", "hermes", 1, 0.61));
     const auto rows = losses_of(records);
     ASSERT_EQ(rows.size(), 1U);
     const auto& row = rows[0];
     EXPECT_EQ(row.chip, "hermes");
     EXPECT_EQ(row.datasets, 2U);
-    EXPECT_EQ(row.pairs, 3U);
+    EXPECT_EQ(row.pairs, 4U);
     EXPECT_NEAR(row.mean, 0.01, 1e-12) << "letter loses 0.03, eeg gains 0.01";
     EXPECT_NEAR(row.error, 0.005, 1e-12) << "letter: 0.02 / sqrt(2) / sqrt(2) = 0.01, over two data sets";
     EXPECT_NEAR(row.most, 0.03, 1e-12);

@@ -99,9 +99,7 @@ double mean_of(const std::vector<double>& values) {
     return sum / static_cast<double>(values.size());
 }
 
-// Variance of the mean; 0 for one value.
 double variance_of_mean(const std::vector<double>& values) {
-    if (values.size() < 2) return 0.0;
     const double mean = mean_of(values);
     double squares = 0.0;
     for (const double v : values) squares += (v - mean) * (v - mean);
@@ -112,10 +110,14 @@ double variance_of_mean(const std::vector<double>& values) {
 void sum_up(const Losses& losses, LossRow& row) {
     const auto n = static_cast<double>(losses.size());
     double variance = 0.0;
+    bool has_spread = true;
     for (const auto& [dataset, values] : losses) {
         const double mean = mean_of(values);
         row.mean += mean / n;
-        variance += variance_of_mean(values);
+        if (values.size() > 1)
+            variance += variance_of_mean(values);
+        else
+            has_spread = false;
         row.pairs += values.size();
         if (row.worst.empty() || mean > row.most) {
             row.most = mean;
@@ -123,7 +125,7 @@ void sum_up(const Losses& losses, LossRow& row) {
         }
     }
     row.datasets = losses.size();
-    row.error = std::sqrt(variance) / n;
+    row.error = has_spread ? std::sqrt(variance) / n : 0.0;
 }
 
 }  // namespace

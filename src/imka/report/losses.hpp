@@ -19,10 +19,12 @@ struct LossRow {
     std::string chip;  // and the settings that tell it from other runs of the experiment
     std::size_t datasets = 0;
     std::size_t pairs = 0;
-    double mean = 0.0;   // loss of accuracy, mean over data sets of the means over seeds; a share of 1
-    double error = 0.0;  // standard error of that mean, from the spread over seeds within data sets
-    double most = 0.0;   // largest mean loss of a data set
-    std::string worst;   // that data set
+    double mean = 0.0;  // loss of accuracy, mean over data sets of the means over seeds; a share of 1
+    // Standard error of that mean, from the spread over seeds within data sets; 0 where one has a single
+    // seed.
+    double error = 0.0;
+    double most = 0.0;  // largest mean loss of a data set
+    std::string worst;  // that data set
 };
 
 // By experiment, kernel, sampler, size and chip. Runs on a chip without their FP32 run are left out.

@@ -20,6 +20,7 @@ struct ReportArgs {
     std::vector<std::filesystem::path> paths;
     std::string title;
     bool fidelity = false;
+    bool losses = false;
     ReportFiles files{.page = {}, .figures = {}, .csv = {}, .chart_js = default_chart_js()};
 };
 
@@ -35,10 +36,11 @@ void print_written(const ReportArgs& args, const Written& written) {
 
 void run(const ReportArgs& args, const Context& context) {
     const auto& f = args.files;
-    if (f.page.empty() && f.figures.empty() && f.csv.empty() && !args.fidelity && !context.json) {
+    if (f.page.empty() && f.figures.empty() && f.csv.empty() && !args.fidelity && !args.losses &&
+        !context.json) {
         fail(ErrorCode::bad_usage,
              "nothing to write: name a page with --output, a folder with --figures or a table with --csv, or "
-             "ask for --fidelity");
+             "ask for --fidelity or --losses");
     }
     auto set = read_records(args.paths);
     if (set.records.empty() && set.problems.empty()) {
@@ -55,11 +57,9 @@ void run(const ReportArgs& args, const Context& context) {
         fmt::print("{}\n", j.dump());
         return;
     }
-    if (args.fidelity) {
-        print_fidelity(report);
-    } else {
-        print_summary(report);
-    }
+    if (args.fidelity) print_fidelity(report);
+    if (args.losses) print_losses(report);
+    if (!args.fidelity && !args.losses) print_summary(report);
     print_written(args, written);
 }
 
@@ -71,7 +71,7 @@ void add_report(CLI::App& root, Context& context) {
         add_verb(root, "report", "Turn records into one page with figures, tables and how to repeat them",
                  {"imka report runs/ridge_measured --output ridge.html",
                   "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv",
-                  "imka report runs/fidelity --fidelity"});
+                  "imka report runs/fidelity --fidelity", "imka report runs/mitigation --losses"});
     add_common_options(*verb, context);
     verb->add_option("paths", args->paths, "Folders of sweeps, or files of records (*.jsonl)")
         ->required()
@@ -83,6 +83,9 @@ void add_report(CLI::App& root, Context& context) {
     verb->add_option("--csv", args->files.csv, "All runs as CSV, one row each");
     verb->add_flag("--fidelity", args->fidelity,
                    "Print how far an emulated chip is from the measured one, by data set and kernel");
+    verb->add_flag("--losses", args->losses,
+                   "Print what chips cost in accuracy against FP32, by kernel and way of running, over data "
+                   "sets");
     verb->add_option("--title", args->title, "Title of the page; else made from the experiments");
     verb->add_option("--chart-js", args->files.chart_js, "Chart.js 3, which is written into the page")
         ->capture_default_str();

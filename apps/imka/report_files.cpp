@@ -10,6 +10,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/experiment/record.hpp"
+#include "imka/report/losses.hpp"
 
 namespace imka::app {
 namespace {
@@ -151,6 +152,24 @@ void print_fidelity(const report::Report& report) {
          "no run can be compared with the measured chip: that wants runs on a chip with protocol measured in "
          "a "
          "cell that was published; imka reproduce fidelity makes them");
+}
+
+void print_losses(const report::Report& report) {
+    const auto losses = report::losses_of(report.set.records);
+    if (losses.empty())
+        fail(ErrorCode::bad_data,
+             "no run on a chip has its run in FP32 (same data, split, kernel, sampler, size and seed) beside "
+             "it; imka sweep mitigation makes both");
+    std::vector<std::vector<std::string>> rows = {{"experiment", "kernel", "sampler", "size", "chip",
+                                                   "data sets", "pairs", "loss, points", "se", "most",
+                                                   "data set"}};
+    for (const auto& l : losses) {
+        rows.push_back({l.experiment, l.kernel, l.sampler, l.size, l.chip, std::to_string(l.datasets),
+                        std::to_string(l.pairs), fmt::format("{:+.2f}", 100.0 * l.mean),
+                        fmt::format("{:.2f}", 100.0 * l.error), fmt::format("{:+.2f}", 100.0 * l.most),
+                        l.worst});
+    }
+    fmt::print("{}", format_table(rows));
 }
 
 }  // namespace imka::app

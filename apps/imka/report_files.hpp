@@ -35,4 +35,7 @@ void print_summary(const report::Report& report);
 // be compared.
 void print_fidelity(const report::Report& report);
 
+// What chips cost in accuracy against FP32, over data sets. Error{bad_data} where no run has both.
+void print_losses(const report::Report& report);
+
 }  // namespace imka::app

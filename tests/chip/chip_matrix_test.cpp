@@ -190,6 +190,66 @@ TEST(ChipMatrix, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
     EXPECT_NEAR(error(16, Replication::throughput) / one, 1.0, 0.1);
 }
 
+// Mean error in output steps, and the slope of outputs against exact products.
+struct Centring {
+    double mean_steps = 0.0;
+    double slope = 0.0;
+};
+Centring centring(ChipMatrix& chip, OutputFit fit) {
+    calibrate_outputs(chip, {}, fit);
+    const auto x = normals(2000, chip.weights.rows(), 4321);
+    const auto y = chip_products(ready(chip), x.view(), {.seed = 2}, {});
+    const auto exact = exact_products(x.view(), chip.weights.view());
+    double sum = 0.0;
+    double products = 0.0;
+    double squares = 0.0;
+    for (std::size_t k = 0; k < exact.values().size(); ++k) {
+        const double e = exact.values()[k];
+        sum += y.values()[k] - e;
+        products += y.values()[k] * e;
+        squares += e * e;
+    }
+    const auto n = static_cast<double>(exact.values().size());
+    return {.mean_steps = sum / n / chip.mappings[0].output_step, .slope = products / squares};
+}
+
+TEST(OutputFit, CentredTakesTheHalfStepThatRoundingDownCosts) {
+    auto chip = programmed(chip_preset("hermes"), 32, 64);
+    EXPECT_NEAR(centring(chip, OutputFit::applied).mean_steps, -0.5, 0.1);
+    EXPECT_NEAR(centring(chip, OutputFit::centred).mean_steps, 0.0, 0.1);
+    EXPECT_NEAR(centring(chip, OutputFit::centred).mean_steps, 0.0, 0.1) << "not added twice";
+}
+
+TEST(OutputFit, CentredMakesUpForTruncatedInputs) {
+    auto spec = chip_preset("ideal");
+    spec.core.dac.levels = 31;
+    spec.core.dac.rounding = InputRounding::truncate;
+    auto chip = programmed(spec, 32, 64);
+    // A step is about 4 deviations / 31, and half of it is lost of inputs of 0.8 deviations on average.
+    EXPECT_LT(centring(chip, OutputFit::applied).slope, 0.95);
+    EXPECT_NEAR(centring(chip, OutputFit::centred).slope, 1.0, 0.01);
+}
+
+TEST(OutputFit, CentredIsTheOrdinaryOneWhereRoundingIsToTheNearest) {
+    auto spec = chip_preset("hermes");
+    spec.core.dac.rounding = InputRounding::nearest;
+    spec.core.affine.rounding = OutputRounding::nearest;
+    auto chip = programmed(spec, 32, 16);
+    auto centred = chip;
+    calibrate_outputs(centred, {}, OutputFit::centred);
+    for (std::size_t c = 0; c < 16; ++c) {
+        EXPECT_EQ(centred.cores[0].affine.columns[c].scale, chip.cores[0].affine.columns[c].scale);
+        EXPECT_EQ(centred.cores[0].affine.columns[c].offset, chip.cores[0].affine.columns[c].offset);
+    }
+    spec.core.affine.rounding = OutputRounding::floor;
+    spec.core.affine.output_bits = 0;
+    auto unrounded = programmed(spec, 32, 16);
+    auto again = unrounded;
+    calibrate_outputs(again, {}, OutputFit::centred);
+    EXPECT_EQ(again.cores[0].affine.columns[3].offset, unrounded.cores[0].affine.columns[3].offset)
+        << "without steps there is nothing to round down";
+}
+
 TEST(ChipMatrix, CalibratedOutputsUndoDrift) {
     auto chip = programmed(chip_preset("hermes-published"), 128, 128);
     const auto x = normals(300, 128, 4321);

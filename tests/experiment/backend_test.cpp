@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -65,6 +66,7 @@ TEST(ChipRun, HashChangesWithEverySetting) {
                                      {"calibration_inputs", "100"},
                                      {"programming", "verify"},
                                      {"output_calibration", "nominal"},
+                                     {"output_calibration", "centred"},
                                      {"read_seconds", "60"},
                                      {"read_spacing", "1"},
                                      {"compensation", "global"},
@@ -173,6 +175,20 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     EXPECT_GT(accuracy(FitOn::chip), accuracy(FitOn::fp32));
 }
 
+// The sign of a product that is rounded down is wrong for all between 0 and a step: the whole of ArcCos0.
+TEST(ChipRun, CentredOutputsLowerTheErrorOfArcCos0) {
+    const auto data = small_ringnorm();
+    auto config = chip_config("hermes");
+    config.kernel = Kernel::arccos0;
+    config.log_ratio = 5.0;
+    config.seeds = {0, 1, 2};
+    const auto error = [&](OutputCalibration how) {
+        config.chip.projection.output_calibration = how;
+        return run_gram(config, data, Exec{}).gram_error->mean;
+    };
+    EXPECT_LT(error(OutputCalibration::centred), 0.95 * error(OutputCalibration::least_squares));
+}
+
 TEST(ChipRun, CutsTheTailsOfGaussianDirections) {
     auto config = chip_config("hermes");
     EXPECT_EQ(resolve_truncation(config), 3.0);
@@ -218,6 +234,23 @@ TEST(ChipSweep, HasBackendsInTheGridAndOneRunForWhatIsTheSame) {
     }
     EXPECT_EQ(backends, (std::set<std::string>{"fp32", "hermes0", "hermes3600"}));
     EXPECT_EQ(run_sweep(plan, {.output = dir.path()}, Exec{}).recorded, 0U);
+}
+
+TEST(ChipSweep, RecordsSayHowOutputsWereCalibrated) {
+    const TempDir dir;
+    const auto e = parse_experiment(
+        "name: a\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50, calibration_inputs: 100, backend: "
+        "hermes}\n"
+        "grid: {output_calibration: [least_squares, centred]}\n",
+        "a.yaml");
+    run_sweep(plan_sweep(e, {}, Exec{}), {.output = dir.path()}, Exec{});
+    std::map<std::string, double> errors;
+    for (const auto& r : read_records(dir.path()).records) {
+        ASSERT_TRUE(r.ok()) << r.error;
+        errors[r.setting("output_calibration")] = r.results.at("gram_error");
+    }
+    ASSERT_EQ(errors.size(), 2U);
+    EXPECT_NE(errors.at("centred"), errors.at("least_squares"));
 }
 
 TEST(ChipSweep, AChipThatChangesAfterThePlanFailsItsRuns) {

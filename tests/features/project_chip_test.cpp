@@ -160,6 +160,7 @@ TEST(ChipFeatureMap, EverySettingMatters) {
     add("calibration_inputs", "50");
     add("programming", "max_set_fill");
     add("output_calibration", "nominal");
+    add("output_calibration", "centred");
     add("read_seconds", "1e5");
     add("read_spacing", "1");
     add("compensation", "global");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "imka/base/error.hpp"
@@ -116,6 +117,29 @@ Matrix<double> widened(const Matrix<float>& m) {
     return out;
 }
 
+Matrix<float> clipped_inputs(MatrixView<const float> x, double range) {
+    const auto most = static_cast<float>(range);
+    Matrix<float> out(x.rows(), x.cols());
+    for (std::size_t v = 0; v < x.rows(); ++v)
+        std::ranges::transform(x.row(v), out.row(v).begin(),
+                               [&](float value) { return std::clamp(value, -most, most); });
+    return out;
+}
+
+// The inputs that a core's outputs are to be right for. What clipping and rounding take from an input is no
+// error of the columns behind it; only what truncation takes from all of them is for their scale to make up.
+Matrix<float> target_inputs(const ProgrammedCore& core, MatrixView<const float> x, OutputFit fit) {
+    if (fit == OutputFit::centred && core.spec.dac.rounding == InputRounding::truncate)
+        return clipped_inputs(x, core.input_range);
+    return applied_inputs(core.spec.dac, x, core.input_range);
+}
+
+void add_half_steps(ProgrammedCore& core) {
+    const auto& affine = core.spec.affine;
+    if (affine.output_bits == 0 || affine.rounding != OutputRounding::floor) return;
+    for (auto& column : core.affine.columns) column.offset += 0.5;
+}
+
 // Products of the calibration sample have numbers and a seed that no later product has: the chip's devices
 // and its reads are named by different streams, so the seed of the chip itself serves.
 constexpr std::uint64_t kFirstCalibrationProduct = std::uint64_t{1} << 31U;
@@ -184,7 +208,7 @@ ProgrammingSummary program(ChipMatrix& chip, const ProgrammingConfig& config, co
     return summary;
 }
 
-void calibrate_outputs(ChipMatrix& chip, const Exec& exec) {
+void calibrate_outputs(ChipMatrix& chip, const Exec& exec, OutputFit fit) {
     require_state(chip, ChipState::programmed, ChipState::compensated, "calibrating outputs");
     if (chip.inputs.rows() == 0)
         fail(ErrorCode::bad_usage, "calibrating outputs: the chip was programmed without calibration inputs");
@@ -195,11 +219,10 @@ void calibrate_outputs(ChipMatrix& chip, const Exec& exec) {
         auto& core = chip.cores[c];
         core.compensation.assign(core.used_cols(), 1.0);
         const auto counts = fast_counts(prepare(core, chip.time), inputs.view(), ids, {.threads = 1}).counts;
-        // Columns are fitted to the inputs that are applied: what clipping and rounding take from an input is
-        // no error of the columns behind it.
-        const auto applied = applied_inputs(core.spec.dac, inputs.view(), core.input_range);
+        const auto target = target_inputs(core, inputs.view(), fit);
         fit_affine(core, widened(counts).view(),
-                   exact_products(applied.view(), tile_weights(chip, tile).view()).view());
+                   exact_products(target.view(), tile_weights(chip, tile).view()).view());
+        if (fit == OutputFit::centred) add_half_steps(core);
     });
     if (chip.state == ChipState::aged) chip.state = ChipState::compensated;
 }

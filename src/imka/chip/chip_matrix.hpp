@@ -91,9 +91,18 @@ struct ProgrammingSummary {
 // same numbers: the same result.
 ProgrammingSummary program(ChipMatrix& chip, const ProgrammingConfig& config, const Exec& exec);
 
+// What scale and offset of a column are fitted to.
+enum class OutputFit {
+    applied,  // products of the inputs as they are applied
+    // Products of the inputs as they are given, only clipped, where inputs are truncated: the scale makes up
+    // for what truncation takes on average. Where results are rounded down, half a step is added to the
+    // offset: they are then rounded to the nearest step.
+    centred,
+};
+
 // Scale and offset of every column by least squares on the calibration sample, as the chip is now; a drift
 // compensation made before is included and its factors return to 1. An aged chip is compensated by it.
-void calibrate_outputs(ChipMatrix& chip, const Exec& exec);
+void calibrate_outputs(ChipMatrix& chip, const Exec& exec, OutputFit fit = OutputFit::applied);
 
 // Lets the clock run to `time.seconds` after programming. It only goes forward.
 void age(ChipMatrix& chip, const ReadTime& time);

@@ -11,8 +11,12 @@
 
 namespace imka {
 namespace embedded {
+extern const std::string_view experiment_ablation;
+extern const std::string_view experiment_drift;
 extern const std::string_view experiment_fidelity;
 extern const std::string_view experiment_liu;
+extern const std::string_view experiment_mitigation;
+extern const std::string_view experiment_replication;
 extern const std::string_view experiment_ridge;
 extern const std::string_view experiment_ridge_fp32;
 extern const std::string_view experiment_ridge_measured;
@@ -207,6 +211,10 @@ std::span<const KnownExperiment> known_experiments() {
         KnownExperiment{"ridge_fp32", embedded::experiment_ridge_fp32},
         KnownExperiment{"ridge_measured", embedded::experiment_ridge_measured},
         KnownExperiment{"liu", embedded::experiment_liu},
+        KnownExperiment{"mitigation", embedded::experiment_mitigation},
+        KnownExperiment{"drift", embedded::experiment_drift},
+        KnownExperiment{"ablation", embedded::experiment_ablation},
+        KnownExperiment{"replication", embedded::experiment_replication},
         KnownExperiment{"smoke", embedded::experiment_smoke},
     };
     return list;

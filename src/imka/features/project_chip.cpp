@@ -37,8 +37,13 @@ CalibrationConfig calibration_of(const ChipProjection& c, MatrixView<const float
     return out;
 }
 
+OutputFit output_fit(const ChipProjection& config) {
+    return config.output_calibration == OutputCalibration::centred ? OutputFit::centred : OutputFit::applied;
+}
+
 void calibrate_if_asked(ChipMatrix& chip, const ChipProjection& config, const Exec& exec) {
-    if (config.output_calibration == OutputCalibration::least_squares) calibrate_outputs(chip, exec);
+    if (config.output_calibration != OutputCalibration::nominal)
+        calibrate_outputs(chip, exec, output_fit(config));
 }
 
 void compensate_age(ChipMatrix& chip, const ChipProjection& config, const Exec& exec) {
@@ -52,7 +57,7 @@ void compensate_age(ChipMatrix& chip, const ChipProjection& config, const Exec& 
             compensate(chip, DriftCompensation::column);
             return;
         case AgeCompensation::outputs:
-            calibrate_outputs(chip, exec);
+            calibrate_outputs(chip, exec, output_fit(config));
             return;
     }
 }
@@ -99,7 +104,8 @@ Fields fields(ChipProjection& c) {
               {.help = "Training rows that ranges and outputs are calibrated on", .min = 1.0, .max = 1e6}),
         field("programming", c.programming, {.help = "How devices are programmed"}),
         field("output_calibration", c.output_calibration,
-              {.help = "Scale and offset of columns: fitted after programming, or nominal"}),
+              {.help = "Scale and offset of columns: fitted after programming, nominal, or fitted and "
+                       "centred against truncation"}),
         field("read_seconds", c.read_seconds,
               {.help = "Time from programming to the products", .unit = "s", .min = 0.0}),
         field(

@@ -18,11 +18,12 @@ namespace imka {
 enum class OutputCalibration {
     least_squares,  // fitted to the calibration inputs after programming
     nominal,        // those of a chip without errors
+    centred,        // fitted, and made up for what inputs lose by truncation and results by rounding down
 };
 template <>
 struct EnumNames<OutputCalibration> {
     static constexpr std::string_view what = "output calibration";
-    static constexpr std::string_view values[] = {"least_squares", "nominal"};
+    static constexpr std::string_view values[] = {"least_squares", "nominal", "centred"};
 };
 
 // What is done about the time since programming.

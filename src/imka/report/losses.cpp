@@ -1,0 +1,166 @@
+#include "imka/report/losses.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+namespace imka::report {
+namespace {
+
+// Settings that a run on a chip and its FP32 run have in common. Norms and truncation are not among them:
+// another matrix may be what suits the chip.
+constexpr std::array<std::string_view, 9> kCommon = {
+    "dataset", "protocol", "kernel", "sampler", "log_ratio", "n_components", "gamma", "alpha", "split_seed"};
+
+// What belongs to a data set or a seed and makes no other row.
+constexpr std::array<std::string_view, 6> kNoRow = {"backend",   "seeds",     "input_alpha",
+                                                    "lost_rows", "chip_hash", "chip_seed"};
+
+bool on_chip(const Record& r) {
+    return r.setting("backend") != "fp32";
+}
+
+std::string pair_key(const Record& r) {
+    std::string key = fmt::format("{}\n{}", r.experiment, r.seed);
+    for (const auto name : kCommon) key += "\n" + r.setting(std::string(name));
+    return key;
+}
+
+// The FP32 run with the usual norms where there are several.
+std::map<std::string, const Record*> references(const std::vector<Record>& records) {
+    std::map<std::string, const Record*> out;
+    for (const auto& r : records) {
+        if (on_chip(r) || !r.results.contains("accuracy")) continue;
+        auto& place = out[pair_key(r)];
+        if (place == nullptr || r.setting("norms") == "auto") place = &r;
+    }
+    return out;
+}
+
+template <class List>
+bool is_in(const List& list, std::string_view name) {
+    return std::ranges::find(list, name) != list.end();
+}
+
+// Settings that differ between the chip runs of an experiment.
+std::set<std::string> varying(const std::vector<Record>& records, const std::string& experiment) {
+    std::map<std::string, std::set<std::string>> values;
+    for (const auto& r : records) {
+        if (r.experiment != experiment || !on_chip(r)) continue;
+        for (const auto& [name, value] : r.config) values[name].insert(value);
+    }
+    std::set<std::string> out;
+    for (const auto& [name, seen] : values) {
+        if (seen.size() > 1 && !is_in(kCommon, name) && !is_in(kNoRow, name)) out.insert(name);
+    }
+    return out;
+}
+
+// Of a setting that differs, the value most runs have goes without saying.
+std::map<std::string, std::string> usual_values(const std::vector<Record>& records,
+                                                const std::string& experiment) {
+    std::map<std::string, std::string> usual;
+    for (const auto& name : varying(records, experiment)) {
+        std::map<std::string, std::size_t> counts;
+        for (const auto& r : records) {
+            if (r.experiment == experiment && on_chip(r)) ++counts[r.setting(name)];
+        }
+        usual[name] = std::ranges::max_element(counts, {}, [](const auto& c) { return c.second; })->first;
+    }
+    return usual;
+}
+
+// As it was asked for: 2^r d - r of protocol `measured` is another ratio for every d.
+std::string size_of(const Record& r) {
+    const auto ratio = r.setting("log_ratio");
+    return ratio == "auto" ? "D = " + r.setting("n_components") : "r = " + ratio;
+}
+
+std::string chip_label(const Record& r, const std::map<std::string, std::string>& usual) {
+    std::string label = r.setting("backend");
+    for (const auto& [name, value] : usual) {
+        const auto own = r.setting(name);
+        if (own != value) label += fmt::format(", {} {}", name, own.empty() ? "none" : own);
+    }
+    return label;
+}
+
+using Losses = std::map<std::string, std::vector<double>>;  // by data set
+
+double mean_of(const std::vector<double>& values) {
+    double sum = 0.0;
+    for (const double v : values) sum += v;
+    return sum / static_cast<double>(values.size());
+}
+
+// Variance of the mean; 0 for one value.
+double variance_of_mean(const std::vector<double>& values) {
+    if (values.size() < 2) return 0.0;
+    const double mean = mean_of(values);
+    double squares = 0.0;
+    for (const double v : values) squares += (v - mean) * (v - mean);
+    const auto n = static_cast<double>(values.size());
+    return squares / (n - 1.0) / n;
+}
+
+void sum_up(const Losses& losses, LossRow& row) {
+    const auto n = static_cast<double>(losses.size());
+    double variance = 0.0;
+    for (const auto& [dataset, values] : losses) {
+        const double mean = mean_of(values);
+        row.mean += mean / n;
+        variance += variance_of_mean(values);
+        row.pairs += values.size();
+        if (row.worst.empty() || mean > row.most) {
+            row.most = mean;
+            row.worst = dataset;
+        }
+    }
+    row.datasets = losses.size();
+    row.error = std::sqrt(variance) / n;
+}
+
+}  // namespace
+
+std::vector<LossRow> losses_of(const std::vector<Record>& records) {
+    const auto exact = references(records);
+    std::map<std::string, std::map<std::string, std::string>> usual;  // by experiment
+    for (const auto& r : records) {
+        if (!usual.contains(r.experiment)) usual[r.experiment] = usual_values(records, r.experiment);
+    }
+    std::vector<LossRow> rows;
+    std::vector<Losses> losses;
+    std::map<std::string, std::size_t> places;
+    for (const auto& r : records) {
+        const auto reference = exact.find(pair_key(r));
+        if (!on_chip(r) || reference == exact.end() || !r.results.contains("accuracy")) continue;
+        LossRow row{.experiment = r.experiment,
+                    .kernel = r.setting("kernel"),
+                    .sampler = r.setting("sampler"),
+                    .size = size_of(r),
+                    .chip = chip_label(r, usual.at(r.experiment))};
+        const auto name =
+            fmt::format("{}\n{}\n{}\n{}\n{}", row.experiment, row.kernel, row.sampler, row.size, row.chip);
+        const auto [place, is_new] = places.try_emplace(name, rows.size());
+        if (is_new) {
+            rows.push_back(std::move(row));
+            losses.emplace_back();
+        }
+        losses[place->second][r.setting("dataset")].push_back(reference->second->results.at("accuracy") -
+                                                              r.results.at("accuracy"));
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) sum_up(losses[i], rows[i]);
+    std::ranges::stable_sort(rows, [](const LossRow& a, const LossRow& b) {
+        return std::tie(a.experiment, a.kernel, a.sampler, a.size, a.chip) <
+               std::tie(b.experiment, b.kernel, b.sampler, b.size, b.chip);
+    });
+    return rows;
+}
+
+}  // namespace imka::report

@@ -1,0 +1,71 @@
+// Losses of accuracy on a chip: which runs are pairs, and what is summed up over them.
+#include "imka/report/losses.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "report/records.hpp"
+
+namespace imka::report {
+namespace {
+
+Record run(const std::string& dataset, const std::string& backend, std::uint64_t seed, double accuracy) {
+    return make_record({.dataset = dataset, .backend = backend, .seed = seed, .accuracy = accuracy});
+}
+
+TEST(Losses, AreMeansOverDataSetsOfDifferencesOfOneSeed) {
+    std::vector<Record> records = {
+        run("letter", "fp32", 0, 0.90),   run("letter", "fp32", 1, 0.80),   run("eeg", "fp32", 0, 0.70),
+        run("letter", "hermes", 0, 0.88), run("letter", "hermes", 1, 0.76), run("eeg", "hermes", 0, 0.71),
+        run("eeg", "hermes", 1, 0.10),  // without an FP32 run
+    };
+    const auto rows = losses_of(records);
+    ASSERT_EQ(rows.size(), 1U);
+    const auto& row = rows[0];
+    EXPECT_EQ(row.chip, "hermes");
+    EXPECT_EQ(row.datasets, 2U);
+    EXPECT_EQ(row.pairs, 3U);
+    EXPECT_NEAR(row.mean, 0.01, 1e-12) << "letter loses 0.03, eeg gains 0.01";
+    EXPECT_NEAR(row.error, 0.005, 1e-12) << "letter: 0.02 / sqrt(2) / sqrt(2) = 0.01, over two data sets";
+    EXPECT_NEAR(row.most, 0.03, 1e-12);
+    EXPECT_EQ(row.worst, "letter");
+}
+
+TEST(Losses, NameWhatTellsRunsApart) {
+    std::vector<Record> records = {run("letter", "fp32", 0, 0.9), run("letter", "hermes", 0, 0.8),
+                                   run("letter", "hermes", 1, 0.8), run("letter", "hermes", 0, 0.85)};
+    for (auto& r : records) {
+        if (r.setting("backend") == "hermes") r.config["output_calibration"] = "least_squares";
+    }
+    records[3].config["output_calibration"] = "centred";
+    records[2].config["input_alpha"] = "2";
+    const auto rows = losses_of(records);
+    ASSERT_EQ(rows.size(), 2U) << "what is clipped belongs to a data set";
+    EXPECT_EQ(rows[0].chip, "hermes");
+    EXPECT_EQ(rows[1].chip, "hermes, output_calibration centred");
+    EXPECT_NEAR(rows[1].mean, 0.05, 1e-12);
+}
+
+TEST(Losses, OtherSplitsAreNoPairs) {
+    auto exact = run("letter", "fp32", 0, 0.9);
+    exact.config["split_seed"] = "42";
+    EXPECT_TRUE(losses_of({exact, run("letter", "hermes", 0, 0.8)}).empty());
+}
+
+TEST(Losses, OfOtherNormsAreAgainstTheUsualOnes) {
+    auto sqrt = run("letter", "fp32", 0, 0.5);
+    sqrt.config["norms"] = "sqrt";
+    auto chip = run("letter", "hermes", 0, 0.8);
+    chip.config["norms"] = "sqrt";
+    for (const auto& records : {std::vector{sqrt, run("letter", "fp32", 0, 0.9), chip},
+                                std::vector{run("letter", "fp32", 0, 0.9), sqrt, chip}}) {
+        const auto rows = losses_of(records);
+        ASSERT_EQ(rows.size(), 1U);
+        EXPECT_NEAR(rows[0].mean, 0.1, 1e-12);
+    }
+}
+
+}  // namespace
+}  // namespace imka::report

@@ -109,7 +109,7 @@ TEST(ChipFeatureMap, BitsDependOnNeitherThreadsNorBatches) {
 }
 
 TEST(ChipFeatureMap, ChipAndProductsHaveSeedsOfTheirOwn) {
-    auto c = make_case("hermes");
+    auto c = make_case("hermes-published");
     const auto first = c.features();
     EXPECT_EQ(first, c.features());
     c.seeds.products = 5;

@@ -140,7 +140,7 @@ TEST(ChipCli, CopiesOfTheMatrixAverageNoiseAway) {
 }
 
 TEST(ChipCli, ExplainNamesTheCausesWithTheirShares) {
-    const auto j = run_json("explain --seeds 0..2 --time 1h" + kSmall);
+    const auto j = run_json("explain --chip hermes-published --seeds 0..2 --time 1h" + kSmall);
     std::vector<std::string> names;
     for (const auto& n : j.at("nonidealities")) names.push_back(n.at("name"));
     EXPECT_THAT(names, testing::Contains("programming_error"));
@@ -158,14 +158,13 @@ TEST(ChipCli, ExplainNamesTheCausesWithTheirShares) {
 
 TEST(ChipCli, ExplainTakesTheGramErrorOfADataSet) {
     const auto j = run_json(
-        "explain --dataset ringnorm --kernel rbf --gamma 0.05 --log-ratio 2 --gram-rows 100 --seeds 0..1 "
+        "explain --dataset ringnorm --kernel arccos0 --log-ratio 4 --gram-rows 100 --seeds 0..1 "
         "--calibration-inputs 200");
     EXPECT_EQ(j.at("error"), "Gram error");
     // Without a chip's errors that of the features is left.
     const auto digital = json::parse(
-        run_imka(
-            "gram --dataset ringnorm --kernel rbf --gamma 0.05 --log-ratio 2 --gram-rows 100 --truncation 3 "
-            "--seeds 0..1 --json")
+        run_imka("gram --dataset ringnorm --kernel arccos0 --log-ratio 4 --gram-rows 100 --truncation 3 "
+                 "--seeds 0..1 --json")
             .out);
     EXPECT_NEAR(j.at("error_without_all").at("mean"), digital.at("gram_error").at("mean"), 1e-4);
     EXPECT_GT(j.at("full_error").at("mean"), j.at("error_without_all").at("mean"));

@@ -120,7 +120,7 @@ class Page(Browser):
 
     def test_figures_are_drawn(self):
         colours = self.colours_drawn()
-        self.assertEqual(len(colours), 14)
+        self.assertEqual(len(colours), 16)
         self.assertGreater(min(colours), 20)
 
     def test_nothing_is_logged_and_nothing_is_fetched(self):

@@ -117,16 +117,18 @@ public:
     void add(const Record& r) {
         auto& settings = values_[place(r)];
         for (const auto& [name, value] : r.config) {
-            if (!kPlaced.contains(name)) settings[name].insert(value);
+            if (!kPlaced.contains(name) && name != kChipHash) settings[name].insert(value);
         }
+        hashes_[chip(r)].insert(r.setting(std::string(kChipHash)));
     }
     std::string of(const Record& r) const {
         std::vector<std::string> parts;
         for (const auto& [name, values] : values_.at(place(r))) {
-            // A hash is known by its beginning.
-            const auto value = name == "chip_hash" ? r.setting(name).substr(0, 8) : r.setting(name);
-            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, value));
+            if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, r.setting(name)));
         }
+        // That chips with other settings have other hashes says nothing. A hash is known by its beginning.
+        if (hashes_.at(chip(r)).size() > 1)
+            parts.push_back(fmt::format("{} {}", kChipHash, r.setting(std::string(kChipHash)).substr(0, 8)));
         return fmt::format("{}", fmt::join(parts, ", "));
     }
 
@@ -136,7 +138,11 @@ private:
         return {r.experiment, r.setting("dataset"), r.setting("kernel"), r.setting("protocol"),
                 r.setting("backend")};
     }
+    static constexpr std::string_view kChipHash = "chip_hash";
+    using Chip = std::pair<std::string, std::string>;
+    static Chip chip(const Record& r) { return {r.setting("backend"), r.setting("chip_set")}; }
     std::map<Place, std::map<std::string, std::set<std::string>>> values_;
+    std::map<Chip, std::set<std::string>> hashes_;
 };
 
 double result_or(const Record& r, const std::string& name, double otherwise) {
@@ -461,13 +467,11 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
 
 std::string ridge_command(const Settings& config, const std::vector<std::uint64_t>& seeds) {
     std::string command = "imka ridge";
-    const auto backend = config.find("backend");
-    const auto& usual = default_settings(backend == config.end() ? "" : backend->second);
+    // What a command need not say, for runs on a chip too.
+    static const Settings usual = default_settings_text();
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
-        if (name == "seeds" || name == "chip_hash" ||
-            (place != usual.end() && same_setting(place->second, value)))
-            continue;
+        if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;
         std::string flag = name;
         std::ranges::replace(flag, '_', '-');
         command += fmt::format(" --{} {}", shell_word(flag), shell_word(value));

@@ -193,5 +193,41 @@ TEST(Calibrate, RefusesBadSamples) {
     EXPECT_THAT(error(x, {}), HasSubstr("calibration input 2, value 1: inf is not finite"));
 }
 
+TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
+    auto spec = chip_preset("ideal").core;
+    spec.affine.output_bits = 8;
+    spec.affine.headroom = 0.5;
+    Matrix<float> w(1, 2);
+    w(0, 0) = 4.0F;
+    w(0, 1) = -1.0F;
+    Matrix<float> x(2, 1);
+    x(0, 0) = 127.0F;
+    x(1, 0) = -20.0F;
+    const auto whole = calibrate_mapping(spec, kGMax, w.view(), x.view(), {});
+    EXPECT_DOUBLE_EQ(whole.output_step, 0.5 * 4.0);
+    EXPECT_TRUE(whole.column_steps.empty());
+    // What is clipped is not part of the range of results.
+    const auto clipped = calibrate_mapping(spec, kGMax, w.view(), x.view(),
+                                           {.input_range = InputRangeRule::given, .range = 63.5});
+    EXPECT_DOUBLE_EQ(clipped.output_step, 0.5 * 2.0);
+    spec.affine.output_scale = OutputScale::column;
+    const auto columns = calibrate_mapping(spec, kGMax, w.view(), x.view(), {});
+    ASSERT_EQ(columns.column_steps.size(), 2U);
+    EXPECT_DOUBLE_EQ(columns.column_steps[0], 1.0);
+    EXPECT_DOUBLE_EQ(columns.column_steps[1], 0.25);
+    const auto core = program_core(spec, chip_preset("ideal").device, w.view(), columns, {});
+    // 64 of 127 steps of the input, and the largest product is step 254: results stay right in both columns.
+    Matrix<float> one(1, 1);
+    one(0, 0) = 16.0F;
+    const auto y = literal_products(core, one.view(), {}, {});
+    EXPECT_NEAR(y(0, 0), 64.0, 1.0);
+    EXPECT_NEAR(y(0, 1), -16.0, 0.25);
+    EXPECT_THAT(error_of([&] {
+                    calibrate_mapping(spec, kGMax, w.view(), x.view(),
+                                      {.input_range = InputRangeRule::given});
+                }),
+                HasSubstr("input range: 0"));
+}
+
 }  // namespace
 }  // namespace imka

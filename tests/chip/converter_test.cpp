@@ -137,6 +137,11 @@ TEST(Affine, RoundsAsConfigured) {
     EXPECT_EQ(apply_affine({.output_bits = 4}, column, 1e6), 7.0);
     EXPECT_EQ(apply_affine({.fp16 = true, .output_bits = 8}, column, 1e9), 127.0)
         << "infinite is clipped too";
+    const AffineConfig down{.output_bits = 8, .rounding = OutputRounding::floor};
+    EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, 2.9), 2.0);
+    EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -2.1), -3.0);
+    EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -500.0), -127.0);
+    EXPECT_THAT(error_of([] { validate(AffineConfig{.headroom = 0.0}); }), HasSubstr("output_headroom: 0"));
     EXPECT_THAT(error_of([] { validate(AffineConfig{.output_bits = 1}); }), HasSubstr("output_bits: 1"));
 }
 

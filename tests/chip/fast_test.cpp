@@ -127,6 +127,11 @@ const std::vector<Switch>& switches() {
         {"polarity error", [](CoreSpec& c) { c.adc.polarity_error_counts = 20.0; }},
         {"common offset", [](CoreSpec& c) { c.adc.offset_mean_counts = -3.0; }},
         {"output floor", [](CoreSpec& c) { c.adc.output_floor = true; }},
+        {"results rounded down",
+         [](CoreSpec& c) {
+             c.affine.output_bits = 7;
+             c.affine.rounding = OutputRounding::floor;
+         }},
     };
     return list;
 }

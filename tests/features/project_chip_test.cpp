@@ -210,5 +210,17 @@ TEST(DerivedSeed, NoTwoAreEqual) {
     EXPECT_EQ(seeds.size(), 2000U);
 }
 
+TEST(ChipFeatureMap, LostRowsComeBackAsZero) {
+    auto c = make_case("hermes");
+    const auto whole = c.features();
+    c.config.lost_rows = 5;
+    const auto z = c.features();
+    for (std::size_t r = 0; r < z.rows(); ++r) {
+        const bool lost = r % 5 == 4;
+        EXPECT_EQ(std::ranges::equal(z.row(r), whole.row(r)), !lost) << r;
+    }
+    EXPECT_NE(z, whole);
+}
+
 }  // namespace
 }  // namespace imka

@@ -147,14 +147,15 @@ TEST(Readout, OutputsAreThoseOfTheReference) {
     const auto factor = normals(4, 1.0F);
     for (auto& v : scale) v = static_cast<float>(reference::to_half(v));
     for (auto& v : offset) v = static_cast<float>(reference::to_half(v));
-    for (const bool half : {false, true}) {
+    for (const auto& [half, floor] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
         for (const float most : {127.0F, 1.0F, kInf}) {
-            const auto affine = [&](std::size_t n) {
+            const auto affine = [&, half = half, floor = floor](std::size_t n) {
                 return AffineRow{.scale = std::span(scale).subspan(1, n),
                                  .offset = std::span(offset).subspan(1, n),
                                  .factor = std::span(factor).subspan(1, n),
                                  .half = half,
-                                 .most = most};
+                                 .most = most,
+                                 .floor = floor};
             };
             expect_same_bits(
                 [&](std::size_t n, std::span<float> out) {

@@ -238,6 +238,20 @@ double literal_error(ProgrammedCore core, const Matrix<float>& w) {
     return std::pow(10.0, -signal_to_noise_db(y.view(), exact.view()) / 20.0);
 }
 
+// Columns calibrated for smaller inputs than those of the loop have conductances at which these would
+// saturate.
+TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
+    Bench b(120, 24);
+    auto x = inputs_of(500, 120, 77);
+    for (auto& v : x.values()) v *= 0.5F;
+    b.mapping.column_us =
+        calibrate_columns(b.chip.core, b.chip.device.g_max_us, b.w.view(), x.view(), 1.0, 0.9);
+    b.config.gradient.iterations = 20;
+    const auto result = b.run(ProgrammingMethod::gradient_descent);
+    EXPECT_LT(result.before.product, 0.35) << "max-SET-fill alone";
+    EXPECT_LT(result.after.product, 0.85 * result.before.product);
+}
+
 TEST(GradientDescent, IsSeenByTheLiteralSimulator) {
     const Bench b(128, 128);
     const auto filled = b.run(ProgrammingMethod::max_set_fill).core;

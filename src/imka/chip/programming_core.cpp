@@ -38,6 +38,37 @@ double weight_error(const ProgrammedCore& core, const Matrix<float>& net_us) {
     return size > 0.0 ? std::sqrt(error / size) : 0.0;
 }
 
+// Mean and deviation of max(x, 0) for a standard normal x.
+constexpr double kHalfMean = 0.3989;
+constexpr double kHalfDeviation = 0.5838;
+
+// The largest deviation of random inputs at which no phase of any column saturates, four deviations of its
+// charge included: products that saturate say nothing about weights.
+double fitting_deviation(const CoreSpec& spec, const MappedWeights& mapped, double wanted) {
+    if (spec.adc.max_count == 0) return wanted;
+    double most = 0.0;  // charge of a phase a unit of deviation
+    for (const auto* targets : {&mapped.plus_us, &mapped.minus_us}) {
+        for (std::size_t c = 0; c < targets->cols(); ++c) {
+            double sum = 0.0;
+            double squares = 0.0;
+            for (std::size_t r = 0; r < targets->rows(); ++r) {
+                const double g = (*targets)(r, c);
+                sum += g;
+                squares += g * g;
+            }
+            most = std::max(most, kHalfMean * sum + 4.0 * kHalfDeviation * std::sqrt(squares));
+        }
+    }
+    return most > 0.0 ? std::min(wanted, spec.adc.max_count / (spec.adc.counts_per_us * most)) : wanted;
+}
+
+GradientConfig fitted_inputs(const GradientConfig& config, const CoreSpec& spec,
+                             const MappedWeights& mapped) {
+    auto out = config;
+    out.input_deviation = fitting_deviation(spec, mapped, config.input_deviation);
+    return out;
+}
+
 // Columns fitted on one batch of inputs, and the error on another.
 struct Check {
     std::vector<AffineColumn> columns;  // uS per measured uS
@@ -62,7 +93,7 @@ Check check_products(const Exec& exec, const ProgrammedCore& core, const Matrix<
 // A job with everything derived from it.
 struct Work {
     const Exec& exec;
-    const ProgrammingConfig& config;
+    ProgrammingConfig config;
     PulseContext context;
     MappedWeights mapped;
     Matrix<float> net_us;
@@ -134,8 +165,8 @@ void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
     for (std::size_t c = 0; c < check.columns.size(); ++c) {
         auto& column = core.affine.columns[c];
         const double steps_per_us = column.scale * core.spec.adc.counts_per_us;
-        column = {.scale = column.scale * check.columns[c].scale,
-                  .offset = check.columns[c].offset * steps_per_us};
+        column.scale *= check.columns[c].scale;
+        column.offset = check.columns[c].offset * steps_per_us;
     }
 }
 
@@ -158,6 +189,7 @@ ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job) {
               map_weights(weights, mapping.column_us),
               {}};
     work.net_us = net_of(work.mapped);
+    work.config.gradient = fitted_inputs(config.gradient, chip.core, work.mapped);
     if (config.method == ProgrammingMethod::statistical) {
         result.after = errors_of(work, result.core);
         result.before = result.after;
@@ -181,9 +213,11 @@ ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job) {
 ProgrammingErrors programming_errors(const Exec& exec, const ProgrammingJob& job, const ProgrammedCore& core,
                                      const ReadTime& time) {
     validate(job.config);
-    const auto net = net_of(map_weights(job.weights, job.mapping.column_us));
+    const auto mapped = map_weights(job.weights, job.mapping.column_us);
+    const auto net = net_of(mapped);
+    const auto config = fitted_inputs(job.config.gradient, core.spec, mapped);
     return {.weight = weight_error(core, net),
-            .product = check_products(exec, core, net, job.config.gradient, time).error};
+            .product = check_products(exec, core, net, config, time).error};
 }
 
 }  // namespace imka

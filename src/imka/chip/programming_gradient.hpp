@@ -12,11 +12,12 @@
 namespace imka {
 
 struct GradientConfig {
-    std::size_t inputs = 1024;              // products of one iteration; >= 2
-    double input_deviation = 40.0 / 127.0;  // of the random inputs, in input ranges; > 0
-    int iterations = 50;                    // at most; >= 1
-    double target_error = 0.0;              // stop when the measured relative error is at or below this; >= 0
-    double rate = 0.8;                      // share of an estimated error that a pulse is to remove; > 0
+    std::size_t inputs = 1024;  // products of one iteration; >= 2
+    // Of the random inputs, in input ranges; > 0. Less where a phase of some column would saturate.
+    double input_deviation = 40.0 / 127.0;
+    int iterations = 50;        // at most; >= 1
+    double target_error = 0.0;  // stop when the measured relative error is at or below this; >= 0
+    double rate = 0.8;          // share of an estimated error that a pulse is to remove; > 0
     // An error is acted on when it exceeds this share of a device's largest target. Every pulse draws the
     // drift of its device anew: without a dead band good devices are spoilt as fast as bad ones are mended.
     double dead_band = 0.03;  // >= 0

@@ -115,9 +115,9 @@ std::vector<double> residuals(const std::vector<ChipCell>& cells) {
     return r;
 }
 
-double sum_squares(const std::vector<double>& r, const std::vector<bool>& used) {
+double sum_squares(const std::vector<double>& r) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < r.size(); ++i) sum += used[i] ? r[i] * r[i] : 0.0;
+    for (const double v : r) sum += v * v;
     return sum;
 }
 
@@ -138,7 +138,7 @@ public:
     }
     // Two-sided where the range allows it: effects are rough, and a wide difference averages over that.
     Matrix<double> slopes_at(const std::vector<double>& values) {
-        Matrix<double> slopes(comparison_cells_ * 2, free_.size());
+        Matrix<double> slopes;
         for (std::size_t p = 0; p < free_.size(); ++p) {
             auto up = values;
             auto down = values;
@@ -146,10 +146,12 @@ public:
             down[p] = std::max(values[p] - free_[p].step, free_[p].low);
             const auto a = residuals(cells_at(up));
             const auto b = residuals(cells_at(down));
+            if (p == 0) slopes = Matrix<double>(a.size(), free_.size());
             for (std::size_t i = 0; i < a.size(); ++i) slopes(i, p) = (a[i] - b[i]) / (up[p] - down[p]);
         }
         return slopes;
     }
+    // Of the residuals that are used; none named: all.
     std::vector<double> step(const std::vector<double>& values, const std::vector<double>& r,
                              const Matrix<double>& slopes, const std::vector<bool>& used,
                              double damping) const {
@@ -164,17 +166,16 @@ public:
             out[p] = std::clamp(values[p] - b(p, 0), free_[p].low, free_[p].high);
         return out;
     }
-    Matrix<double> covariance(const Matrix<double>& slopes, const std::vector<bool>& used) const {
+    Matrix<double> covariance(const Matrix<double>& slopes) const {
         const std::size_t n = free_.size();
         Matrix<double> a(n, n);
         Matrix<double> unused(n, 1);
-        normal_equations(slopes, std::vector<double>(slopes.rows(), 0.0), used, a, unused);
+        normal_equations(slopes, std::vector<double>(slopes.rows(), 0.0), {}, a, unused);
         Matrix<double> inverse(n, n);
         for (std::size_t p = 0; p < n; ++p) inverse(p, p) = 1.0;
         solve_positive_definite(a.view(), inverse.view(), "the constants of the chip", {.threads = 1});
         return inverse;
     }
-    void set_cells(std::size_t n) { comparison_cells_ = n; }
     std::size_t evaluations() const { return evaluations_; }
 
 private:
@@ -182,7 +183,7 @@ private:
                           const std::vector<bool>& used, Matrix<double>& a, Matrix<double>& b) const {
         for (std::size_t p = 0; p < free_.size(); ++p) {
             for (std::size_t i = 0; i < slopes.rows(); ++i) {
-                if (!used[i]) continue;
+                if (!used.empty() && !used[i]) continue;
                 for (std::size_t q = 0; q < free_.size(); ++q) a(p, q) += slopes(i, p) * slopes(i, q);
                 b(p, 0) += slopes(i, p) * r[i];
             }
@@ -195,7 +196,6 @@ private:
     const ChipSpec& chip_;
     const std::vector<FreeConstant>& free_;
     const Exec& exec_;
-    std::size_t comparison_cells_ = 0;
     std::size_t evaluations_ = 0;
 };
 
@@ -219,6 +219,59 @@ std::vector<bool> used_without(const std::vector<ChipCell>& cells, const std::st
     std::vector<bool> used;
     for (const auto& c : cells) used.insert(used.end(), 2, c.dataset != dataset);
     return used;
+}
+
+// Damped Gauss-Newton steps while they help. The slopes are those of the last start of a step.
+Matrix<double> descend(Search& search, int iterations, const Exec& exec, FittedChip& fit) {
+    Matrix<double> slopes;
+    double damping = 0.1;
+    for (int i = 0; i < iterations; ++i) {
+        slopes = search.slopes_at(fit.values);
+        const double before = fit.chi2;
+        for (int attempt = 0; attempt < 3 && fit.chi2 == before; ++attempt) {
+            const auto values = search.step(fit.values, residuals(fit.cells), slopes, {}, damping);
+            auto cells = search.cells_at(values);
+            const double chi2 = sum_squares(residuals(cells));
+            note(exec, fmt::format("step {}: chi² {:.1f} (before {:.1f}) at {:.4g}", i + 1, chi2, before,
+                                   fmt::join(values, ", ")));
+            const bool better = chi2 < before;
+            damping *= better ? 0.3 : 10.0;
+            if (better) {
+                fit.values = values;
+                fit.cells = std::move(cells);
+                fit.chi2 = chi2;
+            }
+        }
+        if (fit.chi2 > 0.99 * before) break;
+    }
+    return slopes;
+}
+
+void add_uncertainty(const Search& search, const Matrix<double>& slopes, FittedChip& fit) {
+    const auto covariance = search.covariance(slopes);
+    const std::size_t n = covariance.rows();
+    // Beyond 1 a degree of freedom the model does not explain: errors grow with it.
+    const double excess = std::max(1.0, fit.chi2 / static_cast<double>(slopes.rows() - n));
+    fit.correlations = Matrix<double>(n, n);
+    for (std::size_t p = 0; p < n; ++p) {
+        fit.errors.push_back(std::sqrt(covariance(p, p) * excess));
+        for (std::size_t q = 0; q < n; ++q)
+            fit.correlations(p, q) = covariance(p, q) / std::sqrt(covariance(p, p) * covariance(q, q));
+    }
+}
+
+// One step from the fit of all, with the effects found there.
+void add_left_out(Search& search, const Matrix<double>& slopes, FittedChip& fit) {
+    std::set<std::string> sets;
+    for (const auto& c : fit.cells) sets.insert(c.dataset);
+    if (sets.size() < 2) return;
+    for (const auto& set : sets) {
+        const auto values =
+            search.step(fit.values, residuals(fit.cells), slopes, used_without(fit.cells, set), 0.0);
+        auto cells = search.cells_at(values);
+        std::erase_if(cells, [&](const ChipCell& c) { return c.dataset != set; });
+        fit.left_out.push_back({.dataset = set, .values = values, .scores = scores(cells)});
+    }
 }
 
 }  // namespace
@@ -343,55 +396,11 @@ FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, cons
     FittedChip fit;
     fit.values = start_values(chip, config.free);
     fit.cells = search.cells_at(fit.values);
-    search.set_cells(fit.cells.size());
-    const std::vector<bool> all(2 * fit.cells.size(), true);
-    auto r = residuals(fit.cells);
-    fit.chi2 = sum_squares(r, all);
-    Matrix<double> slopes;
-    double damping = 0.1;
-    for (int i = 0; i < config.iterations; ++i) {
-        slopes = search.slopes_at(fit.values);
-        bool better = false;
-        for (int attempt = 0; attempt < 3 && !better; ++attempt) {
-            const auto values = search.step(fit.values, r, slopes, all, damping);
-            auto cells = search.cells_at(values);
-            const auto trial = residuals(cells);
-            const double chi2 = sum_squares(trial, all);
-            note(exec, fmt::format("step {}: chi² {:.1f} (before {:.1f}) at {:.4g}", i + 1, chi2, fit.chi2,
-                                   fmt::join(values, ", ")));
-            better = chi2 < fit.chi2;
-            damping *= better ? 0.3 : 10.0;
-            if (!better) continue;
-            const double gain = fit.chi2 - chi2;
-            fit.values = values;
-            fit.cells = std::move(cells);
-            r = trial;
-            fit.chi2 = chi2;
-            if (gain < 0.01 * chi2) i = config.iterations;
-        }
-        if (!better) break;
-    }
-    if (config.free.empty()) return fit;
-    if (slopes.rows() == 0) slopes = search.slopes_at(fit.values);
-    const auto covariance = search.covariance(slopes, all);
-    const std::size_t n = config.free.size();
-    // Beyond 1 a degree of freedom the model does not explain: errors grow with it.
-    const double excess = std::max(1.0, fit.chi2 / static_cast<double>(all.size() - n));
-    fit.correlations = Matrix<double>(n, n);
-    for (std::size_t p = 0; p < n; ++p) {
-        fit.errors.push_back(std::sqrt(covariance(p, p) * excess));
-        for (std::size_t q = 0; q < n; ++q)
-            fit.correlations(p, q) = covariance(p, q) / std::sqrt(covariance(p, p) * covariance(q, q));
-    }
-    std::set<std::string> sets;
-    for (const auto& c : fit.cells) sets.insert(c.dataset);
-    for (const auto& set : sets) {
-        if (!config.leave_out || sets.size() < 2) break;
-        // One step from the fit of all, with the effects found there.
-        const auto values = search.step(fit.values, r, slopes, used_without(fit.cells, set), 0.0);
-        auto cells = search.cells_at(values);
-        std::erase_if(cells, [&](const ChipCell& c) { return c.dataset != set; });
-        fit.left_out.push_back({.dataset = set, .values = values, .scores = scores(cells)});
+    fit.chi2 = sum_squares(residuals(fit.cells));
+    if (!config.free.empty()) {
+        const auto slopes = descend(search, config.iterations, exec, fit);
+        add_uncertainty(search, slopes, fit);
+        if (config.leave_out) add_left_out(search, slopes, fit);
     }
     fit.evaluations = search.evaluations();
     return fit;

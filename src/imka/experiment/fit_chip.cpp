@@ -200,8 +200,7 @@ private:
 };
 
 std::vector<double> start_values(const ChipSpec& chip, const std::vector<FreeConstant>& free) {
-    auto copy = chip;
-    const auto constants = describe(copy);
+    const auto constants = describe(chip);
     std::vector<double> values;
     for (const auto& f : free) {
         const auto place = std::ranges::find(constants, f.name, &ConstantText::name);

@@ -240,8 +240,9 @@ BarChart make_chart(const std::string& title, const std::vector<Explained>& rows
 }
 
 Summary root_of(const std::vector<SeedErrors>& errors, double SeedErrors::*part) {
-    std::vector<double> values;
-    for (const auto& e : errors) values.push_back(std::sqrt(e.*part));
+    std::vector<double> values(errors.size());
+    std::ranges::transform(errors, values.begin(),
+                           [part](const SeedErrors& e) { return std::sqrt(e.*part); });
     return summarize(std::move(values));
 }
 

@@ -95,7 +95,7 @@ void travel(const Road& road, const ChipSettings& settings, std::uint64_t seed) 
                            .exact = exact.view(),
                            .seed = product_seed(seed),
                            .simulator = args.simulator};
-    const auto measured = [&](const ChipMatrix& chip) { return measure(chip, plan, exec); };
+    const auto measured = [&](const ChipMatrix& chip) { return measure(chip, plan, road.exec); };
     const ReadTime now{.seconds = 0.0, .spacing_seconds = times.spacing};
 
     journey.arrive("ideal", "digital products", measured(ideal_matrix(settings.spec, problem.weights, seed)));

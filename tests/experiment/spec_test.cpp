@@ -212,7 +212,7 @@ TEST(Experiment, SetReplacesWhatBaseGridAndCasesSay) {
 TEST(KnownExperiments, AreWhatTheySay) {
     const std::map<std::string_view, std::uint64_t> runs = {
         {"ridge", 3600},   {"fidelity", 2400},  {"ridge_fp32", 1800}, {"ridge_measured", 1800},
-        {"liu", 450},      {"smoke", 108},      {"mitigation", 600},  {"drift", 240},
+        {"liu", 450},      {"smoke", 108},      {"mitigation", 720},  {"drift", 240},
         {"ablation", 400}, {"replication", 100}};
     EXPECT_EQ(known_experiments().size(), runs.size());
     for (const auto& known : known_experiments()) {

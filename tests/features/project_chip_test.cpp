@@ -9,6 +9,7 @@
 #include <set>
 
 #include "imka/base/random.hpp"
+#include "imka/linalg/gemm.hpp"
 #include "support/error.hpp"
 
 namespace imka {
@@ -208,6 +209,29 @@ TEST(DerivedSeed, NoTwoAreEqual) {
         for (std::uint32_t purpose = 0; purpose < 20; ++purpose) seeds.insert(derived_seed(seed, purpose));
     }
     EXPECT_EQ(seeds.size(), 2000U);
+}
+
+// Results share one range: rows that are shorter than others use a part of it, unless they are scaled.
+TEST(ChipFeatureMap, RangeScalingRoundsResultsFiner) {
+    auto c = make_case("hermes");
+    for (std::size_t k = 0; k < c.omega.cols(); ++k) c.omega(0, k) *= 0.05F;
+    const auto error = [&](bool scaled) {
+        c.config.range_scaling = scaled;
+        const auto projector = make_chip_projector(c.job(), {});
+        Matrix<float> x(kTileRows, c.x.cols());
+        for (std::size_t r = 0; r < kTileRows; ++r)
+            std::ranges::copy(c.x.row(r % c.x.rows()), x.row(r).begin());
+        Matrix<float> u(kTileRows, c.omega.rows());
+        projector->project(x.view(), 0, u.view());
+        double sum = 0.0;
+        for (std::size_t r = 0; r < kTileRows; ++r) {
+            double exact = 0.0;
+            for (std::size_t k = 0; k < x.cols(); ++k) exact += double{x(r, k)} * c.omega(0, k);
+            sum += std::pow(u(r, 0) - exact, 2);
+        }
+        return std::sqrt(sum);
+    };
+    EXPECT_LT(error(true), 0.3 * error(false));
 }
 
 TEST(ChipFeatureMap, LostRowsComeBackAsZero) {

@@ -70,11 +70,46 @@ Matrix<float> transposed(const Matrix<float>& m) {
     return out;
 }
 
-ChipMatrix build_chip(const ChipJob& job, MatrixView<const float> inputs,
-                      const CalibrationConfig& calibration, const Exec& exec) {
+// For each output its largest product over that of all; empty where rows are left as they are. Inputs beyond
+// a range that is given will not be applied: outliers do not count.
+std::vector<float> row_factors(const ChipJob& job, MatrixView<const float> inputs,
+                               const CalibrationConfig& calibration) {
+    if (!job.config.range_scaling) return {};
+    Matrix<float> applied;
+    if (calibration.input_range == InputRangeRule::given) {
+        applied = applied_inputs(job.chip.core.dac, inputs, calibration.range);
+        inputs = applied.view();
+    }
+    const auto products = exact_products(inputs, transposed(job.omega).view());
+    std::vector<double> largest(products.cols());
+    for (std::size_t v = 0; v < products.rows(); ++v) {
+        for (std::size_t c = 0; c < largest.size(); ++c)
+            largest[c] = std::max(largest[c], std::abs(products(v, c)));
+    }
+    const double most = std::ranges::max(largest);
+    std::vector<float> factors;
+    // An output without products has nothing to be scaled to.
+    for (const double l : largest) factors.push_back(l > 0.0 ? static_cast<float>(l / most) : 1.0F);
+    return factors;
+}
+
+// A chip, and the factors that its outputs still need.
+struct BuiltChip {
+    ChipMatrix chip;
+    std::vector<float> factors;
+};
+
+// Through all states, with the rows that calibration will use.
+BuiltChip build_chip(const ChipJob& job, MatrixView<const float> inputs, const CalibrationConfig& calibration,
+                     const Exec& exec) {
     const auto& config = job.config;
     validate(config);
-    auto chip = ideal_matrix(job.chip, transposed(job.omega), job.seeds.chip);
+    auto factors = row_factors(job, inputs, calibration);
+    auto weights = transposed(job.omega);
+    for (std::size_t r = 0; r < weights.rows() && !factors.empty(); ++r) {
+        for (std::size_t c = 0; c < weights.cols(); ++c) weights(r, c) /= factors[c];
+    }
+    auto chip = ideal_matrix(job.chip, std::move(weights), job.seeds.chip);
     place(chip, {.replicas = config.replicas, .replication = config.replication});
     calibrate(chip, inputs, calibration, exec);
     (void)program(chip, {.method = config.programming}, exec);
@@ -82,11 +117,11 @@ ChipMatrix build_chip(const ChipJob& job, MatrixView<const float> inputs,
     calibrate_if_asked(chip, config, exec);
     age(chip, {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing});
     compensate_age(chip, config, exec);
-    return chip;
+    return {.chip = std::move(chip), .factors = std::move(factors)};
 }
 
-std::unique_ptr<ChipProjector> make_projector(const ChipJob& job, ReadyChip chip) {
-    return std::make_unique<ChipProjector>(std::move(chip), job.seeds.products,
+std::unique_ptr<ChipProjector> make_projector(const ChipJob& job, const BuiltChip& built, const Exec& exec) {
+    return std::make_unique<ChipProjector>(ready(built.chip, exec), job.seeds.products, built.factors,
                                            static_cast<std::uint64_t>(job.config.lost_rows));
 }
 
@@ -113,6 +148,8 @@ Fields fields(ChipProjection& c) {
             {.help = "Time between two products: what is new in the noise of each", .unit = "s", .min = 0.0}),
         field("compensation", c.compensation,
               {.help = "Of drift: a factor a core or a column, or outputs calibrated again"}),
+        field("range_scaling", c.range_scaling,
+              {.help = "Rows of the matrix are scaled to fill the range of results, outputs scaled back"}),
         field("lost_rows", c.lost_rows,
               {.help = "Every n-th product comes back as 0, as in a measured run that lost some; 0: none",
                .min = 0.0}),
@@ -146,10 +183,6 @@ std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose) {
     return (static_cast<std::uint64_t>(block[1]) << 32U) | block[0];
 }
 
-ChipMatrix chip_with_omega(const ChipJob& job, const Exec& exec) {
-    return build_chip(job, job.inputs, calibration_of(job.config, job.inputs, 1.0), exec);
-}
-
 void ChipProjector::project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const {
     const auto y = chip_products(chip_, x, {.seed = seed_, .first = first_row}, {.threads = 1});
     for (std::size_t r = 0; r < y.rows(); ++r) {
@@ -157,11 +190,14 @@ void ChipProjector::project(MatrixView<const float> x, std::uint64_t first_row, 
             std::ranges::fill(u.row(r), 0.0F);
         else
             std::ranges::copy(y.row(r), u.row(r).begin());
+        for (std::size_t c = 0; c < factors_.size(); ++c) u(r, c) *= factors_[c];
     }
 }
 
 std::unique_ptr<const Projector> make_chip_projector(const ChipJob& job, const Exec& exec) {
-    return make_projector(job, ready(chip_with_omega(job, exec), exec));
+    const auto calibration = calibration_of(job.config, job.inputs, 1.0);
+    const auto inputs = calibration_inputs(calibration, job.inputs, job.seeds.chip);
+    return make_projector(job, build_chip(job, inputs.view(), calibration, exec), exec);
 }
 
 ChipMap chip_feature_map(const FeatureRecipe& recipe, const ChipJob& job, const Exec& exec) {
@@ -171,9 +207,10 @@ ChipMap chip_feature_map(const FeatureRecipe& recipe, const ChipJob& job, const 
     // The rows that calibration will use, as the projection gets them.
     auto inputs = calibration_inputs(calibration, job.inputs, job.seeds.chip);
     for (float& v : inputs.values()) v *= static_cast<float>(law.input_scale);
-    const auto chip = build_chip(job, inputs.view(), calibration, exec);
-    auto projector = make_projector(job, ready(chip, exec));
-    return {.map = FeatureMap(recipe, std::move(projector)), .state = chip.state, .cores = chip.core_count()};
+    const auto built = build_chip(job, inputs.view(), calibration, exec);
+    return {.map = FeatureMap(recipe, make_projector(job, built, exec)),
+            .state = built.chip.state,
+            .cores = built.chip.core_count()};
 }
 
 }  // namespace imka

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
@@ -49,6 +50,9 @@ struct ChipProjection {
     double read_seconds = 0.0;   // since programming; >= 0
     double read_spacing = 1e-3;  // seconds between two products; >= 0
     AgeCompensation compensation = AgeCompensation::none;
+    // Rows of Ω are scaled so that the largest product of every output fills the range of results, and
+    // outputs are scaled back behind the chip.
+    bool range_scaling = false;
     std::int64_t lost_rows =
         0;             // every n-th product comes back as 0, as some measured runs seem to have had; 0: none
     int replicas = 1;  // copies of the matrix; 0: as many as fit
@@ -76,14 +80,13 @@ struct ChipJob {
     ChipSeeds seeds;
 };
 
-// The chip with Ω on it, as it is when it is read. Inputs are as the projection gets them.
-ChipMatrix chip_with_omega(const ChipJob& job, const Exec& exec);
-
 // Row r of a tile is the product first_row + r.
 class ChipProjector : public Projector {
 public:
-    ChipProjector(ReadyChip chip, std::uint64_t seed, std::uint64_t lost_rows = 0)
-        : chip_(std::move(chip)), seed_(seed), lost_rows_(lost_rows) {}
+    // factors: of each output, none for 1; every lost_rows-th row is 0, none for 0.
+    ChipProjector(ReadyChip chip, std::uint64_t seed, std::vector<float> factors = {},
+                  std::uint64_t lost_rows = 0)
+        : chip_(std::move(chip)), seed_(seed), factors_(std::move(factors)), lost_rows_(lost_rows) {}
     std::size_t inputs() const override { return chip_.tiling.inputs; }
     std::size_t outputs() const override { return chip_.tiling.outputs; }
     void project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const override;
@@ -91,6 +94,7 @@ public:
 private:
     ReadyChip chip_;
     std::uint64_t seed_;
+    std::vector<float> factors_;
     std::uint64_t lost_rows_;
 };
 

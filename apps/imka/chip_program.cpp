@@ -187,7 +187,7 @@ void print_methods(const std::vector<MethodResult>& results) {
                         "chip seconds", "mJ", "unreached %"}};
     for (const auto& r : results) {
         const auto change = [&](auto before, auto after) {
-            const auto last = mean_text(over_draws(r, after), 100.0);
+            auto last = mean_text(over_draws(r, after), 100.0);
             if (r.method == ProgrammingMethod::statistical) return last;
             return fmt::format("{:.3g} -> {}", 100.0 * over_draws(r, before).mean, last);
         };

@@ -87,9 +87,10 @@ std::vector<float> row_factors(const ChipJob& job, MatrixView<const float> input
             largest[c] = std::max(largest[c], std::abs(products(v, c)));
     }
     const double most = std::ranges::max(largest);
-    std::vector<float> factors;
+    std::vector<float> factors(largest.size());
     // An output without products has nothing to be scaled to.
-    for (const double l : largest) factors.push_back(l > 0.0 ? static_cast<float>(l / most) : 1.0F);
+    std::ranges::transform(largest, factors.begin(),
+                           [most](double l) { return l > 0.0 ? static_cast<float>(l / most) : 1.0F; });
     return factors;
 }
 

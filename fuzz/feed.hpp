@@ -10,7 +10,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/data/row_reader.hpp"
-#include "imka/data/safetensors.hpp"
+#include "imka/io/safetensors.hpp"
 
 namespace imka::fuzz {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/chip_io.hpp"
-#include "imka/chip/literal.hpp"
+#include "imka/chip/simulate/literal.hpp"
+#include "imka/chip/spec/chip_io.hpp"
 
 namespace imka::fuzz {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/execute.hpp"
+#include "imka/chip/simulate/execute.hpp"
 #include "imka/deploy/chip_matrix_io.hpp"
 
 namespace imka::fuzz {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "app.hpp"
-#include "bench.hpp"
+#include "bench/bench.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/version.hpp"
 #include "imka/linalg/gemm.hpp"

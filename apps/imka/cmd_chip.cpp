@@ -1,7 +1,7 @@
 // imka chip: the emulated chip alone. Its constants, the error of its products, what programming achieves,
 // what time does, what each non-ideality causes, and a device model from measurements.
 #include "app.hpp"
-#include "chip_commands.hpp"
+#include "chip/commands.hpp"
 
 namespace imka::app {
 

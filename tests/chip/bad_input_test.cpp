@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/calibrate.hpp"
-#include "imka/chip/chip_fields.hpp"
 #include "imka/chip/chip_matrix.hpp"
-#include "imka/chip/execute.hpp"
-#include "imka/chip/fast.hpp"
-#include "imka/chip/literal.hpp"
+#include "imka/chip/program/calibrate.hpp"
+#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/simulate/fast.hpp"
+#include "imka/chip/simulate/literal.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 #include "support/error.hpp"
 
 namespace imka {

@@ -1,6 +1,6 @@
 // Calibration: ranges of known samples, columns that just do not saturate, least squares that undo known
 // errors.
-#include "imka/chip/calibrate.hpp"
+#include "imka/chip/program/calibrate.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/literal.hpp"
-#include "imka/chip/mapping.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/simulate/literal.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 
 namespace imka {

@@ -1,5 +1,5 @@
 // The list of a chip's constants: changing, showing and hashing them.
-#include "imka/chip/chip_fields.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "imka/chip/chip_io.hpp"
+#include "imka/chip/spec/chip_io.hpp"
 #include "support/error.hpp"
 
 namespace imka {

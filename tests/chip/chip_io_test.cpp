@@ -1,5 +1,5 @@
 // The file of a chip: what it gives, and that mistakes are named with their line.
-#include "imka/chip/chip_io.hpp"
+#include "imka/chip/spec/chip_io.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/execute.hpp"
+#include "imka/chip/simulate/execute.hpp"
 #include "support/error.hpp"
 
 namespace imka {

@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
-#include "imka/chip/adc.hpp"
-#include "imka/chip/affine.hpp"
-#include "imka/chip/dac.hpp"
-#include "imka/chip/ir_drop.hpp"
+#include "imka/chip/converter/adc.hpp"
+#include "imka/chip/converter/affine.hpp"
+#include "imka/chip/converter/dac.hpp"
+#include "imka/chip/converter/ir_drop.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

@@ -1,5 +1,5 @@
 // Time and energy against the figures published for the chip and for its products.
-#include "imka/chip/cost.hpp"
+#include "imka/chip/analyse/cost.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Programmed devices: moments of what is drawn, time, stuck devices, repeatability.
-#include "imka/chip/device_state.hpp"
+#include "imka/chip/device/device_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

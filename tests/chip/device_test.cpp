@@ -1,15 +1,15 @@
 // Device models: the curves of the chips that come with the library against numbers computed elsewhere, and
 // what a model may not be.
-#include "imka/chip/device.hpp"
+#include "imka/chip/device/device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "imka/chip/chip.hpp"
-#include "imka/chip/drift.hpp"
-#include "imka/chip/read_noise.hpp"
+#include "imka/chip/device/drift.hpp"
+#include "imka/chip/device/read_noise.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 
 namespace imka {

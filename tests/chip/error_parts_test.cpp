@@ -1,5 +1,5 @@
 // Errors of products whose parts are known by construction.
-#include "imka/chip/error_parts.hpp"
+#include "imka/chip/analyse/error_parts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/calibrate.hpp"
+#include "imka/chip/program/calibrate.hpp"
 #include "support/error.hpp"
 
 namespace imka {

@@ -1,11 +1,11 @@
 // The literal simulator over many cores against the fast one.
-#include "imka/chip/execute_literal.hpp"
+#include "imka/chip/simulate/execute_literal.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/execute.hpp"
+#include "imka/chip/simulate/execute.hpp"
 #include "support/error.hpp"
 
 namespace imka {

@@ -1,6 +1,6 @@
 // The fast simulator against the literal one: without noise the same counts, with noise the same
 // distribution.
-#include "imka/chip/fast.hpp"
+#include "imka/chip/simulate/fast.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/literal.hpp"
-#include "imka/chip/mapping.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/simulate/literal.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

@@ -1,5 +1,5 @@
 // Device models recovered from reads that a known model made.
-#include "imka/chip/fit_device.hpp"
+#include "imka/chip/device/fit_device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/device_state.hpp"
+#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 
 namespace imka {

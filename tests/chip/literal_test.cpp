@@ -1,6 +1,6 @@
 // The literal simulator: without errors it is the digital product; each switch alone has the size of its
 // formula.
-#include "imka/chip/literal.hpp"
+#include "imka/chip/simulate/literal.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/mapping.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

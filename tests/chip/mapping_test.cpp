@@ -1,4 +1,4 @@
-#include "imka/chip/mapping.hpp"
+#include "imka/chip/program/mapping.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/compensation.hpp"
-#include "imka/chip/device_state.hpp"
-#include "imka/chip/mapping.hpp"
+#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/program/compensation.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/spec/chip.hpp"
 
 namespace imka {
 namespace {

@@ -1,11 +1,11 @@
 // Switching errors off one by one.
-#include "imka/chip/nonideality.hpp"
+#include "imka/chip/analyse/nonideality.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/execute.hpp"
+#include "imka/chip/simulate/execute.hpp"
 #include "support/error.hpp"
 
 namespace imka {

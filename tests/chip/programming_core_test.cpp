@@ -1,6 +1,6 @@
 // Whole cores programmed by every method: same bits for any thread count, errors against the statistical
 // model and the literal simulator, and what gradient descent gains.
-#include "imka/chip/programming_core.hpp"
+#include "imka/chip/program/programming_core.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/calibrate.hpp"
-#include "imka/chip/literal.hpp"
-#include "imka/chip/mapping.hpp"
-#include "imka/chip/programming_measure.hpp"
+#include "imka/chip/program/calibrate.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/program/programming_measure.hpp"
+#include "imka/chip/simulate/literal.hpp"
 #include "support/error.hpp"
 
 namespace imka {

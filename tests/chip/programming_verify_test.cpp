@@ -1,6 +1,6 @@
 // Pulses on one polarity: the response of a device, program-and-verify, every branch of max-SET-fill, and the
 // error they leave against published numbers.
-#include "imka/chip/programming_verify.hpp"
+#include "imka/chip/program/programming_verify.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "imka/chip/chip.hpp"
-#include "imka/chip/chip_io.hpp"
+#include "imka/chip/spec/chip.hpp"
+#include "imka/chip/spec/chip_io.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

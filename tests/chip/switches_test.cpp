@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/fast.hpp"
-#include "imka/chip/literal.hpp"
+#include "imka/chip/simulate/fast.hpp"
+#include "imka/chip/simulate/literal.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

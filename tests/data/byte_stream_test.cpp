@@ -1,5 +1,5 @@
 // Lines and bytes from plain and compressed files, and what damaged ones give.
-#include "imka/data/byte_stream.hpp"
+#include "imka/io/byte_stream.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

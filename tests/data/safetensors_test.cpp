@@ -1,5 +1,5 @@
 // safetensors: round trips, the documented layout, and what each fault gives.
-#include "imka/data/safetensors.hpp"
+#include "imka/io/safetensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,10 +12,10 @@
 
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
-#include "imka/chip/chip_fields.hpp"
-#include "imka/chip/chip_io.hpp"
-#include "imka/chip/chip_text.hpp"
-#include "imka/chip/execute.hpp"
+#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
+#include "imka/chip/spec/chip_io.hpp"
+#include "imka/chip/spec/chip_text.hpp"
 #include "support/error.hpp"
 #include "support/temp_dir.hpp"
 

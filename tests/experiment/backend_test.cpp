@@ -9,7 +9,7 @@
 #include <set>
 
 #include "imka/base/file.hpp"
-#include "imka/chip/chip_fields.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "support/error.hpp"
 #include "support/temp_dir.hpp"

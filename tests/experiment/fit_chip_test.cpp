@@ -8,7 +8,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "imka/chip/chip_fields.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 #include "support/error.hpp"
 #include "support/temp_dir.hpp"
 

@@ -9,6 +9,7 @@
 #include "imka/base/file.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "support/error.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -243,7 +244,7 @@ TEST(KnownExperiments, ShareTheirRuns) {
 }
 
 TEST(Documentation, ExampleOfAnExperimentHasTheRunsItSays) {
-    const auto text = read_file(std::filesystem::path(IMKA_SOURCE_DIR) / "docs/howto/sweep.md", 1U << 20U);
+    const auto text = read_file(std::filesystem::path(source_dir()) / "docs/howto/sweep.md", 1U << 20U);
     const std::string fence = "```yaml\n";
     const auto begin = text.find(fence) + fence.size();
     const auto e = parse_experiment(text.substr(begin, text.find("```", begin) - begin), "sweep.md");

@@ -6,6 +6,7 @@
 
 #include "imka/base/file.hpp"
 #include "imka/omega/omega.hpp"
+#include "support/paths.hpp"
 
 namespace {
 
@@ -21,8 +22,7 @@ imka::OmegaRecipe recipe_of(const json& settings) {
 
 // rff and sorf are IEEE operations throughout: equal bits. orf goes through LAPACK: within 1e-6.
 TEST(OmegaGolden, AgreesWithAnotherProgram) {
-    const auto cases =
-        json::parse(imka::read_file(std::string(IMKA_SOURCE_DIR) + "/tests/golden/omega.json", 1 << 20));
+    const auto cases = json::parse(imka::read_file(source_dir() + "/tests/golden/omega.json", 1 << 20));
     ASSERT_GE(cases.size(), 16U);
     for (const auto& one : cases) {
         const auto recipe = recipe_of(one["recipe"]);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "imka/base/file.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 struct CommandResult {
@@ -19,7 +20,7 @@ struct CommandResult {
 // arguments go through the shell. `before` stands before the program, e.g. "ulimit -f 10;".
 inline CommandResult run_imka(const std::string& arguments, const std::string& before = "") {
     const TempDir dir;
-    const std::string command = before + " '" IMKA_BINARY_DIR "/imka' " + arguments + " > '" +
+    const std::string command = before + " '" + binary_dir() + "/imka' " + arguments + " > '" +
                                 (dir / "out").string() + "' 2> '" + (dir / "err").string() + "' < /dev/null";
     const int status = std::system(command.c_str());
     return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "imka/data/byte_stream.hpp"
+#include "imka/io/byte_stream.hpp"
 
 inline std::string gzip_bytes(std::string_view text) {
     z_stream stream{};

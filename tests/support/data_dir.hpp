@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "support/paths.hpp"
+
 inline std::filesystem::path real_data_dir() {
     if (const char* dir = std::getenv("IMKA_DATA")) return dir;
-    const std::filesystem::path beside = std::filesystem::path(IMKA_SOURCE_DIR) / "../shared/data";
+    const std::filesystem::path beside = std::filesystem::path(source_dir()) / "../shared/data";
     return std::filesystem::exists(beside) ? beside : std::filesystem::path();
 }
 

@@ -8,6 +8,7 @@
 #include "imka/data/npy.hpp"
 #include "imka/features/feature_map.hpp"
 #include "support/command.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 namespace {
@@ -209,7 +210,7 @@ TEST(Cli, OutputThatCannotBeWrittenLosesNothing) {
 }
 
 TEST(Cli, AFullStandardOutputIsAnErrorAndAClosedPipeIsNone) {
-    const std::string program = "'" IMKA_BINARY_DIR "/imka' doctor --json";
+    const std::string program = "'" + binary_dir() + "/imka' doctor --json";
     EXPECT_EQ(WEXITSTATUS(std::system((program + " > /dev/full 2> /dev/null").c_str())), 3);
     // `true` reads nothing; the program must say nothing about it.
     const TempDir dir;

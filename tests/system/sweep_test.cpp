@@ -14,6 +14,7 @@
 #include "imka/base/random.hpp"
 #include "imka/experiment/spec.hpp"
 #include "support/command.hpp"
+#include "support/paths.hpp"
 #include "support/records.hpp"
 #include "support/temp_dir.hpp"
 
@@ -74,7 +75,7 @@ private:
 };
 
 std::string imka_sweep(const std::filesystem::path& output, const std::string& work = kWork) {
-    return "'" IMKA_BINARY_DIR "/imka' " + work + quoted(output);
+    return "'" + binary_dir() + "/imka' " + work + quoted(output);
 }
 
 // The records of a sweep that nothing disturbed, and how long it took; made once for all tests.

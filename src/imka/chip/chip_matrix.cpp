@@ -7,7 +7,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/chip/fast.hpp"
+#include "imka/chip/simulate/fast.hpp"
 
 namespace imka {
 namespace {

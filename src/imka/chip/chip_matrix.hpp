@@ -9,10 +9,10 @@
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
-#include "imka/chip/calibrate.hpp"
-#include "imka/chip/chip.hpp"
-#include "imka/chip/compensation.hpp"
-#include "imka/chip/programming_core.hpp"
+#include "imka/chip/program/calibrate.hpp"
+#include "imka/chip/program/compensation.hpp"
+#include "imka/chip/program/programming_core.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/chip/tiling.hpp"
 
 namespace imka {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/mapping.hpp"
+#include "imka/chip/program/mapping.hpp"
 
 namespace imka {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
-#include "imka/chip/adc.hpp"
-#include "imka/chip/affine.hpp"
-#include "imka/chip/compensation.hpp"
-#include "imka/chip/dac.hpp"
-#include "imka/chip/device_state.hpp"
-#include "imka/chip/ir_drop.hpp"
+#include "imka/chip/converter/adc.hpp"
+#include "imka/chip/converter/affine.hpp"
+#include "imka/chip/converter/dac.hpp"
+#include "imka/chip/converter/ir_drop.hpp"
+#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/program/compensation.hpp"
 
 namespace imka {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "imka/data/byte_stream.hpp"
 #include "imka/data/row_reader.hpp"
+#include "imka/io/byte_stream.hpp"
 
 namespace imka {
 

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "imka/base/error.hpp"
-#include "imka/data/number_text.hpp"
+#include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {

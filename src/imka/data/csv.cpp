@@ -9,7 +9,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/data/columns.hpp"
-#include "imka/data/number_text.hpp"
+#include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {

@@ -12,10 +12,10 @@
 #include "imka/base/sha256.hpp"
 #include "imka/data/generate.hpp"
 #include "imka/data/npy.hpp"
-#include "imka/data/number_text.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {

@@ -10,7 +10,7 @@
 #include "imka/base/file.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/data/npy.hpp"
-#include "imka/data/number_text.hpp"
+#include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {

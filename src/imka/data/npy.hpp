@@ -7,8 +7,8 @@
 
 #include "imka/base/file.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/data/byte_stream.hpp"
 #include "imka/data/row_reader.hpp"
+#include "imka/io/byte_stream.hpp"
 
 namespace imka {
 

@@ -11,8 +11,8 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/sha256.hpp"
-#include "imka/data/byte_stream.hpp"
 #include "imka/data/registry_io.hpp"
+#include "imka/io/byte_stream.hpp"
 
 namespace imka {
 namespace embedded {

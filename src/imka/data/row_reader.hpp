@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "imka/base/names.hpp"
-#include "imka/data/byte_stream.hpp"
+#include "imka/io/byte_stream.hpp"
 
 namespace imka {
 

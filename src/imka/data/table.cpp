@@ -12,7 +12,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/sha256.hpp"
-#include "imka/data/number_text.hpp"
+#include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {

@@ -13,8 +13,8 @@
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
 #include "imka/base/version.hpp"
-#include "imka/chip/chip_io.hpp"
-#include "imka/chip/chip_text.hpp"
+#include "imka/chip/spec/chip_io.hpp"
+#include "imka/chip/spec/chip_text.hpp"
 
 namespace imka {
 namespace {

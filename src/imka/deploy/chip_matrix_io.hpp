@@ -6,7 +6,7 @@
 #include <string>
 
 #include "imka/chip/chip_matrix.hpp"
-#include "imka/data/safetensors.hpp"
+#include "imka/io/safetensors.hpp"
 
 namespace imka {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/chip_fields.hpp"
-#include "imka/chip/chip_io.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
+#include "imka/chip/spec/chip_io.hpp"
 
 namespace imka {
 namespace {

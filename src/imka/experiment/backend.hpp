@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "imka/base/config.hpp"
-#include "imka/chip/chip.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/features/project_chip.hpp"
 
 namespace imka {

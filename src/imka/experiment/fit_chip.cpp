@@ -12,7 +12,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/chip/chip_fields.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/validate.hpp"
 #include "imka/linalg/cholesky.hpp"
 #include "imka/metrics/accuracy.hpp"

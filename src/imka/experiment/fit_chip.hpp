@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "imka/base/exec.hpp"
-#include "imka/chip/chip.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/data/dataset.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/learn/ridge_model.hpp"

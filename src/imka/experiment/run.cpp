@@ -11,7 +11,7 @@
 #include "imka/base/sha256.hpp"
 #include "imka/base/team.hpp"
 #include "imka/base/version.hpp"
-#include "imka/chip/chip_fields.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 #include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
 

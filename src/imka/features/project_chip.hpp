@@ -9,7 +9,7 @@
 
 #include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
-#include "imka/chip/execute.hpp"
+#include "imka/chip/simulate/execute.hpp"
 #include "imka/features/feature_map.hpp"
 #include "imka/features/projector.hpp"
 

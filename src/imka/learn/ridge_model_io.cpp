@@ -6,7 +6,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/version.hpp"
-#include "imka/data/safetensors.hpp"
+#include "imka/io/safetensors.hpp"
 #include "imka/learn/ridge_model.hpp"
 
 namespace imka {

@@ -1,0 +1,183 @@
+#include "bench/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace imka::app {
+namespace {
+
+// A BLAS or OpenMP of the peer spins for a while when its work is done; ours would be measured beside that.
+constexpr auto kPeerSettles = std::chrono::milliseconds(150);
+
+// One round of a rival; nullopt when it cannot run, with the reason in the result.
+std::optional<double> rival_round(const BenchSetup& setup, const Rival& rival, const Sizes& sizes,
+                                  RivalResult& result) {
+    if (rival.body) return seconds_of(rival.body);
+    if (setup.peer == nullptr) {
+        result.missing = "python3";
+        return std::nullopt;
+    }
+    auto answer = setup.peer->run(rival.peer, sizes_json(sizes));
+    std::this_thread::sleep_for(kPeerSettles);
+    result.missing = std::move(answer.missing);
+    result.error = std::move(answer.error);
+    return answer.value;
+}
+
+std::string time_text(double seconds) {
+    if (seconds >= 100.0) return fmt::format("{:.0f} s", seconds);
+    if (seconds >= 1.0) return fmt::format("{:.3g} s", seconds);
+    if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+    return fmt::format("{:.3g} µs", seconds * 1e6);
+}
+
+std::string target_text(const BenchTarget& t) {
+    return fmt::format("{} {} {:.3g}: {} ({:.3g})", t.what, t.at_most ? "≤" : "≥", t.wanted,
+                       t.met() ? "yes" : "NO", t.reached);
+}
+
+std::string targets_text(const BenchResult& r) {
+    std::vector<std::string> texts;
+    for (const auto& t : r.targets) texts.push_back(target_text(t));
+    if (!r.note.empty()) texts.push_back(r.note);
+    return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string limit_text(const BenchResult& r) {
+    if (r.limit_seconds <= 0.0) return "";
+    return fmt::format("{:.0f} %", 100.0 * r.limit_seconds / median(r.seconds));
+}
+
+nlohmann::ordered_json interval_json(const MedianInterval& i) {
+    return {{"median", i.median}, {"low", i.low}, {"high", i.high}, {"confidence", i.confidence}};
+}
+
+nlohmann::ordered_json rival_json(const RivalResult& r) {
+    nlohmann::ordered_json j = {{"name", r.name}};
+    if (!r.missing.empty()) j["missing"] = r.missing;
+    if (!r.error.empty()) j["error"] = r.error;
+    if (r.seconds.empty()) return j;
+    j["median_seconds"] = median(r.seconds);
+    j["seconds"] = r.seconds;
+    j["ratio"] = interval_json(r.ratio);
+    if (r.check) j["check"] = *r.check;
+    return j;
+}
+
+std::vector<std::string> rival_cells(const RivalResult& r) {
+    if (!r.missing.empty()) return {r.name, fmt::format("missing ({})", r.missing), ""};
+    if (!r.error.empty()) return {r.name, fmt::format("failed ({})", r.error), ""};
+    return {r.name, time_text(median(r.seconds)),
+            fmt::format("{:.2f} ({:.2f}–{:.2f})", r.ratio.median, r.ratio.low, r.ratio.high)};
+}
+
+}  // namespace
+
+double seconds_of(const std::function<void()>& body) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string sizes_json(const Sizes& sizes) {
+    nlohmann::ordered_json j = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : sizes) {
+        const auto whole = static_cast<std::int64_t>(value);
+        if (static_cast<double>(whole) == value) {
+            j[name] = whole;
+        } else {
+            j[name] = value;
+        }
+    }
+    return j.dump();
+}
+
+void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, const std::vector<Rival>& rivals,
+                BenchResult& result) {
+    Progress progress(setup.exec, "bench " + result.name, static_cast<std::uint64_t>(setup.rounds) + 1);
+    ours();
+    std::vector<bool> runs;
+    for (const auto& rival : rivals) {
+        const auto version = setup.versions.find(rival.package);
+        auto& r = result.rivals.emplace_back();
+        r.name = version == setup.versions.end() ? rival.name : rival.name + " " + version->second;
+        runs.push_back(rival_round(setup, rival, result.sizes, r).has_value());
+    }
+    const auto rival_rounds = [&] {
+        for (std::size_t i = 0; i < rivals.size(); ++i) {
+            if (!runs[i]) continue;
+            const auto seconds = rival_round(setup, rivals[i], result.sizes, result.rivals[i]);
+            if (seconds) result.rivals[i].seconds.push_back(*seconds);
+            runs[i] = seconds.has_value();
+        }
+    };
+    for (int round = 0; round < setup.rounds; ++round) {
+        progress.update(static_cast<std::uint64_t>(round) + 1);
+        check_cancelled(setup.exec);
+        if (round % 2 == 1) rival_rounds();
+        result.seconds.push_back(seconds_of(ours));
+        if (round % 2 == 0) rival_rounds();
+    }
+    for (auto& r : result.rivals) {
+        std::vector<double> ratios;
+        for (std::size_t i = 0; i < r.seconds.size(); ++i) ratios.push_back(r.seconds[i] / result.seconds[i]);
+        if (!ratios.empty()) r.ratio = median_interval(ratios);
+    }
+    if (setup.peer == nullptr) return;
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+        if (runs[i] && !rivals[i].peer.empty())
+            result.rivals[i].check = setup.peer->check(rivals[i].peer, sizes_json(result.sizes)).value;
+    }
+    setup.peer->forget();
+}
+
+nlohmann::ordered_json to_json(const BenchResult& r) {
+    nlohmann::ordered_json j = {{"name", r.name}, {"what", r.title}};
+    j["sizes"] = nlohmann::ordered_json::parse(sizes_json(r.sizes));
+    const auto ours = median_interval(r.seconds);
+    j["ours"] = {{"median_seconds", ours.median}, {"interval", interval_json(ours)}, {"seconds", r.seconds}};
+    j["rivals"] = nlohmann::ordered_json::array();
+    for (const auto& rival : r.rivals) j["rivals"].push_back(rival_json(rival));
+    if (r.limit_seconds > 0.0) {
+        j["limit"] = {
+            {"what", r.limit}, {"seconds", r.limit_seconds}, {"share", r.limit_seconds / ours.median}};
+    }
+    j["targets"] = nlohmann::ordered_json::array();
+    for (const auto& t : r.targets) {
+        j["targets"].push_back({{"what", t.what},
+                                {t.at_most ? "at_most" : "at_least", t.wanted},
+                                {"reached", t.reached},
+                                {"met", t.met()}});
+    }
+    j["check"] = {
+        {"what", r.check.what}, {"value", r.check.value}, {"bound", r.check.bound}, {"ok", r.check.ok}};
+    for (const auto& [name, value] : r.more) j[name] = value;
+    return j;
+}
+
+std::vector<std::vector<std::string>> table_rows(const std::vector<BenchResult>& results) {
+    std::vector<std::vector<std::string>> rows = {
+        {"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "wanted"}};
+    for (const auto& r : results) {
+        std::vector<std::string> row = {r.title, time_text(median(r.seconds))};
+        const std::vector<std::string> end = {limit_text(r), targets_text(r)};
+        const auto add = [&](const std::vector<std::string>& cells) {
+            row.insert(row.end(), cells.begin(), cells.end());
+        };
+        add(r.rivals.empty() ? std::vector<std::string>{"", "", ""} : rival_cells(r.rivals.front()));
+        add(end);
+        rows.push_back(row);
+        for (std::size_t i = 1; i < r.rivals.size(); ++i) {
+            row = {"", ""};
+            add(rival_cells(r.rivals[i]));
+            rows.push_back(row);
+        }
+    }
+    return rows;
+}
+
+}  // namespace imka::app

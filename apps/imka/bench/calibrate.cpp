@@ -1,0 +1,149 @@
+// imka bench --calibrate: what dense and structured projection cost here, beside the model that chooses.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app.hpp"
+#include "bench/bench.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/base/random.hpp"
+#include "imka/features/choose_projector.hpp"
+#include "imka/features/project_digital.hpp"
+#include "imka/features/project_sorf.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "imka/ops/normals/normals.hpp"
+
+namespace imka::app {
+namespace {
+
+OmegaRecipe recipe_of(std::int64_t d, std::int64_t m) {
+    return {.gamma = 0.5 / static_cast<double>(d), .sampler = Sampler::sorf, .d = d, .m = m, .seed = 1};
+}
+
+std::vector<OmegaRecipe> shapes(bool quick) {
+    const std::vector<std::int64_t> inputs =
+        quick ? std::vector<std::int64_t>{8, 64}
+              : std::vector<std::int64_t>{1, 4, 12, 16, 22, 32, 48, 64, 100, 128, 256, 512, 1000, 2048, 4096};
+    const std::vector<std::int64_t> outputs =
+        quick ? std::vector<std::int64_t>{256} : std::vector<std::int64_t>{64, 256, 1024, 4096};
+    std::vector<OmegaRecipe> list;
+    for (const auto d : inputs)
+        for (const auto m : outputs) list.push_back(recipe_of(d, m));
+    return list;
+}
+
+Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    Matrix<float> x(rows, cols);
+    ops::fill_normal(seed, Stream::test, 0, x.values());
+    return x;
+}
+
+// The least time of some rounds that alternate: what else the machine does only adds.
+ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
+    const auto d = static_cast<std::size_t>(recipe.d);
+    const auto m = static_cast<std::size_t>(recipe.m);
+    const SorfProjector structured(recipe);
+    const DigitalProjector dense(normals(m, d, 1));
+    const auto x = normals(kTileRows, d, 0);
+    Matrix<float> u(kTileRows, m);
+    // Long enough for the clock.
+    const auto passes = 1 + 20'000'000 / (kTileRows * m * (d + 64));
+    const auto row_nanoseconds = [&](const Projector& p) {
+        const auto body = [&] {
+            for (std::size_t i = 0; i < passes; ++i) p.project(x.view(), 0, u.view());
+        };
+        return seconds_of(body) * 1e9 / static_cast<double>(passes * kTileRows);
+    };
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    ProjectionTiming best{.recipe = recipe, .cost = {.dense = kInfinite, .structured = kInfinite}};
+    for (int r = 0; r < rounds; ++r) {
+        best.cost.dense = std::min(best.cost.dense, row_nanoseconds(dense));
+        best.cost.structured = std::min(best.cost.structured, row_nanoseconds(structured));
+    }
+    return best;
+}
+
+const char* choice(double gain) {
+    return gain >= kLeastGain ? "structured" : "dense";
+}
+
+nlohmann::ordered_json constants_json(const ProjectionConstants& c) {
+    return {{"dense_fixed", c.dense_fixed},
+            {"dense_input", c.dense_input},
+            {"structured_fixed", c.structured_fixed},
+            {"structured_level", c.structured_level}};
+}
+
+// At how many shapes a model chooses as the measurement does.
+std::ptrdiff_t agreements(const std::vector<ProjectionTiming>& timings, const ProjectionConstants& c) {
+    return std::ranges::count_if(timings, [&](const auto& t) {
+        return (projection_cost(t.recipe, c).gain() >= kLeastGain) == (t.cost.gain() >= kLeastGain);
+    });
+}
+
+nlohmann::ordered_json report_json(const std::vector<ProjectionTiming>& timings,
+                                   const ProjectionConstants& fitted) {
+    nlohmann::ordered_json j = {{"constants", constants_json(kProjectionConstants)},
+                                {"fitted", constants_json(fitted)}};
+    j["least_gain"] = kLeastGain;
+    j["agreements"] = agreements(timings, kProjectionConstants);
+    j["fitted_agreements"] = agreements(timings, fitted);
+    j["shapes"] = nlohmann::ordered_json::array();
+    for (const auto& t : timings) {
+        j["shapes"].push_back({{"d", t.recipe.d},
+                               {"m", t.recipe.m},
+                               {"dense_nanoseconds", t.cost.dense},
+                               {"structured_nanoseconds", t.cost.structured},
+                               {"gain", t.cost.gain()},
+                               {"model_gain", projection_cost(t.recipe).gain()},
+                               {"fitted_gain", projection_cost(t.recipe, fitted).gain()}});
+    }
+    return j;
+}
+
+void print_report(const std::vector<ProjectionTiming>& timings, const ProjectionConstants& fitted) {
+    std::vector<std::vector<std::string>> rows = {
+        {"d", "m", "measured gain", "model", "fitted", "measured choice", "model", "fitted"}};
+    for (const auto& t : timings) {
+        const double gain = t.cost.gain();
+        const double model = projection_cost(t.recipe).gain();
+        const double other = projection_cost(t.recipe, fitted).gain();
+        rows.push_back({fmt::format("{}", t.recipe.d), fmt::format("{}", t.recipe.m),
+                        fmt::format("{:.2f}", gain), fmt::format("{:.2f}", model),
+                        fmt::format("{:.2f}", other), choice(gain), choice(model), choice(other)});
+    }
+    fmt::print("{}", format_table(rows));
+    fmt::print(
+        "\ngain: time of the dense product over that of the transforms, one core. The transforms are used "
+        "from {} on.\nThe model chooses as the measurement does at {} of {} shapes, the fitted one at "
+        "{}.\n\nTo renew the model, put this into src/imka/features/choose_projector.hpp. Where the "
+        "choice changes, so do the\nlow bits of results: that is a change of version "
+        "(docs/adr/0008-structured-projection.md).\n\n"
+        "inline constexpr ProjectionConstants kProjectionConstants = {{\n    .dense_fixed = {:.3g}, "
+        ".dense_input = {:.3g}, .structured_fixed = {:.3g}, .structured_level = {:.3g}}};\n",
+        kLeastGain, agreements(timings, kProjectionConstants), timings.size(), agreements(timings, fitted),
+        fitted.dense_fixed, fitted.dense_input, fitted.structured_fixed, fitted.structured_level);
+}
+
+}  // namespace
+
+void calibrate_projection(const CalibrateOptions& options, const Exec& exec) {
+    const auto list = shapes(options.quick);
+    Progress progress(exec, "calibrate", list.size());
+    std::vector<ProjectionTiming> timings;
+    for (const auto& recipe : list) {
+        check_cancelled(exec);
+        timings.push_back(measure(recipe, options.rounds));
+        progress.update(timings.size());
+    }
+    const auto fitted = fit_projection_constants(timings);
+    if (options.json) {
+        fmt::print("{}\n", report_json(timings, fitted).dump());
+    } else {
+        print_report(timings, fitted);
+    }
+}
+
+}  // namespace imka::app

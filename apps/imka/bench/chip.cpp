@@ -1,0 +1,214 @@
+// imka bench chip: products of an emulated chip beside plain matrix products of their shape, and how their
+// time grows with cores and batches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "bench/bench.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/chip/chip_matrix.hpp"
+#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/simulate/fast.hpp"
+#include "imka/chip/simulate/literal.hpp"
+#include "imka/chip/spec/chip.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "imka/ops/normals/normals.hpp"
+
+namespace imka::app {
+namespace {
+
+constexpr std::size_t kSide = 256;   // of a full core
+constexpr double kInputScale = 0.3;  // deviation of inputs; most calibrated ranges are near 4 of them
+const Exec kOneCore{.threads = 1};   // ratios to one matrix product are those of one processor core
+const ProductIds kIds{.seed = 5, .first = 0};
+
+Matrix<float> gaussian(std::size_t rows, std::size_t cols, std::uint64_t seed, float scale) {
+    Matrix<float> x(rows, cols);
+    ops::fill_normal(seed, Stream::test, 0, x.values());
+    for (auto& v : x.values()) v *= scale;
+    return x;
+}
+
+Matrix<float> inputs(std::size_t rows, std::size_t cols) {
+    return gaussian(rows, cols, 2, static_cast<float>(kInputScale));
+}
+
+// A square matrix that fills cores, calibrated and programmed: 8-bit inputs and outputs, read noise new in
+// every product, noise of the converters, scale and offset of every column fitted.
+ChipMatrix programmed(const ChipSpec& spec, std::size_t side) {
+    auto chip = ideal_matrix(spec, gaussian(side, side, 1, 1.0F), 3);
+    place(chip);
+    calibrate(chip, inputs(256, side).view(), {}, kOneCore);
+    program(chip, {}, kOneCore);
+    calibrate_outputs(chip, kOneCore);
+    return chip;
+}
+
+// Ways through the simulator, by what the converter does.
+struct Way {
+    const char* name;
+    ReadMode mode;
+    bool linear;    // neither rounding nor saturation
+    double wanted;  // most matrix products that a product may cost; 0: no such wish
+};
+constexpr Way kLinear{"linear", ReadMode::four_phase, true, 4.0};
+constexpr Way kOnePhase{"one phase", ReadMode::one_phase, false, 0.0};
+constexpr Way kFourPhases{"four phases", ReadMode::four_phase, false, 10.0};
+
+ChipSpec chip_of(const Way& way) {
+    auto spec = chip_preset("hermes");
+    spec.core.read_mode = way.mode;
+    if (way.linear) {
+        spec.core.adc.rounding = AdcRounding::none;
+        spec.core.adc.max_count = 0;
+    }
+    return spec;
+}
+
+// Without noise both simulators count the same; a count at the edge of a step may round to either side.
+BenchCheck check_way(const Way& way) {
+    auto spec = chip_of(way);
+    spec.core.adc.noise_counts = 0.0;
+    const auto chip = programmed(spec, kSide);
+    const ReadTime time{.seconds = 0.0, .spacing_seconds = 0.0};
+    const auto x = inputs(2, kSide);
+    const auto fast = fast_products(prepare(chip.cores[0], time), x.view(), kIds, kOneCore);
+    const auto literal = literal_products(chip.cores[0], x.view(), time, kIds);
+    double steps = 0.0;
+    for (std::size_t i = 0; i < fast.values().size(); ++i)
+        steps = std::max(steps, std::abs(double{fast.values()[i]} - literal.values()[i]) /
+                                    chip.cores[0].affine.output_step);
+    return {.what = "largest difference to the literal simulator without noise, output steps",
+            .value = steps,
+            .bound = 1.01,
+            .ok = steps <= 1.01};
+}
+
+// Times of a plain product of that shape by tiles, as the simulator does it.
+void multiply(const Matrix<float>& x, const Matrix<float>& w, Matrix<float>& y) {
+    for (std::size_t first = 0; first < x.rows(); first += kTileRows)
+        gemm_nt(x.view().slice_rows(first, kTileRows), w.view(), y.view().slice_rows(first, kTileRows));
+}
+
+double literal_seconds(const ChipMatrix& chip, int repeats) {
+    const auto x = inputs(1, kSide);
+    double least = std::numeric_limits<double>::infinity();
+    for (int r = 0; r < repeats; ++r)
+        least =
+            std::min(least, seconds_of([&] { literal_products(chip.cores[0], x.view(), chip.time, kIds); }));
+    return least;
+}
+
+BenchResult bench_way(const BenchSetup& setup, const Way& way) {
+    const std::size_t rows = setup.quick ? kTileRows : 16 * kTileRows;
+    const auto chip = programmed(chip_of(way), kSide);
+    const auto core = prepare(chip.cores[0], chip.time);
+    const auto x = inputs(rows, kSide);
+    const auto w = gaussian(kSide, kSide, 1, 1.0F);
+    Matrix<float> y(rows, kSide);
+    BenchResult result{.name = "chip",
+                       .title = fmt::format("core of {0} x {0}, {1} products, {2}", kSide, rows, way.name),
+                       .sizes = {{"rows", rows}, {"inputs", kSide}, {"outputs", kSide}},
+                       .check = check_way(way)};
+    const auto twice = [&] {
+        multiply(x, w, y);
+        multiply(x, w, y);
+    };
+    run_rounds(
+        setup, [&] { fast_products(core, x.view(), kIds, kOneCore); },
+        {{.name = "sgemm of the shape", .body = [&] { multiply(x, w, y); }},
+         {.name = "two of them", .body = twice},
+         {.name = "aihwkit", .peer = "aihwkit_products", .package = "aihwkit"}},
+        result);
+    const double products = static_cast<double>(rows) / median(result.seconds);
+    const double multiple = 1.0 / result.rivals[0].ratio.median;
+    if (way.wanted > 0.0)
+        result.targets = {
+            {.what = "time / sgemm's", .wanted = way.wanted, .reached = multiple, .at_most = true}};
+    const double literal = literal_seconds(chip, setup.quick ? 1 : 3) * products;
+    result.note =
+        fmt::format("{:.3g} k products/s, literal simulator {:.3g} times slower", products * 1e-3, literal);
+    result.more = {{"products_per_second", products},
+                   {"times_of_sgemm", multiple},
+                   {"times_of_two_sgemms", 1.0 / result.rivals[1].ratio.median},
+                   {"literal_times_slower", literal}};
+    return result;
+}
+
+// Time of one product of one core, and how much more it is than where the work comes in small pieces.
+void add_core_time(std::size_t cores, BenchResult& result) {
+    const double core_products = result.sizes[0].second * static_cast<double>(cores);
+    const double nanoseconds = median(result.seconds) / core_products * 1e9;
+    result.note = fmt::format("{:.1f} µs a product of a core", nanoseconds * 1e-3);
+    result.more = {{"nanoseconds_per_core_product", nanoseconds},
+                   {"times_of_pieces", 1.0 / result.rivals[0].ratio.median}};
+}
+
+// As many products of single cores, one core for all: what 64 cores cost if the cost is linear.
+BenchResult bench_cores(const BenchSetup& setup, const FastCore& one, std::size_t cores) {
+    const std::size_t rows = setup.quick ? kTileRows : 4 * kTileRows;
+    const auto side = kSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));
+    const auto chip = programmed(chip_of(kFourPhases), side);
+    const auto folded = ready(chip, kOneCore);
+    const auto x = inputs(rows, side);
+    const auto few = inputs(rows, kSide);
+    BenchResult result{.name = "chip",
+                       .title = fmt::format("{} cores, {} products, four phases", cores, rows),
+                       .sizes = {{"rows", rows}, {"cores", cores}},
+                       .check = {.what = "cores",
+                                 .value = static_cast<double>(folded.cores.size()),
+                                 .bound = static_cast<double>(cores),
+                                 .ok = folded.cores.size() == cores}};
+    const auto pieces = [&] {
+        for (std::size_t c = 0; c < cores; ++c) fast_products(one, few.view(), kIds, kOneCore);
+    };
+    run_rounds(
+        setup, [&] { chip_products(folded, x.view(), kIds, kOneCore); },
+        {{.name = fmt::format("{} times 1 core", cores), .body = pieces}}, result);
+    add_core_time(cores, result);
+    return result;
+}
+
+BenchResult bench_batch(const BenchSetup& setup, const FastCore& core, std::size_t rows) {
+    const auto x = inputs(rows, kSide);
+    BenchResult result{.name = "chip",
+                       .title = fmt::format("1 core, batch of {}, four phases", rows),
+                       .sizes = {{"rows", rows}, {"cores", 1}}};
+    Matrix<float> y;
+    const auto pieces = [&] {
+        for (std::size_t first = 0; first < rows; first += kTileRows)
+            fast_products(core, x.view().slice_rows(first, kTileRows), kIds, kOneCore);
+    };
+    run_rounds(
+        setup, [&] { y = fast_products(core, x.view(), kIds, kOneCore); },
+        {{.name = fmt::format("batches of {}", kTileRows), .body = pieces}}, result);
+    // The last row alone has the bits it has in the batch.
+    const auto last = fast_products(core, x.view().slice_rows(rows - 1, 1),
+                                    {.seed = kIds.seed, .first = kIds.first + rows - 1}, kOneCore);
+    const bool same = std::ranges::equal(last.row(0), y.row(rows - 1));
+    result.check = {
+        .what = "rows whose bits depend on the batch", .value = same ? 0.0 : 1.0, .bound = 0.0, .ok = same};
+    add_core_time(1, result);
+    return result;
+}
+
+}  // namespace
+
+std::vector<BenchResult> bench_chip(const BenchSetup& setup) {
+    std::vector<BenchResult> results;
+    for (const auto& way : {kLinear, kOnePhase, kFourPhases}) results.push_back(bench_way(setup, way));
+    const auto chip = programmed(chip_of(kFourPhases), kSide);
+    const auto core = prepare(chip.cores[0], chip.time);
+    const std::size_t most_cores = setup.quick ? 4 : 64;
+    for (std::size_t cores = 4; cores <= most_cores; cores *= 4)
+        results.push_back(bench_cores(setup, core, cores));
+    const std::size_t most_rows = setup.quick ? 1024 : 16384;
+    for (std::size_t rows = 256; rows <= most_rows; rows *= 4)
+        results.push_back(bench_batch(setup, core, rows));
+    return results;
+}
+
+}  // namespace imka::app

@@ -1,0 +1,268 @@
+// imka chip fit: a device model from pairs of target and read conductance.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "chip/commands.hpp"
+#include "chip/figure.hpp"
+#include "chip/fit_measured.hpp"
+#include "chip/options.hpp"
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/chip/device/fit_device.hpp"
+#include "imka/chip/spec/chip_text.hpp"
+#include "imka/data/table.hpp"
+
+namespace imka::app {
+namespace {
+
+struct Args {
+    ChipArgs chip;
+    std::filesystem::path file;
+    DeviceFitConfig fit;
+    std::filesystem::path figure;
+    MeasuredFitArgs measured;
+    std::filesystem::path output;
+};
+
+// Columns by the names of the first line, else by their order.
+struct Columns {
+    std::size_t target = 0;
+    std::size_t read = 1;
+    std::optional<std::size_t> time;
+    std::optional<std::size_t> device;
+};
+
+bool is_header(const std::vector<std::string>& names) {
+    return std::ranges::find(names, "target") != names.end();
+}
+
+Columns find_columns(const std::vector<std::string>& names, std::size_t count, const std::string& file) {
+    Columns columns;
+    if (!is_header(names)) {
+        if (count < 2 || count > 3)
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: {} column{}; target and read in uS belong there, and a time in s may", file,
+                             count, count == 1 ? "" : "s"));
+        if (count == 3) columns.time = 2;
+        return columns;
+    }
+    std::optional<std::size_t> read;
+    for (std::size_t c = 0; c < names.size(); ++c) {
+        if (names[c] == "target") {
+            columns.target = c;
+        } else if (names[c] == "read") {
+            read = c;
+        } else if (names[c] == "time") {
+            columns.time = c;
+        } else if (names[c] == "device") {
+            columns.device = c;
+        } else {
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: column '{}'; known: target, read, time, device", file, names[c]));
+        }
+    }
+    if (!read) fail(ErrorCode::bad_data, fmt::format("{}: no column 'read'", file));
+    columns.read = *read;
+    return columns;
+}
+
+DeviceReads load_reads(const std::filesystem::path& file) {
+    const ReadOptions options{.label_column = "none"};
+    const auto names = open_rows(file, options)->feature_names();
+    const auto x = read_table(file, options).x;
+    const auto columns = find_columns(names, x.cols(), file.string());
+    DeviceReads reads;
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        reads.target_us.push_back(x(r, columns.target));
+        reads.read_us.push_back(x(r, columns.read));
+        if (columns.time) reads.seconds.push_back(x(r, *columns.time));
+        if (!columns.device) continue;
+        const float id = x(r, *columns.device);
+        if (!(id >= 0.0F && id < 16777216.0F && id == std::floor(id)))
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: row {}: device {}; a whole number from 0 on belongs there", file.string(),
+                             r + 1, id));
+        reads.device.push_back(static_cast<std::size_t>(id));
+    }
+    return reads;
+}
+
+DeviceFit fit_file(const Args& args, const DeviceReads& reads) {
+    try {
+        return fit_device(reads, args.fit);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::bad_data) throw;
+        fail(e.code(), fmt::format("{}: {}", args.file.string(), e.what()));
+    }
+}
+
+double curve_at(const DeviceFit& fit, double u) {
+    double s = 0.0;
+    for (std::size_t k = fit.sigma_us.size(); k-- > 0;) s = s * u + fit.sigma_us[k].value;
+    return s;
+}
+
+ChipFigure make_figure(const DeviceFit& fit) {
+    FigureSeries data{.label = "reads, by ranges of the target", .style = FigureStyle::points, .points = {}};
+    for (const auto& b : fit.bins) data.points.push_back({.x = b.u, .y = b.sd_us, .error = b.sd_error_us});
+    FigureSeries curve{.label = "fitted curve", .style = FigureStyle::formula, .points = {}};
+    for (int i = 0; i <= 60; ++i) curve.points.push_back({.x = i / 60.0, .y = curve_at(fit, i / 60.0)});
+    return {.title = "Programming error",
+            .x_label = fmt::format("u = target / {:.4g} uS", fit.g_max_us),
+            .y_label = "standard deviation of read - target (uS)",
+            .series = {std::move(curve), std::move(data)}};
+}
+
+Json constant_json(const FittedConstant& c) {
+    return {{"value", c.value}, {"error", c.error}};
+}
+
+Json fit_json(const DeviceFit& fit) {
+    Json sigma = Json::array();
+    for (const auto& c : fit.sigma_us) sigma.push_back(constant_json(c));
+    Json bins = Json::array();
+    for (const auto& b : fit.bins)
+        bins.push_back({{"u", b.u},
+                        {"reads", b.count},
+                        {"offset_us", b.offset_us},
+                        {"sd_us", b.sd_us},
+                        {"sd_error_us", b.sd_error_us},
+                        {"curve_us", b.curve_us},
+                        {"cut_at_zero", b.cut}});
+    Json json = {{"g_max_us", fit.g_max_us},
+                 {"reads", fit.reads},
+                 {"reads_at_zero", fit.at_zero},
+                 {"offset_us", constant_json(fit.offset_us)},
+                 {"sigma_us", sigma},
+                 {"chi2_per_freedom", fit.freedom > 0 ? Json(fit.chi2_per_freedom) : Json()},
+                 {"freedom", fit.freedom},
+                 {"ks_distance", fit.ks_distance},
+                 {"ks_reads", fit.ks_reads},
+                 {"bins", bins}};
+    if (fit.drift)
+        json["drift"] = {{"mean", constant_json(fit.drift->mean)},
+                         {"sd", constant_json(fit.drift->sd)},
+                         {"read_noise_removed", fit.drift->noise_removed},
+                         {"devices", fit.drift->devices},
+                         {"times", fit.drift->times},
+                         {"t_0_seconds", fit.drift->t_0_seconds}};
+    return json;
+}
+
+void print_fit(const Args& args, const DeviceFit& fit) {
+    fmt::print("{}: {} reads up to {:.4g} uS, {} of them at 0\n\n", args.file.string(), fit.reads,
+               fit.g_max_us, fit.at_zero);
+    TextTable table = {{"constant", "value", "standard error", "unit", "meaning"}};
+    const auto add = [&](const std::string& name, const FittedConstant& c, const std::string& unit,
+                         const std::string& meaning) {
+        table.push_back({name, fmt::format("{:.5g}", c.value),
+                         c.error > 0.0 ? fmt::format("{:.2g}", c.error) : "at its bound", unit, meaning});
+    };
+    add("offset", fit.offset_us, "uS", "mean of read - target");
+    for (std::size_t k = 0; k < fit.sigma_us.size(); ++k)
+        add(fmt::format("c{}", k), fit.sigma_us[k], "uS",
+            k == 0 ? "programming error: c0 + c1 u + ..., u = target / g_max" : "");
+    if (fit.drift) {
+        add("drift mean", fit.drift->mean, "",
+            fmt::format("exponent, {} devices at {} times", fit.drift->devices, fit.drift->times));
+        add("drift sd", fit.drift->sd, "",
+            fit.drift->noise_removed
+                ? "over devices, noise of reads taken off"
+                : "over devices, with the noise of reads: two times cannot tell them apart");
+    }
+    fmt::print("{}\n", format_table(table));
+    fmt::print("Maximum likelihood of Gaussian deviations; reads at 0 count as 0 or below.\n");
+    if (fit.freedom > 0)
+        fmt::print("chi² per degree of freedom of binned deviations: {:.2f} ({} degrees)\n",
+                   fit.chi2_per_freedom, fit.freedom);
+    if (fit.ks_reads > 0) {
+        // Beyond this one in a hundred samples of the right law would be.
+        const double limit = 1.63 / std::sqrt(static_cast<double>(fit.ks_reads));
+        fmt::print(
+            "Kolmogorov-Smirnov distance of standardised deviations: {:.4f} over {} reads; {} (1 % limit "
+            "{:.4f})\n",
+            fit.ks_distance, fit.ks_reads, fit.ks_distance <= limit ? "as Gaussian" : "not Gaussian", limit);
+    }
+    fmt::print("\n{}", draw_text(make_figure(fit)));
+}
+
+bool is_fitted(const std::string& key, const DeviceFit& fit) {
+    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
+    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
+}
+
+// The chip of --chip with the fitted devices. How single devices answer to pulses was not measured.
+ChipSpec fitted_chip(const Args& args, const DeviceFit& fit) {
+    auto spec = load_spec(args.chip);
+    spec.description = fmt::format("{} with devices fitted to {} reads of {}", spec.name, fit.reads,
+                                   args.file.filename().string());
+    spec.name = args.output.stem().string();
+    spec.device = with_fit(spec.device, fit);
+    spec.pulses.reset();
+    std::erase_if(spec.provenance,
+                  [&](const Provenance& p) { return p.key.starts_with("pulses.") || is_fitted(p.key, fit); });
+    const auto source = fmt::format("imka chip fit: maximum likelihood, {} reads of {}", fit.reads,
+                                    args.file.filename().string());
+    std::vector<std::string> keys = {"device.g_max", "device.programming_error",
+                                     "device.programming_reference_g_max"};
+    if (fit.drift) keys.insert(keys.end(), {"device.t_0", "device.drift_mean", "device.drift_sd"});
+    for (const auto& key : keys) spec.provenance.push_back({.key = key, .source = source});
+    validate(spec);
+    return spec;
+}
+
+void run(const Args& args, const Context& context) {
+    if (args.file.empty() == args.measured.measured.empty())
+        fail(ErrorCode::bad_usage,
+             "chip fit: name a CSV of reads, or --measured FILE with results of a chip");
+    if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
+    check_figure(args.figure);
+    const auto fit = fit_file(args, load_reads(args.file));
+    if (!args.output.empty()) write_file_atomic(args.output, chip_text(fitted_chip(args, fit)));
+    if (!args.figure.empty()) draw_file(make_figure(fit), args.figure);
+    if (context.json) return print_json(fit_json(fit));
+    print_fit(args, fit);
+    if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
+    if (!args.output.empty())
+        fmt::print("\n{0}: {1} with these devices; try 'imka chip mvm --chip {0}'\n", args.output.string(),
+                   args.chip.chip);
+}
+
+}  // namespace
+
+void add_chip_fit(CLI::App& chip, Context& context) {
+    auto args = std::make_shared<Args>();
+    auto* verb =
+        add_verb(chip, "fit",
+                 "A device model from pairs of target and read conductance, or a chip's constants from "
+                 "results of the real one",
+                 {"imka chip fit pairs.csv --output mine.yaml",
+                  "imka chip fit aged.csv --degree 2 --figure fit.svg --json",
+                  "imka chip fit --measured measured.csv --data-dir data --free core.adc_noise=0..5/0.5"});
+    add_common_options(*verb, context);
+    verb->add_option("file", args->file,
+                     "CSV of target and read in uS, and where known time in s (and device): columns target, "
+                     "read, time, device")
+        ->check(CLI::ExistingFile);
+    verb->add_option("--degree", args->fit.degree, "Degree of the programming error as a polynomial of u")
+        ->check(CLI::Range(0, 3))
+        ->capture_default_str();
+    verb->add_option("--g-max", args->fit.g_max_us, "g_max in uS; 0: the largest target")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    verb->add_option("--bins", args->fit.bins, "Ranges of the target for the goodness of fit")
+        ->check(CLI::Range(2, 1000))
+        ->capture_default_str();
+    add_chip_options(*verb, args->chip);
+    add_measured_options(*verb, args->measured);
+    verb->get_option("--chip")->description("The chip whose other constants --output keeps");
+    verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
+        ->type_name("FILE.yaml");
+    verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
+    verb->callback([args, &context] { run(*args, context); });
+}
+
+}  // namespace imka::app

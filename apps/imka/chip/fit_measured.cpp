@@ -1,0 +1,189 @@
+// imka chip fit --measured: constants of a chip from Gram errors and accuracies measured on the real one.
+#include "chip/fit_measured.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "imka/base/config.hpp"
+#include "imka/base/error.hpp"
+#include "imka/experiment/fit_chip.hpp"
+
+namespace imka::app {
+namespace {
+
+// "core.adc_noise=0..5/0.5": the constant, where it may lie, and the step over which its effect is measured.
+FreeConstant parse_free(const std::string& text) {
+    const auto equals = text.find('=');
+    const auto dots = text.find("..");
+    const auto slash = text.find('/');
+    if (equals == std::string::npos || dots == std::string::npos || slash == std::string::npos ||
+        !(equals < dots && dots < slash))
+        fail(ErrorCode::bad_usage,
+             fmt::format("--free {}: NAME=LOW..HIGH/STEP belongs here, core.adc_noise=0..5/0.5 for example",
+                         text));
+    const auto number = [&](std::size_t from, std::size_t to) {
+        return detail::parse_number(text.substr(from, to - from), "--free " + text);
+    };
+    return {.name = text.substr(0, equals),
+            .low = number(equals + 1, dots),
+            .high = number(dots + 2, slash),
+            .step = number(slash + 1, text.size())};
+}
+
+TextTable score_table(const std::vector<ChipScore>& all) {
+    TextTable table = {{"kernel", "data set", "cells", "rms ln(emulated/measured)", "mean", "sampling noise",
+                        "accuracies that agree"}};
+    for (const auto& s : all)
+        table.push_back(
+            {s.kernel, s.dataset.empty() ? "all" : s.dataset, std::to_string(s.cells),
+             fmt::format("{:.3f}", s.rms), fmt::format("{:+.3f}", s.mean),
+             fmt::format("{:.3f}", s.sampling_noise),
+             fmt::format("{} ({:.0f} %)", s.accuracy_hits,
+                         100.0 * static_cast<double>(s.accuracy_hits) / static_cast<double>(s.cells))});
+    return table;
+}
+
+nlohmann::ordered_json score_json(const std::vector<ChipScore>& all) {
+    auto list = nlohmann::ordered_json::array();
+    for (const auto& s : all)
+        list.push_back({{"kernel", s.kernel},
+                        {"dataset", s.dataset.empty() ? nlohmann::ordered_json(nullptr)
+                                                      : nlohmann::ordered_json(s.dataset)},
+                        {"cells", s.cells},
+                        {"rms_ln", s.rms},
+                        {"mean_ln", s.mean},
+                        {"sampling_noise", s.sampling_noise},
+                        {"accuracy_hits", s.accuracy_hits}});
+    return list;
+}
+
+nlohmann::ordered_json cell_json(const ChipCell& c) {
+    return {{"dataset", c.dataset},
+            {"kernel", c.kernel},
+            {"sampler", c.sampler},
+            {"log_ratio", c.log_ratio},
+            {"gram_error",
+             {{"emulated", c.error.mean},
+              {"measured", c.measured_error.mean},
+              {"ln_ratio", c.log_ratio_of_errors()},
+              {"sampling_noise", c.sampling_noise()}}},
+            {"accuracy",
+             {{"emulated", c.accuracy.mean},
+              {"measured", c.measured_accuracy.mean},
+              {"agrees", c.accuracy_agrees()}}}};
+}
+
+void print_cells(const std::vector<ChipCell>& cells) {
+    TextTable table = {{"data set", "kernel", "sampler", "r", "Gram error", "measured", "ln ratio",
+                        "accuracy %", "measured"}};
+    for (const auto& c : cells)
+        table.push_back(
+            {c.dataset, c.kernel, c.sampler, std::to_string(c.log_ratio),
+             fmt::format("{:.4f} ± {:.4f}", c.error.mean, standard_error(c.error)),
+             fmt::format("{:.4f} ± {:.4f}", c.measured_error.mean, standard_error(c.measured_error)),
+             fmt::format("{:+.3f}", c.log_ratio_of_errors()),
+             fmt::format("{:.2f} ± {:.2f}", 100 * c.accuracy.mean, 100 * standard_error(c.accuracy)),
+             fmt::format("{:.2f} ± {:.2f}{}", 100 * c.measured_accuracy.mean,
+                         100 * standard_error(c.measured_accuracy), c.accuracy_agrees() ? "" : "  !")});
+    fmt::print("{}\n", format_table(table));
+}
+
+void print_constants(const std::vector<FreeConstant>& free, const FittedChip& fit) {
+    TextTable table = {{"constant", "value", "standard error"}};
+    for (const auto& f : free) table.front().push_back(f.name);
+    for (const auto& out : fit.left_out) table.front().push_back("without " + out.dataset);
+    for (std::size_t p = 0; p < free.size(); ++p) {
+        std::vector<std::string> row = {free[p].name, fmt::format("{:.4g}", fit.values[p]),
+                                        fmt::format("{:.2g}", fit.errors[p])};
+        for (std::size_t q = 0; q < free.size(); ++q)
+            row.push_back(fmt::format("{:+.2f}", fit.correlations(p, q)));
+        for (const auto& out : fit.left_out) row.push_back(fmt::format("{:.4g}", out.values[p]));
+        table.push_back(std::move(row));
+    }
+    fmt::print("{}\n", format_table(table));
+}
+
+nlohmann::ordered_json fit_json(const std::vector<FreeConstant>& free, const FittedChip& fit) {
+    nlohmann::ordered_json j;
+    auto& constants = j["constants"] = nlohmann::ordered_json::array();
+    for (std::size_t p = 0; p < free.size(); ++p) {
+        nlohmann::ordered_json row = {
+            {"name", free[p].name}, {"value", fit.values[p]}, {"standard_error", fit.errors[p]}};
+        for (std::size_t q = 0; q < free.size(); ++q)
+            row["correlations"][free[q].name] = fit.correlations(p, q);
+        constants.push_back(std::move(row));
+    }
+    j["chi2"] = fit.chi2;
+    j["evaluations"] = fit.evaluations;
+    j["scores"] = score_json(scores(fit.cells));
+    for (const auto& out : fit.left_out)
+        j["left_out"].push_back(
+            {{"dataset", out.dataset}, {"values", out.values}, {"scores", score_json(out.scores)}});
+    for (const auto& c : fit.cells) j["cells"].push_back(cell_json(c));
+    return j;
+}
+
+}  // namespace
+
+void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
+    verb.add_option(
+            "--measured", args.measured,
+            "CSV of results of the real chip: dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,"
+            "metric,value")
+        ->check(CLI::ExistingFile);
+    verb.add_option("--experiment", args.experiment,
+                    "With --measured: the runs, and the settings each set had")
+        ->capture_default_str();
+    verb.add_option("--measured-backend", args.backend, "With --measured: which rows of the CSV")
+        ->capture_default_str();
+    verb.add_option(
+        "--free", args.free,
+        "With --measured: a constant to fit, NAME=LOW..HIGH/STEP; several times. None: compare only");
+    verb.add_option("--datasets", args.datasets, "With --measured: only these")->delimiter(',');
+    verb.add_option("--run-seeds", args.seeds,
+                    "With --measured: seeds of the emulated runs, 0..9 for example");
+    verb.add_option("--test-rows", args.test_rows, "With --measured: rows of the test part for accuracies")
+        ->check(CLI::Range(100, 10'000'000))
+        ->capture_default_str();
+    verb.add_option("--iterations", args.iterations, "With --measured: steps at most")
+        ->check(CLI::Range(1, 100))
+        ->capture_default_str();
+    verb.add_flag("--no-leave-out", args.no_leave_out,
+                  "With --measured: do not predict each set from the others");
+    verb.add_flag("--cells", args.cells, "With --measured: print every cell");
+}
+
+void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Context& context) {
+    ChipFitConfig config;
+    for (const auto& text : args.free) config.free.push_back(parse_free(text));
+    config.iterations = config.free.empty() ? 0 : args.iterations;
+    config.leave_out = !args.no_leave_out;
+    auto experiment = find_experiment(args.experiment);
+    if (!args.seeds.empty()) override_setting(experiment, "seeds", args.seeds);
+    const ChipComparison comparison({.experiment = std::move(experiment),
+                                     .measured = args.measured,
+                                     .data_dir = context.data_dir,
+                                     .backend = args.backend,
+                                     .test_rows = args.test_rows,
+                                     .datasets = args.datasets},
+                                    context.exec);
+    const auto fit = fit_chip(comparison, chip, config, context.exec);
+    if (context.json) return print_json(fit_json(config.free, fit));
+    if (args.cells) print_cells(fit.cells);
+    if (!config.free.empty()) print_constants(config.free, fit);
+    fmt::print("{}\n", format_table(score_table(scores(fit.cells))));
+    if (!fit.left_out.empty()) {
+        std::vector<ChipScore> out;
+        for (const auto& l : fit.left_out) {
+            for (const auto& s : l.scores) {
+                if (!s.dataset.empty()) out.push_back(s);
+            }
+        }
+        fmt::print("each data set predicted by a fit to the others:\n{}\n", format_table(score_table(out)));
+    }
+    fmt::print("chi² {:.1f} over {} differences, {} constants; {} emulations of {} runs\n", fit.chi2,
+               2 * fit.cells.size(), config.free.size(), fit.evaluations, comparison.runs());
+}
+
+}  // namespace imka::app

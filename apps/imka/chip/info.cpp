@@ -1,0 +1,182 @@
+// imka chip info: which chips there are; geometry, constants and their sources of one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "chip/commands.hpp"
+#include "chip/options.hpp"
+#include "imka/base/error.hpp"
+#include "imka/chip/analyse/cost.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
+
+namespace imka::app {
+namespace {
+
+struct Geometry {
+    std::uint64_t cores = 0;
+    std::uint64_t cells = 0;  // weights
+    std::uint64_t devices = 0;
+    double bytes = 0.0;  // that the emulator needs for all of them
+};
+
+Geometry geometry(const ChipSpec& spec) {
+    Geometry g;
+    g.cores = static_cast<std::uint64_t>(spec.cores) * static_cast<std::uint64_t>(spec.chips);
+    g.cells =
+        g.cores * static_cast<std::uint64_t>(spec.core.rows) * static_cast<std::uint64_t>(spec.core.cols);
+    g.devices = g.cells * 2 * static_cast<std::uint64_t>(spec.device.devices_per_polarity);
+    // Weight, and for each polarity conductance, exponent and noise.
+    g.bytes = static_cast<double>(g.cells * (1 + 2 * 3) * sizeof(float));
+    return g;
+}
+
+void list_chips(const Context& context) {
+    Json chips = Json::array();
+    TextTable table = {{"name", "g_max", "devices per polarity", "programming by pulses", "description"}};
+    for (const auto& name : chip_names()) {
+        const auto spec = chip_preset(name);
+        chips.push_back({{"name", name},
+                         {"description", spec.description},
+                         {"hash", chip_hash(spec)},
+                         {"g_max_us", spec.device.g_max_us},
+                         {"devices_per_polarity", spec.device.devices_per_polarity},
+                         {"pulses", spec.pulses.has_value()}});
+        table.push_back({name, fmt::format("{} uS", spec.device.g_max_us),
+                         std::to_string(spec.device.devices_per_polarity), spec.pulses ? "yes" : "no",
+                         spec.description});
+    }
+    if (context.json) return print_json({{"chips", chips}});
+    fmt::print("{}\nimka chip info NAME shows every constant of one, with its source.\n",
+               format_table(table));
+}
+
+Json constants_json(const std::vector<ConstantText>& constants) {
+    Json list = Json::array();
+    for (const auto& c : constants)
+        list.push_back(
+            {{"name", c.name}, {"value", c.value}, {"unit", c.unit}, {"help", c.help}, {"source", c.source}});
+    return list;
+}
+
+// Sources are long and shared by many constants: numbered, and listed once.
+class SourceList {
+public:
+    std::string number(const std::string& source) {
+        if (source.empty()) return {};
+        auto place = std::ranges::find(sources_, source);
+        if (place == sources_.end()) place = sources_.insert(sources_.end(), source);
+        return fmt::format("[{}]", place - sources_.begin() + 1);
+    }
+    void print() const {
+        if (sources_.empty()) return;
+        fmt::print("\nSources (a constant without one has its default or was set here):\n");
+        for (std::size_t s = 0; s < sources_.size(); ++s) fmt::print("  [{}] {}\n", s + 1, sources_[s]);
+    }
+
+private:
+    std::vector<std::string> sources_;
+};
+
+std::string plain(std::string value) {
+    if (value.ends_with(".0")) value.resize(value.size() - 2);
+    return value;
+}
+
+void print_constants(const ChipSpec& spec, const std::vector<ConstantText>& constants) {
+    ChipSpec copy = spec;
+    const auto curves = curve_fields(copy);
+    SourceList sources;
+    TextTable numbers = {{"constant", "value", "unit", "source", "meaning"}};
+    TextTable functions = {{"function of u = g / g_max", "unit", "source", "pieces"}};
+    for (const auto& c : constants) {
+        const bool curve = std::ranges::any_of(curves, [&](const CurveField& f) { return f.name == c.name; });
+        if (curve) {
+            functions.push_back({c.name, c.unit, sources.number(c.source), c.value});
+        } else {
+            numbers.push_back({c.name, plain(c.value), c.unit, sources.number(c.source), c.help});
+        }
+    }
+    fmt::print("\n{}\n{}", format_table(numbers), format_table(functions));
+    sources.print();
+}
+
+struct Speed {
+    double seconds = 0.0;  // of one product of a core
+    double tops = 0.0;     // of all cores
+    std::optional<double> joules;
+    std::optional<double> tops_per_watt;
+};
+
+Speed speed(const ChipSpec& spec) {
+    Speed s{.seconds = product_seconds(spec.core), .joules = product_joules(spec.core)};
+    const double operations = 2.0 * spec.core.rows * spec.core.cols;
+    s.tops = operations * spec.cores * spec.chips / s.seconds / 1e12;
+    if (s.joules) s.tops_per_watt = operations / *s.joules / 1e12;
+    return s;
+}
+
+Json or_null(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+}
+
+void show_chip(const ChipSpec& spec, const Context& context) {
+    const auto g = geometry(spec);
+    const auto fast = speed(spec);
+    const auto constants = describe(spec);
+    if (context.json) {
+        return print_json({{"name", spec.name},
+                           {"description", spec.description},
+                           {"hash", chip_hash(spec)},
+                           {"chips", spec.chips},
+                           {"cores", g.cores},
+                           {"weights", g.cells},
+                           {"devices", g.devices},
+                           {"emulator_bytes", g.bytes},
+                           {"product_seconds", fast.seconds},
+                           {"product_joules", or_null(fast.joules)},
+                           {"tops", fast.tops},
+                           {"tops_per_watt", or_null(fast.tops_per_watt)},
+                           {"constants", constants_json(constants)}});
+    }
+    fmt::print("{}: {}\n\n", spec.name, spec.description);
+    fmt::print("{} core{} of {} x {}{}: {} weights, {} devices ({} per weight)\n", g.cores,
+               g.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
+               spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", g.cells, g.devices,
+               2 * spec.device.devices_per_polarity);
+    fmt::print("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * fast.seconds,
+               fast.joules ? fmt::format("{:.4g} nJ", 1e9 * *fast.joules) : "energy not known", fast.tops,
+               fast.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *fast.tops_per_watt) : "");
+    fmt::print("programming by pulses: {}\n", spec.pulses ? "modelled" : "not known; statistical only");
+    fmt::print("memory of the emulator with every device programmed: {:.0f} MB\n", g.bytes / 1e6);
+    fmt::print("hash of the constants: {}\n", chip_hash(spec));
+    print_constants(spec, constants);
+}
+
+}  // namespace
+
+void add_chip_info(CLI::App& chip, Context& context) {
+    struct Args {
+        ChipArgs chip;
+        std::string name;
+    };
+    auto args = std::make_shared<Args>();
+    args->chip.chip.clear();
+    auto* verb = add_verb(chip, "info", "Which chips there are; every constant of one, with unit and source",
+                          {"imka chip info", "imka chip info hermes --set core.adc_noise=2"});
+    add_common_options(*verb, context);
+    verb->add_option("name", args->name, "A chip or its YAML file; none: a list")
+        ->type_name("NAME|FILE.yaml");
+    add_chip_options(*verb, args->chip);
+    verb->callback([args, &context] {
+        if (!args->name.empty()) args->chip.chip = args->name;
+        if (!args->chip.chip.empty()) return show_chip(load_spec(args->chip), context);
+        if (!args->chip.overrides.empty())
+            fail(ErrorCode::bad_usage,
+                 "--set changes a chip: name one, as in 'imka chip info hermes --set ...'");
+        list_chips(context);
+    });
+}
+
+}  // namespace imka::app

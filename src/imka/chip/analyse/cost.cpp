@@ -1,0 +1,91 @@
+#include "imka/chip/analyse/cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "imka/base/error.hpp"
+#include "imka/chip/converter/dac.hpp"
+
+namespace imka {
+namespace {
+
+constexpr double kTera = 1e12;
+
+std::size_t cores_of(const ChipSpec& chip) {
+    return static_cast<std::size_t>(chip.cores) * static_cast<std::size_t>(chip.chips);
+}
+
+std::size_t replicas_that_fit(const ChipSpec& chip, std::size_t tiles, int wanted) {
+    if (wanted < 0) fail(ErrorCode::bad_config, fmt::format("replicas: {}; it must be >= 0", wanted));
+    const std::size_t most = cores_of(chip) / tiles;
+    const std::size_t replicas = wanted == 0 ? most : static_cast<std::size_t>(wanted);
+    if (replicas == 0 || replicas > most)
+        fail(ErrorCode::bad_config,
+             fmt::format("{} copies of {} tiles need {} cores; chip '{}' has {}",
+                         std::max<std::size_t>(replicas, 1), tiles,
+                         std::max<std::size_t>(replicas, 1) * tiles, chip.name, cores_of(chip)));
+    return replicas;
+}
+
+// Copies of a matrix, as they are placed.
+struct Copies {
+    std::size_t tiles;
+    std::size_t replicas;
+    Replication replication;
+};
+
+ProductCost cost_of(const CoreSpec& spec, const Copies& copies, double operations, std::size_t products) {
+    const bool shared = copies.replication == Replication::throughput;
+    const std::size_t rounds = shared ? (products + copies.replicas - 1) / copies.replicas : products;
+    ProductCost out{.tiles = copies.tiles,
+                    .replicas = copies.replicas,
+                    .cores = copies.tiles * copies.replicas,
+                    .core_products = products * copies.tiles * (shared ? 1 : copies.replicas),
+                    .operations = operations,
+                    .seconds = static_cast<double>(rounds) * product_seconds(spec)};
+    if (products == 0) return out;
+    out.tera_operations_per_second = operations / out.seconds / kTera;
+    if (const auto joules = product_joules(spec)) {
+        out.joules = *joules * static_cast<double>(out.core_products);
+        out.tera_operations_per_joule = operations / *out.joules / kTera;
+    }
+    return out;
+}
+
+double operations_of(std::size_t inputs, std::size_t outputs, std::size_t products) {
+    return 2.0 * static_cast<double>(inputs) * static_cast<double>(outputs) * static_cast<double>(products);
+}
+
+}  // namespace
+
+double product_seconds(const CoreSpec& spec) {
+    const int phases = spec.read_mode == ReadMode::four_phase ? 4 : 1;
+    const double pulse = spec.dac.levels * spec.dac.step_seconds + spec.cost.phase_overhead_seconds;
+    return phases * slice_count(spec.dac) * pulse + spec.cost.product_overhead_seconds;
+}
+
+std::optional<double> product_joules(const CoreSpec& spec) {
+    const double watts =
+        spec.read_mode == ReadMode::four_phase ? spec.cost.four_phase_watts : spec.cost.one_phase_watts;
+    if (watts == 0.0) return std::nullopt;
+    return watts * product_seconds(spec);
+}
+
+ProductCost product_cost(const ChipSpec& chip, const Workload& work) {
+    const std::size_t tiles = tile_matrix(work.inputs, work.outputs, chip.core).tiles.size();
+    const Copies copies{.tiles = tiles,
+                        .replicas = replicas_that_fit(chip, tiles, work.placement.replicas),
+                        .replication = work.placement.replication};
+    return cost_of(chip.core, copies, operations_of(work.inputs, work.outputs, work.products), work.products);
+}
+
+ProductCost product_cost(const ChipMatrix& chip, std::size_t products) {
+    require_state(chip, ChipState::mapped, ChipState::compensated, "its cost is known");
+    const Copies copies{
+        .tiles = chip.tiling.tiles.size(), .replicas = chip.replicas, .replication = chip.replication};
+    return cost_of(chip.spec.core, copies, operations_of(chip.tiling.inputs, chip.tiling.outputs, products),
+                   products);
+}
+
+}  // namespace imka

@@ -1,0 +1,47 @@
+// What products take on a chip: time and energy of its cores. Digital work beside them (adding the partial
+// sums of tiles, functions of the outputs, the link to a host) is not counted.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "imka/chip/chip_matrix.hpp"
+#include "imka/chip/spec/chip.hpp"
+
+namespace imka {
+
+// One product of a core, all its inputs and outputs at once:
+//   phases * slices * (levels * input_step + phase_overhead) + product_overhead
+double product_seconds(const CoreSpec& spec);
+// Energy of one product: the power of the read mode times its time, however many rows and columns are used.
+// None where the power is not known.
+std::optional<double> product_joules(const CoreSpec& spec);
+
+// Products of a matrix on a chip.
+struct Workload {
+    std::size_t inputs = 0;    // of the matrix; >= 1
+    std::size_t outputs = 0;   // >= 1
+    std::size_t products = 1;  // vectors that are multiplied
+    PlacementConfig placement;
+};
+
+struct ProductCost {
+    std::size_t tiles = 0;          // cores that hold one copy of the matrix
+    std::size_t replicas = 0;       // copies
+    std::size_t cores = 0;          // of all copies
+    std::size_t core_products = 0;  // products of single cores
+    double operations = 0.0;        // 2 inputs outputs products: a multiplication and an addition a weight
+    double seconds = 0.0;           // until the last product is there
+    double tera_operations_per_second = 0.0;
+    std::optional<double> joules;
+    std::optional<double> tera_operations_per_joule;  // the TOPS/W of data sheets
+};
+
+// Tiles work at the same time; copies take turns (throughput: ceil(products / replicas) rounds) or all take
+// every vector (average: `products` rounds). Error{bad_config} where the copies need more cores than there
+// are.
+ProductCost product_cost(const ChipSpec& chip, const Workload& work);
+// The same for a matrix that is placed; Error{bad_usage} for one that is not.
+ProductCost product_cost(const ChipMatrix& chip, std::size_t products);
+
+}  // namespace imka

@@ -1,0 +1,46 @@
+#include "imka/chip/converter/affine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "imka/base/error.hpp"
+
+namespace imka {
+
+void validate(const AffineConfig& config) {
+    if (config.output_bits != 0 && (config.output_bits < 2 || config.output_bits > 16))
+        fail(
+            ErrorCode::bad_config,
+            fmt::format("output_bits: {} is out of range; it must be 0 or from 2 to 16", config.output_bits));
+    if (!std::isfinite(config.headroom) || config.headroom <= 0.0)
+        fail(ErrorCode::bad_config, fmt::format("output_headroom: {}; it must be > 0", config.headroom));
+}
+
+double round_to_half(double x) {
+    if (x == 0.0 || !std::isfinite(x)) return x;
+    // 11 significant bits; below 2^-14 the last place stays that of 2^-24.
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    const double place = std::ldexp(1.0, std::max(exponent - 11, -24));
+    const double value = std::nearbyint(x / place) * place;
+    return std::abs(value) > 65504.0 ? std::copysign(std::numeric_limits<double>::infinity(), x) : value;
+}
+
+double apply_affine(const AffineConfig& config, const AffineColumn& column, double counts) {
+    double value = column.scale * counts + column.offset;
+    if (config.fp16) {
+        // Products and sums of half-precision numbers are exact in double up to the one rounding that
+        // matters.
+        value =
+            round_to_half(round_to_half(column.scale) * round_to_half(counts) + round_to_half(column.offset));
+    }
+    if (config.output_bits == 0) return value;
+    const double most = (1 << (config.output_bits - 1)) - 1;
+    const double clipped = std::clamp(value, -most, most);
+    return config.rounding == OutputRounding::floor ? std::floor(clipped) : std::nearbyint(clipped);
+}
+
+}  // namespace imka

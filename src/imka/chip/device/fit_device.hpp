@@ -1,0 +1,78 @@
+// A device model from measurements: what devices were programmed to, and what was read.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "imka/chip/device/device.hpp"
+
+namespace imka {
+
+// Read i of a device that was programmed to target_us[i].
+struct DeviceReads {
+    std::vector<double> target_us;
+    std::vector<double> read_us;
+    std::vector<double> seconds;      // since programming; empty: all at one time
+    std::vector<std::size_t> device;  // which device; empty: the k-th read of every time is of device k
+};
+
+struct DeviceFitConfig {
+    int degree = 3;         // of the polynomial; 0 to 3
+    double g_max_us = 0.0;  // u = target / g_max; 0: the largest target
+    std::size_t bins = 16;  // for the goodness of fit; 2 to 1000
+};
+
+struct FittedConstant {
+    double value = 0.0;
+    double error = 0.0;  // standard error; 0 where the value is at its bound
+};
+
+// Reads of one range of targets.
+struct SpreadBin {
+    double u = 0.0;          // mean
+    std::size_t count = 0;   // of reads
+    double offset_us = 0.0;  // mean of read - target
+    double sd_us = 0.0;
+    double sd_error_us = 0.0;
+    double curve_us = 0.0;  // what the fitted curve says
+    bool cut = false;       // many reads could be at 0, which narrows them: not in chi²
+};
+
+struct DriftFit {
+    FittedConstant mean;
+    FittedConstant sd;           // over devices
+    bool noise_removed = false;  // three or more times: the noise of reads was estimated and taken off sd
+    std::size_t devices = 0;
+    std::size_t times = 0;
+    double t_0_seconds = 0.0;  // the first time
+};
+
+struct DeviceFit {
+    double g_max_us = 0.0;
+    std::size_t reads = 0;  // at the first time
+    std::size_t at_zero = 0;
+    FittedConstant offset_us;              // mean of read - target
+    std::vector<FittedConstant> sigma_us;  // c_0 ... c_degree of the standard deviation, as a polynomial of u
+    std::vector<SpreadBin> bins;
+    double chi2_per_freedom = 0.0;  // of the bins' standard deviations; 0 where there are too few bins
+    std::size_t freedom = 0;
+    double ks_distance = 0.0;  // of (read - target - offset) / sigma from the standard normal law
+    std::size_t ks_reads = 0;  // those whose law does not reach 0
+    std::optional<DriftFit> drift;
+};
+
+// Maximum likelihood of Gaussian deviations around target + offset with the standard deviation sigma(u); a
+// read of 0 counts as "0 or below", since a conductance cannot be negative. c_0 >= 0. Standard errors from
+// the information matrix. Drift: the slope of ln read against ln time for each device, then mean and
+// deviation over devices. Error{bad_data} for values that are not finite, negative targets, fewer than 10
+// reads for each constant, targets that are all the same (degree above 0), times <= 0 or devices that are not
+// the same at every time.
+DeviceFit fit_device(const DeviceReads& reads, const DeviceFitConfig& config);
+
+// The model with the fitted programming error (and drift) in place of its own. The mean offset is not part of
+// a device model.
+DeviceModel with_fit(DeviceModel model, const DeviceFit& fit);
+
+}  // namespace imka

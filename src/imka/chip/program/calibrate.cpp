@@ -1,0 +1,309 @@
+#include "imka/chip/program/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/linalg/gemm.hpp"
+
+namespace imka {
+namespace {
+
+void check_share(std::string_view field, double value) {
+    if (!(value > 0.0 && value <= 1.0))
+        fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be above 0 and at most 1", field, value));
+}
+
+std::vector<double> magnitudes(MatrixView<const float> x) {
+    std::vector<double> out;
+    out.reserve(x.rows() * x.cols());
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        for (std::size_t c = 0; c < x.cols(); ++c) {
+            if (!std::isfinite(x(r, c)))
+                fail(ErrorCode::bad_data,
+                     fmt::format("calibration input {}, value {}: {} is not finite", r, c, x(r, c)));
+            out.push_back(std::abs(double{x(r, c)}));
+        }
+    }
+    return out;
+}
+
+double quantile_of(std::vector<double> values, double share) {
+    const auto last = static_cast<double>(values.size() - 1);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::ceil(share * last));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
+double root_mean_square(const std::vector<double>& values) {
+    double sum = 0.0;
+    for (const double v : values) sum += v * v;
+    return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+// The largest sum of any phase and slice of each column, for weights whose columns have the maximum 1.
+class PhaseMaxima {
+public:
+    PhaseMaxima(const CoreSpec& spec, MatrixView<const float> relative)
+        : spec_(spec), relative_(relative), sums_(4, relative.cols()), maxima_(relative.cols(), 0.0) {}
+
+    void add(std::span<const std::int32_t> steps) {
+        for (int slice = 0; slice < slice_count(spec_.dac); ++slice) {
+            std::fill(sums_.values().begin(), sums_.values().end(), 0.0);
+            for (std::size_t i = 0; i < steps.size(); ++i) {
+                const double duration = slice_duration(spec_.dac, steps[i], slice);
+                if (duration > 0.0) add_row(i, steps[i] > 0 ? duration : -duration);
+            }
+            for (std::size_t p = 0; p < 4; ++p) {
+                for (std::size_t c = 0; c < maxima_.size(); ++c)
+                    maxima_[c] = std::max(maxima_[c], std::abs(sums_(p, c)));
+            }
+        }
+    }
+    const std::vector<double>& maxima() const { return maxima_; }
+
+private:
+    void add_row(std::size_t row, double signed_duration) {
+        const bool one_phase = spec_.read_mode == ReadMode::one_phase;
+        for (std::size_t c = 0; c < maxima_.size(); ++c) {
+            const double w = relative_(row, c);
+            const std::size_t phase = one_phase ? 0 : (signed_duration > 0.0 ? 0U : 1U) + (w > 0.0 ? 0U : 2U);
+            sums_(phase, c) += signed_duration * w;
+        }
+    }
+
+    const CoreSpec& spec_;
+    MatrixView<const float> relative_;
+    Matrix<double> sums_;  // phase x column
+    std::vector<double> maxima_;
+};
+
+// Squared error of a range, summed over inputs and outputs.
+double range_error(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
+                   MatrixView<const float> x, double range, double margin) {
+    Matrix<float> lost(x.rows(), x.cols());
+    std::vector<std::int32_t> steps(x.cols());
+    for (std::size_t v = 0; v < x.rows(); ++v) {
+        quantize_inputs(spec.dac, x.row(v), range, steps);
+        for (std::size_t i = 0; i < x.cols(); ++i)
+            lost(v, i) = static_cast<float>(range * steps[i] / spec.dac.levels - double{x(v, i)});
+    }
+    double error = 0.0;
+    const auto errors = exact_products(lost.view(), weights);
+    for (const double e : errors.values()) error += e * e;
+    const double conversions = spec.read_mode == ReadMode::four_phase ? 4.0 : 1.0;
+    const double rounding = spec.adc.rounding == AdcRounding::none ? 0.0 : 1.0 / 12.0;
+    double slices = 0.0;
+    for (int s = 0; s < slice_count(spec.dac); ++s) slices += std::pow(slice_weight(spec.dac, s), 2);
+    const double counts = conversions * slices * (spec.adc.noise_counts * spec.adc.noise_counts + rounding);
+    const auto column_us = calibrate_columns(spec, g_max_us, weights, x, range, margin);
+    const auto mapped = map_weights(weights, column_us);
+    for (const double w : mapped.weight_per_us)
+        error += static_cast<double>(x.rows()) * counts * std::pow(w * range / spec.adc.counts_per_us, 2);
+    return error;
+}
+
+double searched_range(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
+                      MatrixView<const float> x, double largest, double margin) {
+    constexpr int kTries = 40;  // down to 0.95^39 = 0.135 of the largest input
+    double best = largest;
+    double least = std::numeric_limits<double>::infinity();
+    double range = largest;
+    for (int k = 0; k < kTries; ++k, range *= 0.95) {
+        const double error = range_error(spec, g_max_us, weights, x, range, margin);
+        if (error < least) {
+            least = error;
+            best = range;
+        }
+    }
+    return best;
+}
+
+double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
+                    MatrixView<const float> x, const CalibrationConfig& config) {
+    const auto sizes = magnitudes(x);
+    const double largest = sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
+    if (largest == 0.0)
+        fail(ErrorCode::bad_data, "all calibration inputs are 0; a range needs some that are not");
+    switch (config.input_range) {
+        case InputRangeRule::quantile: {
+            // A quantile of mostly zeros would be a range of zero.
+            const double range = quantile_of(sizes, config.quantile);
+            return range > 0.0 ? range : largest;
+        }
+        case InputRangeRule::deviation:
+            return std::min(largest, config.deviations * root_mean_square(sizes));
+        case InputRangeRule::search:
+            return searched_range(spec, g_max_us, weights, x, largest, config.margin);
+        case InputRangeRule::given:
+            return config.range;
+        case InputRangeRule::max:
+            break;
+    }
+    return largest;
+}
+
+AffineColumn least_squares(MatrixView<const double> counts, MatrixView<const double> exact,
+                           std::size_t column, double output_step) {
+    const auto n = static_cast<double>(counts.rows());
+    double mean_c = 0.0;
+    double mean_y = 0.0;
+    for (std::size_t v = 0; v < counts.rows(); ++v) {
+        mean_c += counts(v, column) / n;
+        mean_y += exact(v, column) / output_step / n;
+    }
+    double variance = 0.0;
+    double covariance = 0.0;
+    for (std::size_t v = 0; v < counts.rows(); ++v) {
+        const double c = counts(v, column) - mean_c;
+        variance += c * c;
+        covariance += c * (exact(v, column) / output_step - mean_y);
+    }
+    const double scale = variance > 0.0 ? covariance / variance : 0.0;
+    return {.scale = scale, .offset = mean_y - scale * mean_c, .step = 1.0};
+}
+
+// Largest |product| of each column.
+std::vector<double> column_maxima(const Matrix<double>& products) {
+    std::vector<double> largest(products.cols());
+    for (std::size_t v = 0; v < products.rows(); ++v) {
+        for (std::size_t c = 0; c < largest.size(); ++c)
+            largest[c] = std::max(largest[c], std::abs(products(v, c)));
+    }
+    return largest;
+}
+
+void set_output_steps(const AffineConfig& config, const std::vector<double>& largest, CoreMapping& mapping) {
+    const double most = *std::ranges::max_element(largest);
+    if (most == 0.0) return;
+    const int bits = config.output_bits == 0 ? 8 : config.output_bits;
+    mapping.output_step = config.headroom * most / ((1 << (bits - 1)) - 1);
+    if (config.output_scale == OutputScale::core) return;
+    // A column without weights has no product to be scaled to.
+    for (const double l : largest) mapping.column_steps.push_back(l > 0.0 ? l / most : 1.0);
+}
+
+}  // namespace
+
+void validate(const CalibrationConfig& config) {
+    if (config.inputs == 0) fail(ErrorCode::bad_config, "calibration inputs: 0; it must be >= 1");
+    check_share("quantile", config.quantile);
+    check_share("margin", config.margin);
+    if (!std::isfinite(config.deviations) || config.deviations <= 0.0)
+        fail(ErrorCode::bad_config, fmt::format("deviations: {}; it must be > 0", config.deviations));
+    if (config.input_range == InputRangeRule::given && !(std::isfinite(config.range) && config.range > 0.0))
+        fail(ErrorCode::bad_config, fmt::format("input range: {}; it must be > 0", config.range));
+}
+
+Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<const float> x,
+                                 std::uint64_t seed) {
+    validate(config);
+    const std::size_t count = std::min(config.inputs, x.rows());
+    Matrix<float> out(count, x.cols());
+    if (x.rows() > std::numeric_limits<std::uint32_t>::max())
+        fail(ErrorCode::bad_data, fmt::format("{} inputs to choose from; at most 2^32 - 1", x.rows()));
+    const auto order = permutation(seed, Stream::chip_calibration, static_cast<std::uint32_t>(x.rows()));
+    for (std::size_t v = 0; v < count; ++v) {
+        const auto row = x.row(order[v]);
+        std::copy(row.begin(), row.end(), out.row(v).begin());
+    }
+    return out;
+}
+
+std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
+                                      MatrixView<const float> x, double input_range, double margin) {
+    assert(x.cols() == weights.rows());
+    std::vector<double> column_us(weights.cols(), g_max_us);
+    if (spec.adc.max_count == 0) return column_us;
+    // With 1 uS for the largest weight of each column the targets are the relative weights.
+    const auto mapped = map_weights(weights, std::vector<double>(weights.cols(), 1.0));
+    Matrix<float> relative(weights.rows(), weights.cols());
+    std::transform(mapped.plus_us.values().begin(), mapped.plus_us.values().end(),
+                   mapped.minus_us.values().begin(), relative.values().begin(), std::minus<>());
+    PhaseMaxima sums(spec, relative.view());
+    std::vector<std::int32_t> steps(x.cols());
+    for (std::size_t v = 0; v < x.rows(); ++v) {
+        quantize_inputs(spec.dac, x.row(v), input_range, steps);
+        sums.add(steps);
+    }
+    for (std::size_t c = 0; c < column_us.size(); ++c) {
+        const double most = margin * spec.adc.max_count / spec.adc.counts_per_us;
+        if (sums.maxima()[c] * g_max_us > most) column_us[c] = most / sums.maxima()[c];
+    }
+    return column_us;
+}
+
+CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
+                              MatrixView<const float> x, const CalibrationConfig& config) {
+    validate(config);
+    if (x.cols() != weights.rows())
+        fail(ErrorCode::bad_data, fmt::format("calibration inputs of length {} for weights of {} inputs",
+                                              x.cols(), weights.rows()));
+    CoreMapping mapping;
+    mapping.input_range = chosen_range(spec, g_max_us, weights, x, config);
+    mapping.column_us =
+        config.columns ? calibrate_columns(spec, g_max_us, weights, x, mapping.input_range, config.margin)
+                       : std::vector<double>(weights.cols(), g_max_us);
+    const auto applied = applied_inputs(spec.dac, x, mapping.input_range);
+    set_output_steps(spec.affine, column_maxima(exact_products(applied.view(), weights)), mapping);
+    return mapping;
+}
+
+void fit_affine(ProgrammedCore& core, MatrixView<const double> counts, MatrixView<const double> exact) {
+    assert(counts.rows() == exact.rows() && counts.cols() == exact.cols() &&
+           counts.cols() == core.used_cols());
+    if (counts.rows() < 2)
+        fail(ErrorCode::bad_data, fmt::format("{} calibration inputs; least squares needs 2", counts.rows()));
+    for (std::size_t c = 0; c < counts.cols(); ++c) {
+        auto& column = core.affine.columns[c];
+        const double step = column.step;
+        column = least_squares(counts, exact, c, step * core.affine.output_step);
+        column.step = step;
+    }
+}
+
+Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range) {
+    Matrix<float> out(x.rows(), x.cols());
+    std::vector<std::int32_t> steps(x.cols());
+    for (std::size_t v = 0; v < x.rows(); ++v) {
+        quantize_inputs(config, x.row(v), range, steps);
+        for (std::size_t i = 0; i < steps.size(); ++i)
+            out(v, i) = static_cast<float>(range / config.levels * steps[i]);
+    }
+    return out;
+}
+
+Matrix<double> exact_products(MatrixView<const float> x, MatrixView<const float> weights) {
+    assert(x.cols() == weights.rows());
+    Matrix<double> a(x.rows(), x.cols());
+    Matrix<double> b(weights.cols(), weights.rows());
+    for (std::size_t r = 0; r < x.rows(); ++r) std::copy(x.row(r).begin(), x.row(r).end(), a.row(r).begin());
+    for (std::size_t i = 0; i < weights.rows(); ++i) {
+        for (std::size_t c = 0; c < weights.cols(); ++c) b(c, i) = weights(i, c);
+    }
+    Matrix<double> y(x.rows(), weights.cols());
+    gemm_nt(a.view(), b.view(), y.view());
+    return y;
+}
+
+double signal_to_noise_db(MatrixView<const float> y, MatrixView<const double> exact) {
+    assert(y.rows() == exact.rows() && y.cols() == exact.cols());
+    double signal = 0.0;
+    double noise = 0.0;
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+        for (std::size_t c = 0; c < y.cols(); ++c) {
+            const double e = double{y(r, c)} - exact(r, c);
+            signal += exact(r, c) * exact(r, c);
+            noise += e * e;
+        }
+    }
+    return 10.0 * std::log10(signal / noise);
+}
+
+}  // namespace imka

@@ -1,0 +1,55 @@
+// One polarity of an array whose devices have been pulsed: all devices one by one, and the state that the
+// simulators work with.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/program/programming_verify.hpp"
+
+namespace imka {
+
+struct PulsedArray {
+    DeviceIds ids;  // of polarities; device k of polarity p has the number p * devices_per_polarity + k
+    std::size_t rows = 0;
+    std::size_t cols = 0;
+    std::size_t depth = 1;               // devices per polarity
+    std::vector<PulsedDevice> devices;   // (row * cols + col) * depth + k
+    std::vector<double> pulsed_seconds;  // when each was pulsed last; 0: the end of filling
+    std::vector<FillOutcome> outcomes;   // row * cols + col
+};
+
+enum class FillMethod {
+    equal,    // every device gets its share of the target
+    max_set,  // max-SET-fill
+};
+
+struct FillPlan {
+    MatrixView<const float> target_us;
+    DeviceIds ids;
+    FillMethod method = FillMethod::max_set;
+    VerifyConfig verify;
+};
+
+// Programs every polarity to its target. Error{bad_config} for targets that are not within [0, g_max], naming
+// the first. Same bits for any thread count.
+PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
+                       ProgrammingCost& cost);
+
+// Conductance and standard deviation of its read noise for Q_s power 1, at a time of the clock that
+// pulsed_seconds count on. For one polarity: the sum of its devices.
+struct PolarityNow {
+    double g_us = 0.0;
+    double noise_us = 0.0;  // times sqrt(ln(...)) of read_noise.hpp
+};
+PolarityNow polarity_at(const PulseContext& context, const PulsedArray& array, std::size_t cell,
+                        double seconds);
+
+// The state t_0 after end_seconds. The sum of devices of different exponents and ages is no power law; its
+// exponent is the one that gives the true loss over the following day.
+DeviceState array_state(const PulseContext& context, const PulsedArray& array, double end_seconds);
+
+}  // namespace imka

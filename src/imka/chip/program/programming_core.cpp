@@ -1,0 +1,223 @@
+#include "imka/chip/program/programming_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "imka/base/error.hpp"
+#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/program/programming_measure.hpp"
+
+namespace imka {
+namespace {
+
+// Numbers of inputs that no iteration uses.
+constexpr std::uint64_t kFirstCheck = std::uint64_t{1} << 31U;
+
+Matrix<float> net_of(const MappedWeights& mapped) {
+    Matrix<float> net(mapped.plus_us.cols(), mapped.plus_us.rows());
+    for (std::size_t r = 0; r < mapped.plus_us.rows(); ++r) {
+        for (std::size_t c = 0; c < mapped.plus_us.cols(); ++c)
+            net(c, r) = mapped.plus_us(r, c) - mapped.minus_us(r, c);
+    }
+    return net;
+}
+
+double weight_error(const ProgrammedCore& core, const Matrix<float>& net_us) {
+    double error = 0.0;
+    double size = 0.0;
+    for (std::size_t r = 0; r < core.used_rows(); ++r) {
+        for (std::size_t c = 0; c < core.used_cols(); ++c) {
+            const double target = net_us(c, r);
+            const double e = double{core.plus.g_us(r, c)} - core.minus.g_us(r, c) - target;
+            error += e * e;
+            size += target * target;
+        }
+    }
+    return size > 0.0 ? std::sqrt(error / size) : 0.0;
+}
+
+// Mean and deviation of max(x, 0) for a standard normal x.
+constexpr double kHalfMean = 0.3989;
+constexpr double kHalfDeviation = 0.5838;
+
+// The largest deviation of random inputs at which no phase of any column saturates, four deviations of its
+// charge included: products that saturate say nothing about weights.
+double fitting_deviation(const CoreSpec& spec, const MappedWeights& mapped, double wanted) {
+    if (spec.adc.max_count == 0) return wanted;
+    double most = 0.0;  // charge of a phase a unit of deviation
+    for (const auto* targets : {&mapped.plus_us, &mapped.minus_us}) {
+        for (std::size_t c = 0; c < targets->cols(); ++c) {
+            double sum = 0.0;
+            double squares = 0.0;
+            for (std::size_t r = 0; r < targets->rows(); ++r) {
+                const double g = (*targets)(r, c);
+                sum += g;
+                squares += g * g;
+            }
+            most = std::max(most, kHalfMean * sum + 4.0 * kHalfDeviation * std::sqrt(squares));
+        }
+    }
+    return most > 0.0 ? std::min(wanted, spec.adc.max_count / (spec.adc.counts_per_us * most)) : wanted;
+}
+
+GradientConfig fitted_inputs(const GradientConfig& config, const CoreSpec& spec,
+                             const MappedWeights& mapped) {
+    auto out = config;
+    out.input_deviation = fitting_deviation(spec, mapped, config.input_deviation);
+    return out;
+}
+
+// Columns fitted on one batch of inputs, and the error on another.
+struct Check {
+    std::vector<AffineColumn> columns;  // uS per measured uS
+    double error = 0.0;
+};
+Check check_products(const Exec& exec, const ProgrammedCore& core, const Matrix<float>& net_us,
+                     const GradientConfig& config, const ReadTime& time) {
+    const auto bar = crossbar_of(core, time);
+    const auto batch = [&](std::uint64_t number) {
+        const std::uint64_t first = kFirstCheck + number * config.inputs;
+        const auto x = tuning_inputs(core, config.input_deviation, first, config.inputs);
+        return std::pair{measure_products(exec, core, bar, x, first), exact_currents(exec, x, net_us)};
+    };
+    const auto [fit_y, fit_t] = batch(0);
+    const auto [y, t] = batch(1);
+    Check check;
+    check.columns = fit_columns(fit_y, fit_t);
+    check.error = relative_error(y, t, check.columns);
+    return check;
+}
+
+// A job with everything derived from it.
+struct Work {
+    const Exec& exec;
+    ProgrammingConfig config;
+    PulseContext context;
+    MappedWeights mapped;
+    Matrix<float> net_us;
+};
+
+ProgrammingErrors errors_of(const Work& job, const ProgrammedCore& core) {
+    const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
+    return {.weight = weight_error(core, job.net_us),
+            .product = check_products(job.exec, core, job.net_us, job.config.gradient, time).error};
+}
+
+struct Arrays {
+    PulsedArray plus;
+    PulsedArray minus;
+};
+
+Arrays fill(const Work& job, const ProgrammedCore& core, const VerifyConfig& verify, ProgrammingCost& cost) {
+    const auto method =
+        job.config.method == ProgrammingMethod::verify ? FillMethod::equal : FillMethod::max_set;
+    const auto plane = [&](const Matrix<float>& target_us, const DeviceIds& ids) {
+        const FillPlan plan{.target_us = target_us.view(), .ids = ids, .method = method, .verify = verify};
+        return fill_array(job.exec, job.context, plan, cost);
+    };
+    auto plus = plane(job.mapped.plus_us, core.plus.ids);
+    return {std::move(plus), plane(job.mapped.minus_us, core.minus.ids)};
+}
+
+void take_arrays(const Work& job, const Arrays& arrays, double end_seconds, ProgrammedCore& core) {
+    core.plus = array_state(job.context, arrays.plus, end_seconds);
+    core.minus = array_state(job.context, arrays.minus, end_seconds);
+}
+
+void count_outcomes(const PulsedArray& array, ProgrammingResult& result) {
+    result.polarities += array.outcomes.size();
+    result.unreached += static_cast<std::uint64_t>(std::count_if(
+        array.outcomes.begin(), array.outcomes.end(), [](const FillOutcome& o) { return !o.reached; }));
+}
+
+void check_pulses(const ChipSpec& chip, ProgrammingMethod method) {
+    if (!chip.pulses)
+        fail(ErrorCode::bad_config,
+             fmt::format(
+                 "chip '{}' has no section 'pulses', which programming by {} needs; its devices can be "
+                 "programmed by {}",
+                 chip.name, to_string(method), to_string(ProgrammingMethod::statistical)));
+    validate(*chip.pulses);
+}
+
+// The same devices with one pulse each.
+ProgrammingErrors errors_unverified(const Work& job, ProgrammedCore core) {
+    auto once = job.config.verify;
+    once.max_pulses = 1;
+    ProgrammingCost ignored;
+    take_arrays(job, fill(job, core, once, ignored), 0.0, core);
+    return errors_of(job, core);
+}
+
+void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
+    auto& core = result.core;
+    auto outcome = tune_by_products(job.exec,
+                                    {job.context, core, job.config.gradient, job.config.verify,
+                                     job.mapped.plus_us, job.mapped.minus_us, arrays.plus, arrays.minus},
+                                    result.cost);
+    take_arrays(job, arrays, outcome.end_seconds, core);
+    result.steps = std::move(outcome.steps);
+    const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
+    const auto check = check_products(job.exec, core, job.net_us, job.config.gradient, time);
+    // From measured uS over shares of the range to outputs: the nominal scale holds weight and range.
+    for (std::size_t c = 0; c < check.columns.size(); ++c) {
+        auto& column = core.affine.columns[c];
+        const double steps_per_us = column.scale * core.spec.adc.counts_per_us;
+        column.scale *= check.columns[c].scale;
+        column.offset = check.columns[c].offset * steps_per_us;
+    }
+}
+
+}  // namespace
+
+void validate(const ProgrammingConfig& config) {
+    validate(config.verify);
+    validate(config.gradient);
+}
+
+ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job) {
+    const auto& [chip, weights, mapping, ids, config] = job;
+    validate(config);
+    ProgrammingResult result;
+    result.core = program_core(chip.core, chip.device, weights, mapping, ids);
+    const PulseModel unused;
+    Work work{exec,
+              config,
+              {chip.device, chip.pulses ? *chip.pulses : unused, ids.seed},
+              map_weights(weights, mapping.column_us),
+              {}};
+    work.net_us = net_of(work.mapped);
+    work.config.gradient = fitted_inputs(config.gradient, chip.core, work.mapped);
+    if (config.method == ProgrammingMethod::statistical) {
+        result.after = errors_of(work, result.core);
+        result.before = result.after;
+        return result;
+    }
+    check_pulses(chip, config.method);
+    auto arrays = fill(work, result.core, config.verify, result.cost);
+    count_outcomes(arrays.plus, result);
+    count_outcomes(arrays.minus, result);
+    take_arrays(work, arrays, 0.0, result.core);
+    if (config.method == ProgrammingMethod::gradient_descent) {
+        result.before = errors_of(work, result.core);
+        run_gradient(work, arrays, result);
+    } else {
+        result.before = errors_unverified(work, result.core);
+    }
+    result.after = errors_of(work, result.core);
+    return result;
+}
+
+ProgrammingErrors programming_errors(const Exec& exec, const ProgrammingJob& job, const ProgrammedCore& core,
+                                     const ReadTime& time) {
+    validate(job.config);
+    const auto mapped = map_weights(job.weights, job.mapping.column_us);
+    const auto net = net_of(mapped);
+    const auto config = fitted_inputs(job.config.gradient, core.spec, mapped);
+    return {.weight = weight_error(core, net),
+            .product = check_products(exec, core, net, config, time).error};
+}
+
+}  // namespace imka

@@ -1,0 +1,397 @@
+#include "imka/chip/simulate/fast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/base/random.hpp"
+#include "imka/chip/simulate/fast_plan.hpp"
+#include "imka/linalg/gemm.hpp"
+#include "imka/ops/normals/normals.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
+constexpr unsigned kColumnBits = 26;        // columns of all cores; program_core keeps them below 2^26
+constexpr std::size_t kNormalsAtOnce = 64;  // what one vector step of the widest processor makes
+
+std::size_t whole_vectors(std::size_t normals) {
+    return (normals + kNormalsAtOnce - 1) / kNormalsAtOnce * kNormalsAtOnce;
+}
+
+// How jitter makes pulses longer: all pulses of an input in one product by the same time. Bits that are
+// applied one by one but folded into one charge are longer by the same share.
+enum class Lengthening { by_time, by_share };
+
+// Memory of one thread. Matrices have the rows of a tile.
+struct Scratch {
+    Scratch(const FastCore& f, std::size_t rows)
+        : steps(rows, f.core.used_rows()),
+          whole_inputs(f.core.spec.dac.encoding == InputEncoding::bit_serial ? Lengthening::by_share
+                                                                             : Lengthening::by_time),
+          counts(rows, f.core.used_cols()),
+          normals(whole_vectors(f.core.used_cols() + 3)) {
+        if (f.core.spec.dac.jitter_steps > 0.0) jitter = steps;
+        if (f.core.spec.adc.polarity_error_counts > 0.0) comparator = normals;
+    }
+
+    Matrix<float> steps;
+    Matrix<float> jitter;  // how much longer, in the unit of a panel or as a share; empty: not at all
+    Lengthening whole_inputs;
+    Matrix<float> panel;
+    Matrix<float> squares;
+    bool panel_is_zero = false;
+    Matrix<float> counts;
+    Matrix<float> charge;
+    Matrix<float> variance;
+    Matrix<float> weighted;
+    Matrix<float> load;
+    std::vector<float> normals;
+    std::vector<float> comparator;
+    std::uint64_t saturated = 0;
+};
+
+// The rows of a tile that a plan is to convert, and the numbers of their products.
+struct Rows {
+    std::uint64_t seed;
+    std::uint64_t first;  // product of row 0
+    std::vector<std::size_t> chosen;
+};
+
+// Standard normals first, first + 1, ... of a stream. More are made than needed, in whole vectors: the few of
+// a rest would cost more. `out` has room for them and 3 more.
+struct Numbers {
+    std::uint64_t seed;
+    Stream stream;
+    std::uint64_t first;
+    std::size_t count;
+};
+std::span<const float> draw_normals(const Numbers& n, std::vector<float>& out) {
+    const std::size_t lead = n.first % 4;
+    ops::fill_normal(n.seed, n.stream, n.first - lead, std::span(out).first(whole_vectors(lead + n.count)));
+    return std::span<const float>(out).subspan(lead, n.count);
+}
+
+// A conversion of the product of one row, for all columns.
+Numbers conversion_numbers(const FastCore& f, const Rows& rows, std::size_t row, std::size_t conversion) {
+    const std::uint64_t column =
+        std::uint64_t{f.core.ids.core} * static_cast<std::uint64_t>(f.core.spec.cols);
+    return {.seed = rows.seed,
+            .stream = Stream::chip_adc_noise,
+            .first = ((rows.first + row) << 32U) | ((std::uint64_t{conversion} << kColumnBits) + column),
+            .count = f.core.used_cols()};
+}
+
+constexpr int kNoBit = -1;  // steps as they are, not one bit of them
+
+float bit_of(float magnitude, int bit) {
+    return static_cast<float>((static_cast<std::uint32_t>(magnitude) >> static_cast<unsigned>(bit)) & 1U);
+}
+
+// max(sign steps, 0), or one bit of it.
+void fill_half(std::span<const float> steps, float sign, int bit, std::span<float> out) {
+    for (std::size_t i = 0; i < steps.size(); ++i) out[i] = std::max(sign * steps[i], 0.0F);
+    if (bit == kNoBit) return;
+    for (auto& v : out) v = bit_of(v, bit);
+}
+
+void fill_whole(std::span<const float> steps, int bit, std::span<float> out) {
+    std::ranges::copy(steps, out.begin());
+    if (bit == kNoBit) return;
+    for (auto& v : out) v = std::copysign(bit_of(std::abs(v), bit), v);
+}
+
+// Where there is no pulse, nothing is longer.
+void lengthen(Lengthening kind, std::span<const float> jitter, std::span<float> pulses) {
+    for (std::size_t i = 0; i < pulses.size(); ++i) {
+        const float length = std::abs(pulses[i]);
+        const float more = jitter[i % jitter.size()] * (kind == Lengthening::by_time ? 1.0F : length);
+        if (length > 0.0F) pulses[i] = std::copysign(std::max(0.0F, length + more), pulses[i]);
+    }
+}
+
+// Panel of a tile and its squares.
+void fill_panel(InputPanel kind, int bit, Scratch& s) {
+    const std::size_t n = s.steps.cols();
+    const std::size_t width = kind == InputPanel::split ? 2 * n : n;
+    if (s.panel.cols() != width) {
+        s.panel = {s.steps.rows(), width};
+        s.squares = {s.steps.rows(), width};
+    }
+    for (std::size_t r = 0; r < s.steps.rows(); ++r) {
+        const auto out = s.panel.row(r);
+        if (kind == InputPanel::whole) {
+            fill_whole(s.steps.row(r), bit, out);
+        } else {
+            if (kind != InputPanel::negative) fill_half(s.steps.row(r), 1.0F, bit, out.first(n));
+            if (kind != InputPanel::positive) fill_half(s.steps.row(r), -1.0F, bit, out.last(n));
+        }
+        if (s.jitter.rows() > 0)
+            lengthen(bit == kNoBit ? s.whole_inputs : Lengthening::by_time, s.jitter.row(r), out);
+        std::ranges::transform(out, out, s.squares.row(r).begin(), std::multiplies<>());
+    }
+    s.panel_is_zero = std::ranges::all_of(s.panel.values(), [](float v) { return v == 0.0F; });
+}
+
+// out = in matrixᵀ, for a matrix that is there; in is the panel or its squares. Inputs of one sign, as many
+// data sets have, leave the other panel empty.
+void multiply(const Scratch& s, const Matrix<float>& in, const Matrix<float>& matrix, Matrix<float>& out) {
+    if (matrix.rows() == 0) return;
+    if (out.cols() != matrix.rows()) out = {in.rows(), matrix.rows()};
+    if (s.panel_is_zero) {
+        std::ranges::fill(out.values(), 0.0F);
+    } else {
+        gemm_nt(in.view(), matrix.view(), out.view());
+    }
+}
+
+// The charge less what the wire loses: share = a (0.05 a² - 0.2 a + 0.5) of the weighted charge, a the load.
+// Noise passes as a small change of the charge does. In one phase, where the currents of both signs load the
+// wire, a change of the net charge leaves the load; it has the mean place on the wire, 2/3.
+void lose_on_wire(const FastCore& f, const FastPlan& plan, std::size_t row, Scratch& s) {
+    const bool fresh = plan.charges.front().variance.rows() > 0;
+    const auto scale = static_cast<float>(f.core.spec.ir_drop.scale);
+    const auto charge = s.charge.row(row);
+    for (std::size_t c = 0; c < charge.size(); ++c) {
+        const float a = s.load(row, c);
+        const float share = a * ((0.05F * a - 0.2F) * a + 0.5F);
+        const float rise = a * ((0.15F * a - 0.4F) * a + 0.5F);  // a times the derivative of share
+        const float weighted = s.weighted(row, c);
+        const float place = charge[c] > 0.0F ? weighted / charge[c] : 0.0F;
+        const float slope =
+            1.0F - scale * (plan.either_sign ? share * (2.0F / 3.0F) : place * (share + rise));
+        charge[c] -= scale * share * weighted;
+        if (fresh) s.variance(row, c) *= slope * slope;
+    }
+}
+
+// The conversion of one charge; its number is that among the conversions of a product.
+struct Conversion {
+    std::size_t number;
+    ops::Counter counter;
+};
+
+// Adds the counts of the chosen rows.
+void convert(const FastCore& f, const FastPlan& plan, const Rows& rows, const Conversion& conversion,
+             Scratch& s) {
+    const auto& counter = conversion.counter;
+    const bool fresh = plan.charges.front().variance.rows() > 0;
+    const bool drops = plan.charges.front().weighted.rows() > 0;
+    for (const std::size_t r : rows.chosen) {
+        if (drops) lose_on_wire(f, plan, r, s);
+        ops::ChargeRow in{.charge = s.charge.row(r), .offset = plan.offset};
+        if (fresh) in.variance = s.variance.row(r);
+        auto numbers = conversion_numbers(f, rows, r, conversion.number);
+        if (fresh || counter.noise_variance > 0.0F) in.normals = draw_normals(numbers, s.normals);
+        if (counter.polarity_error > 0.0F) {
+            numbers.stream = Stream::chip_polarity_error;
+            in.comparator = draw_normals(numbers, s.comparator);
+        }
+        s.saturated += plan.either_sign
+                           ? ops::add_signed_counts(counter, in, plan.negative_gain, s.counts.row(r))
+                           : ops::add_counts(counter, in, s.counts.row(r));
+    }
+}
+
+// One charge after the other, so that its conversion finds it in the cache. `weight` and `bit` are those of a
+// slice of the inputs; conversions are numbered from `number` on.
+struct Slice {
+    int bit;
+    float weight;
+    std::size_t number;
+};
+
+void run_slice(const FastCore& f, const FastPlan& plan, const Rows& rows, const Slice& slice, Scratch& s) {
+    for (std::size_t k = 0; k < plan.charges.size(); ++k) {
+        const auto& charge = plan.charges[k];
+        if (k == 0 || plan.charges[k - 1].panel != charge.panel) fill_panel(charge.panel, slice.bit, s);
+        multiply(s, s.panel, charge.counts, s.charge);
+        multiply(s, s.squares, charge.variance, s.variance);
+        multiply(s, s.panel, charge.weighted, s.weighted);
+        multiply(s, s.panel, charge.load, s.load);
+        Conversion conversion{slice.number + k, plan.counter};
+        conversion.counter.weight = slice.weight * charge.sign;
+        convert(f, plan, rows, conversion, s);
+    }
+}
+
+std::uint64_t slices_of(const DacConfig& dac) {
+    if (dac.encoding == InputEncoding::pulse_width) return 1;
+    return std::bit_width(static_cast<unsigned>(dac.levels));
+}
+
+// Counts of the chosen rows. Steps and counts are in the scratch.
+void run_plan(const FastCore& f, const FastPlan& plan, const Rows& rows, Scratch& s) {
+    if (!plan.bit_by_bit) return run_slice(f, plan, rows, {kNoBit, 1.0F, 0}, s);
+    const auto levels = static_cast<float>(f.core.spec.dac.levels);
+    const auto bits = static_cast<int>(slices_of(f.core.spec.dac));
+    for (int bit = 0; bit < bits; ++bit) {
+        const float weight = std::exp2(static_cast<float>(bit)) / levels;
+        run_slice(f, plan, rows, {bit, weight, static_cast<std::size_t>(bit) * plan.charges.size()}, s);
+    }
+}
+
+bool is_clear(const LinearMargin& margin, double sum, double squares) {
+    const double root = std::sqrt(squares);
+    return std::ranges::all_of(margin.columns, [&](const ColumnSpread& c) {
+        return c.mean * sum - 4.0 * c.deviation * root >= margin.need;
+    });
+}
+
+bool takes_linear(const FastCore& f, const ops::StepSums& inputs) {
+    if (f.linear.charges.empty()) return false;
+    return f.margin.need == 0.0 || (is_clear(f.margin, inputs.positive, inputs.positive_squares) &&
+                                    is_clear(f.margin, inputs.negative, inputs.negative_squares));
+}
+
+// max(0, g + sd N(0,1)) of every device, for one product.
+void draw_devices(const DeviceIds& ids, std::uint64_t seed, std::uint64_t product,
+                  const Matrix<float>& variance, Matrix<float>& g_us) {
+    std::vector<float> z(whole_vectors(g_us.cols()));
+    for (std::size_t r = 0; r < g_us.rows(); ++r) {
+        ops::fill_normal(seed, Stream::chip_read_fresh, (product << 32U) | device_index(ids, r, 0), z);
+        const auto g = g_us.row(r);
+        const auto v = variance.row(r);
+        for (std::size_t c = 0; c < g.size(); ++c) g[c] = std::max(0.0F, g[c] + std::sqrt(v[c]) * z[c]);
+    }
+}
+
+void run_with_devices(const FastCore& f, const Rows& rows, Scratch& s) {
+    for (const std::size_t r : rows.chosen) {
+        FastPlanes planes = f.devices;
+        const std::uint64_t product = rows.first + r;
+        draw_devices(f.core.plus.ids, rows.seed, product, planes.plus_variance, planes.plus_us);
+        draw_devices(f.core.minus.ids, rows.seed, product, planes.minus_variance, planes.minus_us);
+        planes.plus_variance = planes.minus_variance = {};
+        Scratch one(f, 1);
+        std::ranges::copy(s.steps.row(r), one.steps.row(0).begin());
+        if (s.jitter.rows() > 0) std::ranges::copy(s.jitter.row(r), one.jitter.row(0).begin());
+        run_plan(f, exact_plan(f.core, planes), {rows.seed, product, {0}}, one);
+        std::ranges::copy(one.counts.row(0), s.counts.row(r).begin());
+        s.saturated += one.saturated;
+    }
+}
+
+ops::StepSums quantize(const FastCore& f, std::span<const float> x, std::span<float> steps) {
+    const auto& dac = f.core.spec.dac;
+    const auto sums =
+        ops::quantize_row({.range = f.core.input_range,
+                           .levels = dac.levels,
+                           .rounding = dac.rounding == InputRounding::nearest ? ops::StepRounding::nearest
+                                                                              : ops::StepRounding::truncate},
+                          x, steps);
+    if (!sums.finite) {
+        const auto bad = std::ranges::find_if(x, [](float v) { return !std::isfinite(v); });
+        fail(ErrorCode::bad_data, fmt::format("input {}: {} is not finite", bad - x.begin(), *bad));
+    }
+    return sums;
+}
+
+// New in every product, the same in all its conversions.
+void draw_jitter(const FastCore& f, const ProductIds& ids, std::size_t rows, Scratch& s) {
+    const auto& dac = f.core.spec.dac;
+    const bool bits = dac.encoding == InputEncoding::bit_serial;
+    const auto per_normal = static_cast<float>(dac.jitter_steps / (bits ? dac.levels : 1.0));
+    const std::uint64_t input = std::uint64_t{f.core.ids.core} * static_cast<std::uint64_t>(f.core.spec.rows);
+    std::vector<float> memory(whole_vectors(s.jitter.cols() + 3));
+    for (std::size_t r = 0; r < rows; ++r) {
+        const auto z = draw_normals(
+            {ids.seed, Stream::chip_input_jitter, ((ids.first + r) << 32U) | input, s.jitter.cols()}, memory);
+        std::ranges::transform(z, s.jitter.row(r).begin(), [&](float v) { return per_normal * v; });
+    }
+}
+
+// Counts of a tile of at most kTileRows rows, left in the scratch. Rows behind a short tile hold what the
+// scratch had before; they are not converted.
+void count_tile(const FastCore& f, MatrixView<const float> x, const ProductIds& ids, Scratch& s) {
+    std::ranges::fill(s.counts.values(), 0.0F);
+    Rows linear{ids.seed, ids.first, {}};
+    Rows exact{ids.seed, ids.first, {}};
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        const auto sums = quantize(f, x.row(r), s.steps.row(r));
+        (takes_linear(f, sums) ? linear : exact).chosen.push_back(r);
+    }
+    if (s.jitter.rows() > 0) draw_jitter(f, ids, x.rows(), s);
+    if (!linear.chosen.empty()) run_plan(f, f.linear, linear, s);
+    if (!exact.chosen.empty())
+        f.draws_devices ? run_with_devices(f, exact, s) : run_plan(f, f.exact, exact, s);
+    if (f.core.spec.adc.output_floor)
+        std::ranges::transform(s.counts.values(), s.counts.values().begin(),
+                               [](float v) { return std::floor(v); });
+}
+
+void check_inputs(const FastCore& f, MatrixView<const float> x, const ProductIds& ids) {
+    if (x.cols() != f.core.used_rows())
+        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the core holds weights of {} inputs",
+                                              x.cols(), f.core.used_rows()));
+    if (ids.first >= kMostProducts || x.rows() > kMostProducts - ids.first)
+        fail(ErrorCode::bad_usage,
+             fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
+}
+
+// Calls finish(first row, scratch) for every tile; returns how many conversions saturated.
+std::uint64_t for_each_tile(const FastCore& f, MatrixView<const float> x, const ProductIds& ids,
+                            const Exec& exec,
+                            const std::function<void(std::size_t, const Scratch&)>& finish) {
+    check_inputs(f, x, ids);
+    const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
+    std::vector<std::uint64_t> saturated(tiles, 0);
+    parallel_for_workers(exec, tiles, [&] {
+        return [&, s = Scratch(f, kTileRows)](std::size_t t) mutable {
+            const std::size_t first = t * kTileRows;
+            s.saturated = 0;
+            count_tile(f, x.slice_rows(first, std::min(kTileRows, x.rows() - first)),
+                       {ids.seed, ids.first + first}, s);
+            saturated[t] = s.saturated;
+            finish(first, s);
+        };
+    });
+    return std::accumulate(saturated.begin(), saturated.end(), std::uint64_t{0});
+}
+
+std::size_t rows_of_tile(std::size_t first, std::size_t rows) {
+    return std::min(kTileRows, rows - first);
+}
+
+}  // namespace
+
+FastCounts fast_counts(const FastCore& f, MatrixView<const float> x, const ProductIds& ids,
+                       const Exec& exec) {
+    FastCounts out{.counts = {x.rows(), f.core.used_cols()}};
+    out.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
+        for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
+            std::ranges::copy(s.counts.row(r), out.counts.row(first + r).begin());
+    });
+    const std::uint64_t phases = f.core.spec.read_mode == ReadMode::four_phase ? 4 : 1;
+    out.conversions = out.counts.values().size() * phases * slices_of(f.core.spec.dac);
+    return out;
+}
+
+Matrix<float> fast_products(const FastCore& f, MatrixView<const float> x, const ProductIds& ids,
+                            const Exec& exec) {
+    const auto& config = f.core.spec.affine;
+    const float most = config.output_bits == 0 ? std::numeric_limits<float>::infinity()
+                                               : static_cast<float>((1 << (config.output_bits - 1)) - 1);
+    const ops::AffineRow affine{.scale = f.scale,
+                                .offset = f.shift,
+                                .factor = f.factor,
+                                .half = config.fp16,
+                                .most = most,
+                                .floor = config.rounding == OutputRounding::floor};
+    Matrix<float> y(x.rows(), f.core.used_cols());
+    for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
+        for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
+            ops::affine_row(affine, s.counts.row(r), y.row(first + r));
+    });
+    return y;
+}
+
+}  // namespace imka

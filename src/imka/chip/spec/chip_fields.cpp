@@ -1,0 +1,295 @@
+#include "imka/chip/spec/chip_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "imka/base/error.hpp"
+#include "imka/base/sha256.hpp"
+
+namespace imka {
+namespace {
+
+constexpr FieldInfo positive(std::string_view help, std::string_view unit = "") {
+    return {.help = help, .unit = unit, .min = 0.0, .above_min = true};
+}
+constexpr FieldInfo not_negative(std::string_view help, std::string_view unit = "") {
+    return {.help = help, .unit = unit, .min = 0.0};
+}
+constexpr FieldInfo share(std::string_view help) {
+    return {.help = help, .min = 0.0, .max = 1.0};
+}
+constexpr FieldInfo between(double min, double max, std::string_view help, std::string_view unit = "") {
+    return {.help = help, .unit = unit, .min = min, .max = max};
+}
+
+Fields chip_fields(ChipSpec& c) {
+    return {
+        field("chip.cores", c.cores, between(1, 65536, "cores of one chip")),
+        field("chip.chips", c.chips, between(1, 65536, "chips that share the work")),
+    };
+}
+
+Fields device_fields(DeviceModel& d) {
+    return {
+        field("device.g_max", d.g_max_us, positive("largest target of one polarity", "uS")),
+        field("device.devices_per_polarity", d.devices_per_polarity,
+              between(1, 16, "devices that hold a polarity")),
+        field("device.t_0", d.t_0_seconds, positive("age at which the model was fitted", "s")),
+        field("device.t_read", d.t_read_seconds, positive("duration of a read", "s")),
+        field("device.programming_reference_g_max", d.programming_reference_g_max_us,
+              positive("g_max of the devices that programming_error describes", "uS")),
+        field("device.programming_scale", d.programming_scale,
+              not_negative("multiplies the programming error")),
+        field("device.zero_threshold", d.zero_threshold_us,
+              not_negative("a target below becomes exactly 0", "uS")),
+        field("device.drift_scale", d.drift_scale, not_negative("multiplies the drift exponent")),
+        field("device.read_noise_scale", d.read_noise_scale, not_negative("multiplies the read noise")),
+        field("device.read_noise_frozen_scale", d.read_noise_frozen_scale,
+              not_negative("multiplies its part that is the same in every product")),
+        field("device.read_noise_fresh_scale", d.read_noise_fresh_scale,
+              not_negative("multiplies its part that is new in every product")),
+        field("device.programming_drift_correlation", d.programming_drift_correlation,
+              share("of the programming error with the loss by drift")),
+        field("device.stuck_at_reset_probability", d.stuck_at_reset_probability,
+              share("of one device to be stuck at 0")),
+        field("device.stuck_at_max_probability", d.stuck_at_max_probability,
+              share("of one device to be stuck at its maximum")),
+        field("device.g_floor", d.g_floor_us, not_negative("least that a polarity can hold", "uS")),
+        field("device.g_ceiling", d.g_ceiling_us, positive("most that a polarity can hold", "uS")),
+    };
+}
+
+Fields core_fields(CoreSpec& c) {
+    return {
+        field("core.rows", c.rows, between(1, 65536, "inputs of a core")),
+        field("core.cols", c.cols, between(1, 65536, "outputs of a core")),
+        field("core.read_mode", c.read_mode, {.help = "signs of inputs and weights apart, or at once"}),
+        field("core.polarity_asymmetry", c.polarity_asymmetry,
+              not_negative("one-phase: spread of the conductance of devices read backwards")),
+        field("core.input_levels", c.dac.levels, between(1, 32767, "input steps on either side of 0")),
+        field("core.input_encoding", c.dac.encoding, {.help = "one pulse, or one for each bit"}),
+        field("core.input_step", c.dac.step_seconds, positive("pulse of one input step", "s")),
+        field("core.input_rounding", c.dac.rounding, {.help = "of inputs to steps"}),
+        field("core.input_jitter", c.dac.jitter_steps,
+              not_negative("deviation of the length of an input's pulses, new in every product", "steps")),
+        field("core.counts_per_us", c.adc.counts_per_us,
+              positive("counts of 1 uS over a full pulse", "counts/uS")),
+        field("core.max_count", c.adc.max_count,
+              between(0, 1e9, "where a conversion saturates; 0: nowhere", "counts")),
+        field("core.rounding", c.adc.rounding, {.help = "of a conversion"}),
+        field("core.gain_sd", c.adc.gain_sd, not_negative("spread of the gains of columns around 1")),
+        field("core.negative_gain_sd", c.adc.negative_gain_sd,
+              not_negative("one-phase: spread of the gain for negative currents around the other")),
+        field("core.offset_sd", c.adc.offset_sd_counts,
+              not_negative("spread of the offsets of columns", "counts")),
+        field("core.adc_noise", c.adc.noise_counts,
+              not_negative("standard deviation of a conversion", "counts")),
+        field("core.offset_mean", c.adc.offset_mean_counts,
+              {.help = "mean of the offsets of columns", .unit = "counts"}),
+        field("core.polarity_error", c.adc.polarity_error_counts,
+              not_negative("one-phase: deviation of the comparator that finds the sign", "counts")),
+        field("core.output_floor", c.adc.output_floor,
+              {.help = "the sum of all conversions with their signs is rounded down"}),
+        field("core.fp16", c.affine.fp16, {.help = "affine correction in half precision"}),
+        field("core.output_bits", c.affine.output_bits,
+              between(0, 16, "of the result, with sign; 0: not rounded")),
+        field("core.output_rounding", c.affine.rounding, {.help = "of the result to steps"}),
+        field("core.output_scale", c.affine.output_scale,
+              {.help = "steps of the result: those of the core, or of each column"}),
+        field("core.output_headroom", c.affine.headroom,
+              {.help = "range of the result over the largest product of the calibration",
+               .min = 0.0,
+               .above_min = true}),
+        field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
+        field("core.wire_resistance", c.ir_drop.wire_ohm,
+              not_negative("of the wire between two cells", "ohm")),
+        field("core.phase_overhead", c.cost.phase_overhead_seconds,
+              not_negative("after every pulse and conversion", "s")),
+        field("core.product_overhead", c.cost.product_overhead_seconds,
+              not_negative("once in every product", "s")),
+        field("core.one_phase_power", c.cost.one_phase_watts,
+              not_negative("of a core that multiplies in one phase; 0: unknown", "W")),
+        field("core.four_phase_power", c.cost.four_phase_watts,
+              not_negative("of a core that multiplies in four phases; 0: unknown", "W")),
+    };
+}
+
+Fields pulse_fields(PulseModel& p) {
+    return {
+        field("pulses.set_mean", p.set_mean_us, positive("mean conductance at SET", "uS")),
+        field("pulses.set_sd", p.set_sd_us, not_negative("its spread over devices", "uS")),
+        field("pulses.reset_conductance", p.reset_us, not_negative("conductance at full RESET", "uS")),
+        field("pulses.half_current", p.half_mean_ua, positive("amplitude that halves the conductance", "uA")),
+        field("pulses.half_current_sd", p.half_sd_ua, not_negative("its spread over devices", "uA")),
+        field("pulses.current_width", p.width_ua, positive("amplitude over which conductance falls", "uA")),
+        field("pulses.cycle_sd", p.cycle_sd, not_negative("relative spread from pulse to pulse")),
+        field("pulses.reset_current", p.reset_ua, positive("amplitude of a full RESET", "uA")),
+        field("pulses.drift_g_max", p.drift_g_max_us,
+              positive("conductance at which the curves of this section are at 1", "uS")),
+        field("pulses.device_share", p.device_share,
+              share("of the variance of drift that belongs to the device, not to the pulse")),
+        field("pulses.glass_full", p.glass_full,
+              {.help = "share of glass from which on drift is full",
+               .min = 0.0,
+               .max = 1.0,
+               .above_min = true}),
+        field("pulses.settling", p.settling, not_negative("exponent of the mean loss between pulse and t_0")),
+        field("pulses.t_verify", p.t_verify_seconds, positive("from a pulse to the read after it", "s")),
+        field("pulses.count_conductance", p.count_us,
+              not_negative("step of a conversion in a read; 0: none", "uS")),
+        field("pulses.conversion_noise", p.conversion_noise_us,
+              not_negative("standard deviation of a conversion in a read", "uS")),
+        field("pulses.verify_reads", p.verify_reads, between(1, 1000, "conversions averaged in a read")),
+        field("pulses.pulse_voltage", p.pulse_volts, positive("across device and selector", "V")),
+        field("pulses.reset_pulse", p.reset_pulse_seconds, positive("duration of a RESET pulse", "s")),
+        field("pulses.set_pulse", p.set_pulse_seconds, positive("duration of a SET pulse", "s")),
+        field("pulses.set_current", p.set_ua, positive("amplitude of SET", "uA")),
+        field("pulses.read_energy", p.read_joules, not_negative("of one conversion of one column", "J")),
+        field("pulses.product_energy", p.product_joules, not_negative("of one product of a core", "J")),
+        field("pulses.product_time", p.product_seconds, positive("of one product of a core", "s")),
+        field("pulses.parallel_devices", p.parallel_devices,
+              between(1, 1e9, "devices of a core that are programmed at once")),
+    };
+}
+
+void append(Fields part, Fields& list) {
+    list.insert(list.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
+}
+
+std::string_view section_of(std::string_view name) {
+    return name.substr(0, name.find('.'));
+}
+
+[[noreturn]] void fail_unknown(const Fields& list, std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const auto& f : list) names.emplace_back(f.name);
+    fail(ErrorCode::bad_config, fmt::format("'{}' is not a constant of a chip that can be set; {}", name,
+                                            nearest_names(name, names)));
+}
+
+void set_unchecked(ChipSpec& chip, std::string_view name, std::string_view text) {
+    if (section_of(name) == "pulses" && !chip.pulses)
+        fail(ErrorCode::bad_config,
+             fmt::format("{}: the chip {} has no model of pulses, so there is nothing to set", name,
+                         chip.name));
+    const auto list = fields(chip);
+    const auto it = std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.name == name; });
+    if (it == list.end()) fail_unknown(list, name);
+    try {
+        it->set(text);
+    } catch (const Error& e) {
+        // Names of switches are refused without the setting they were meant for.
+        const std::string message = e.what();
+        fail(e.code(), message.starts_with(name) ? message : fmt::format("{}: {}", name, message));
+    }
+}
+
+// The value as in a file: text without the quotes of JSON.
+std::string plain_text(const Field& f) {
+    const auto json = f.json();
+    if (json == "null") return "none";  // no bound
+    return json.starts_with('"') ? json.substr(1, json.size() - 2) : json;
+}
+
+std::string bound_text(std::string_view what, double value) {
+    return std::isfinite(value) ? fmt::format(" {} {}", what, value) : "";
+}
+
+// Equal curves have equal text; numbers are written so that they read back exactly.
+std::string curve_text(const Curve& curve) {
+    if (curve.pieces.empty()) return "0";
+    std::string text;
+    for (const auto& p : curve.pieces) {
+        text += fmt::format("{}{} [{}]{}{}{}", text.empty() ? "" : "; ", to_string(p.form),
+                            fmt::join(p.coefficients, ", "), bound_text("below", p.below),
+                            bound_text("min", p.min), bound_text("max", p.max));
+    }
+    if (curve.argument_at_g_max != 1.0)
+        text += fmt::format("; argument at g_max {}", curve.argument_at_g_max);
+    if (curve.value_scale != 1.0) text += fmt::format("; times {}", curve.value_scale);
+    return text;
+}
+
+std::string source_of(const ChipSpec& chip, std::string_view name) {
+    const auto it = std::find_if(chip.provenance.begin(), chip.provenance.end(),
+                                 [&](const Provenance& p) { return p.key == name; });
+    return it == chip.provenance.end() ? std::string{} : it->source;
+}
+
+}  // namespace
+
+Fields fields(ChipSpec& chip) {
+    auto list = chip_fields(chip);
+    append(device_fields(chip.device), list);
+    append(core_fields(chip.core), list);
+    if (chip.pulses) append(pulse_fields(*chip.pulses), list);
+    return list;
+}
+
+std::vector<CurveField> curve_fields(ChipSpec& chip) {
+    auto& d = chip.device;
+    std::vector<CurveField> list = {
+        {"device.programming_error", "uS", "spread of programming", d.programming_error_us},
+        {"device.drift_mean", "", "mean of the drift exponent", d.drift_mean},
+        {"device.drift_sd", "", "its spread over devices", d.drift_sd},
+        {"device.read_noise", "", "Q of the read noise", d.read_noise},
+    };
+    if (!chip.pulses) return list;
+    auto& p = *chip.pulses;
+    list.push_back({"pulses.drift_mean", "", "mean of the drift exponent of one device", p.drift_mean});
+    list.push_back({"pulses.drift_sd", "", "its spread over devices and pulses", p.drift_sd});
+    list.push_back({"pulses.read_noise", "", "Q of the read noise of one device", p.read_noise});
+    return list;
+}
+
+void set_constant(ChipSpec& chip, std::string_view name, std::string_view text) {
+    ChipSpec changed = chip;
+    set_unchecked(changed, name, text);
+    validate(changed);
+    chip = std::move(changed);
+}
+
+void set_constants(ChipSpec& chip, std::string_view list) {
+    ChipSpec changed = chip;
+    while (!list.empty()) {
+        const auto comma = list.find(',');
+        const auto item = list.substr(0, comma);
+        const auto equals = item.find('=');
+        if (equals == std::string_view::npos)
+            fail(ErrorCode::bad_config,
+                 fmt::format("'{}': constants are set as name=value, such as core.adc_noise=2", item));
+        set_unchecked(changed, item.substr(0, equals), item.substr(equals + 1));
+        list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+    }
+    validate(changed);
+    chip = std::move(changed);
+}
+
+std::vector<ConstantText> describe(const ChipSpec& chip) {
+    ChipSpec copy = chip;
+    std::vector<ConstantText> rows;
+    for (const auto& f : fields(copy))
+        rows.push_back({.name = f.name,
+                        .value = plain_text(f),
+                        .unit = std::string(f.info.unit),
+                        .source = source_of(chip, f.name),
+                        .help = std::string(f.info.help)});
+    for (const auto& c : curve_fields(copy))
+        rows.push_back({.name = c.name,
+                        .value = curve_text(c.curve),
+                        .unit = std::string(c.unit),
+                        .source = source_of(chip, c.name),
+                        .help = std::string(c.help)});
+    return rows;
+}
+
+std::string chip_hash(const ChipSpec& chip) {
+    std::string text;
+    for (const auto& row : describe(chip)) text += fmt::format("{}={}\n", row.name, row.value);
+    return sha256_hex(text);
+}
+
+}  // namespace imka

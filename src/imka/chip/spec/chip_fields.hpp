@@ -1,0 +1,46 @@
+// The constants of a chip under the names that they have in its file. One list reads, shows, changes and
+// hashes them: a new constant is one line of it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/config.hpp"
+#include "imka/chip/spec/chip.hpp"
+
+namespace imka {
+
+// Every number and switch: "device.g_max", "core.adc_noise", "chip.cores". Those of "pulses." are there where
+// the chip has a model of pulses.
+Fields fields(ChipSpec& chip);
+
+// Every function of the conductance: "device.read_noise". Refers to the chip as a field does.
+struct CurveField {
+    std::string name;
+    std::string_view unit;
+    std::string_view help;
+    Curve& curve;
+};
+std::vector<CurveField> curve_fields(ChipSpec& chip);
+
+// Gives one constant another value: set_constant(chip, "core.adc_noise", "2"). Error{bad_config} that names
+// the constant and its range, or the names nearest to an unknown one; the chip is then as it was.
+void set_constant(ChipSpec& chip, std::string_view name, std::string_view text);
+// Several at once, "device.programming_scale=0.5,core.adc_noise=2"; all or none. Empty text changes nothing.
+void set_constants(ChipSpec& chip, std::string_view list);
+
+// A constant as people see it.
+struct ConstantText {
+    std::string name;
+    std::string value;   // "20.7", "four_phase", "none"; of a curve its pieces
+    std::string unit;    // empty: none
+    std::string source;  // empty: the file names none, or the value is the default
+    std::string help;
+};
+std::vector<ConstantText> describe(const ChipSpec& chip);
+
+// SHA-256 over the values of all constants: equal chips have equal hashes, whatever their names and sources.
+std::string chip_hash(const ChipSpec& chip);
+
+}  // namespace imka

@@ -1,0 +1,108 @@
+#include "imka/io/number_text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+namespace imka {
+namespace {
+
+// std::from_chars takes no '+'; one of our own is dropped, but not before another sign.
+std::string_view without_plus(std::string_view text) {
+    const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '+' && text[1] != '-';
+    return plus ? text.substr(1) : text;
+}
+
+// from_chars reports too large and too small alike. Only numbers whose first digit counts for less than one
+// are too small.
+bool is_below_one(std::string_view text) {
+    const auto exponent_at = text.find_first_of("eE");
+    const auto mantissa = text.substr(0, exponent_at);
+    const auto point = mantissa.find('.');
+    const auto digit = mantissa.find_first_of("123456789");
+    if (digit == std::string_view::npos) return true;
+    // Power of ten of the leading digit.
+    auto power = point == std::string_view::npos || digit < point
+                     ? static_cast<double>(std::min(point, mantissa.size()) - digit) - 1
+                     : -static_cast<double>(digit - point);
+    if (exponent_at != std::string_view::npos) {
+        const auto exponent = without_plus(text.substr(exponent_at + 1));
+        // An exponent too long for the type decides alone.
+        std::int64_t value = 0;
+        const auto [stop, error] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), value);
+        if (error != std::errc{}) return exponent.starts_with('-');
+        power += static_cast<double>(value);
+    }
+    return power < 0;
+}
+
+template <class T>
+NumberFault parse(std::string_view text, T& value) {
+    text = without_plus(text);
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc::invalid_argument || stop != end) return NumberFault::not_a_number;
+    if (error == std::errc::result_out_of_range) {
+        if (!is_below_one(text)) return NumberFault::too_large;
+        value = text.starts_with('-') ? -T{0} : T{0};
+        return NumberFault::none;
+    }
+    return std::isfinite(value) ? NumberFault::none : NumberFault::not_finite;
+}
+
+}  // namespace
+
+NumberFault parse_float(std::string_view text, float& value) {
+    return parse(text, value);
+}
+
+std::optional<double> parse_double(std::string_view text) {
+    double value = 0;
+    if (parse(text, value) != NumberFault::none) return std::nullopt;
+    return value;
+}
+
+std::string describe(NumberFault fault, std::string_view text) {
+    switch (fault) {
+        case NumberFault::not_finite:
+            return in_quotes(text) + " is not a finite number";
+        case NumberFault::too_large:
+            return in_quotes(text) + " is beyond the range of 32-bit numbers";
+        case NumberFault::not_a_number:
+        case NumberFault::none:
+            break;
+    }
+    return text.empty() ? "the value is missing" : in_quotes(text) + " is not a number";
+}
+
+void append_number(std::string& out, float value) {
+    std::array<char, 32> text{};
+    const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+    out.append(text.data(), result.ptr);
+}
+
+std::string in_quotes(std::string_view text) {
+    constexpr std::size_t kMost = 40;
+    std::string out = "'";
+    for (const char c : text.substr(0, kMost)) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte >= 0x7f) {
+            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    if (text.size() > kMost) out += "...";
+    return out + "'";
+}
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+    return text;
+}
+
+}  // namespace imka

@@ -12,6 +12,7 @@
 #include "chip/figure.hpp"
 #include "chip/measure.hpp"
 #include "chip/options.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/chip/simulate/execute.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
@@ -48,7 +47,7 @@ Experiment experiment_of(const SweepArgs& args) {
     for (const auto& text : args.overrides) {
         const auto equals = text.find('=');
         if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
+            fail(ErrorCode::bad_usage, fmt::format("--set {}: expected KEY=VALUE", text));
         override_setting(experiment, text.substr(0, equals), text.substr(equals + 1));
     }
     return experiment;
@@ -102,13 +101,8 @@ void run(const SweepArgs& args, Context& context) {
         if (launch.rank == 0) print_forecast(plan, config, context);
         return;
     }
-    std::optional<SweepProgress> progress;
-    if (launch.rank == 0 && exec.progress != nullptr) {
-        progress.emplace();
-        config.on_status = [&](const SweepStatus& status) { progress->show(status); };
-    }
-    const auto summary = run_sweep(plan, config, exec);
-    progress.reset();
+    if (launch.rank != 0) exec.progress = nullptr;
+    const auto summary = run_shown(plan, config, exec);
     if (launch.rank != 0) return;
     if (context.json) {
         fmt::print("{}\n", summary_json(experiment, config.output.string(), summary));

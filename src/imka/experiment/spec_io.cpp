@@ -10,6 +10,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/experiment/spec.hpp"
 
 namespace imka {
@@ -241,8 +242,9 @@ Experiment experiment_of(const Node& root, const std::string& where) {
             e.description = text_of(node, key);
         } else if (key == "kind") {
             e.kind = text_of(node, key);
-            if (e.kind != "ridge")
-                refuse(node.place, fmt::format("'{}' is not a known kind; known: ridge", e.kind));
+            if (find_run_kind(e.kind) == nullptr)
+                refuse(node.place,
+                       fmt::format("'{}' is not a known kind; known: {}", e.kind, run_kind_names()));
         } else if (key == "base") {
             e.base = settings_of(node, key);
         } else if (key == "grid") {

@@ -129,33 +129,34 @@ Standardization stream_standardization(const std::filesystem::path& path, const 
     return {.mean = std::move(mean), .std = std::move(squares)};
 }
 
+// d, and a pass over the file where gamma is `scale`.
+InputStatistics file_statistics(const FeatureConfig& config, const ChipInput& input, const Exec& exec) {
+    if (config.gamma.value) return {.d = *input.options.features};
+    InputMoments moments;
+    for_each_input_block(input.path, input.options, exec, [&](InputBlock& block) {
+        input.prepare(block);
+        moments.add(std::as_const(block.x).view());
+    });
+    return moments.statistics();
+}
+
 void map_file(const FeatureArgs& args, Context& context) {
     const auto& config = args.run.config;
     auto options = read_options(args.run);
     options.features = count_features(args.input, options, context.exec);
-    if (!config.gamma.value && kernel_row(config.kernel).uses_gamma) {
-        fail(ErrorCode::bad_config, "gamma 'scale' needs a data set in memory; give a number");
-    }
     const auto sizes = run_sizes(config, *options.features);
-    const FeatureRecipe recipe{.omega = {.kernel = config.kernel,
-                                         .gamma = config.gamma.value.value_or(1.0),
-                                         .sampler = config.sampler,
-                                         .norms = config.norms,
-                                         .truncation = resolve_truncation(config),
-                                         .d = sizes.d,
-                                         .m = sizes.m,
-                                         .seed = config.seeds.front()},
-                               .form = config.form};
-    validate(recipe);
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
-    auto omega = sample(recipe.omega, context.exec);
-    if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
     Standardization scaling;
     if (args.standardize) scaling = stream_standardization(args.input, options, context.exec);
     const std::function<void(InputBlock&)> prepare = [&](InputBlock& block) {
         if (args.standardize) apply_standardization(scaling, block.x.view(), context.exec);
     };
     const ChipInput input{.path = args.input, .options = options, .prepare = prepare};
+    const auto recipe = resolve(config.features, feature_use(config),
+                                file_statistics(config.features, input, context.exec), config.seeds.front());
+    validate(recipe);
+    auto omega = sample(recipe.omega, context.exec);
+    if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
     auto [map, chip] =
         config.backend.is_chip()
             ? map_on_chip(config, recipe, omega, input, context.exec)
@@ -178,8 +179,8 @@ void map_file(const FeatureArgs& args, Context& context) {
                                     {"d", sizes.d},
                                     {"m", sizes.m},
                                     {"D", sizes.features},
-                                    {"kernel", to_string(config.kernel)},
-                                    {"sampler", to_string(config.sampler)},
+                                    {"kernel", to_string(config.features.kernel)},
+                                    {"sampler", to_string(config.features.sampler)},
                                     {"seed", config.seeds.front()},
                                     {"backend", config.backend.name}};
         if (chip) j["chip"] = nlohmann::ordered_json::parse(to_json(*chip));
@@ -210,8 +211,7 @@ void add_features(CLI::App& root, Context& context) {
         {"imka features --list",
          "imka features --input train.libsvm.xz --output z.npy --kernel rbf --gamma 0.05 --n-components 1024",
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7",
-         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --read-seconds "
-         "60"});
+         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --at 1min"});
     add_common_options(*verb, context);
     add_feature_options(*verb, args->run);
     add_chip_options(*verb, args->run, ChipUse::project);

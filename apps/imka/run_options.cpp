@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 #include "imka/data/table.hpp"
@@ -62,9 +63,19 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use) {
     std::vector<std::string> names;
     for (const auto& f : fields(args.config.chip)) {
+        if (f.name == "read_seconds") continue;  // --at
         if (use == ChipUse::fit || !f.name.starts_with("fit_")) names.push_back(f.name);
     }
     add_field_options(verb, fields(args.config), names, args.given);
+    verb.add_option_function<std::string>(
+            "--at,--read-seconds",
+            [&args](const std::string& text) {
+                args.given.emplace_back("read_seconds", fmt::format("{}", parse_duration(text, "--at")));
+            },
+            "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
+        ->type_name("TIME")
+        ->default_str("0");
+    names.emplace_back("at");
     for (auto name : names) {
         std::ranges::replace(name, '_', '-');
         verb.get_option("--" + name)->group("With a chip as backend");
@@ -157,9 +168,9 @@ std::string chip_text(const ChipInfo& chip) {
 std::string summary_text(const Summary& s, double factor, std::string_view unit) {
     const double mean = factor * s.mean;
     const int digits = factor == 100.0 ? 2 : 4;
-    if (s.values.size() == 1) return fmt::format("{:.{}f}{} (one seed)", mean, digits, unit);
+    if (s.n == 1) return fmt::format("{:.{}f}{} (one seed)", mean, digits, unit);
     return fmt::format("{:.{}f} ± {:.{}f}{} ({} seeds; 95 % interval of the mean ± {:.{}f})", mean, digits,
-                       factor * s.std, digits, unit, s.values.size(), factor * s.half_width, digits);
+                       factor * s.std, digits, unit, s.n, factor * s.half_width, digits);
 }
 
 }  // namespace imka::app

@@ -12,6 +12,7 @@
 #include "chip/figure.hpp"
 #include "chip/measure.hpp"
 #include "chip/options.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/chip/simulate/execute.hpp"
@@ -82,7 +83,8 @@ public:
         for (std::size_t r = 0; r < omega.rows(); ++r) {
             for (std::size_t c = 0; c < omega.cols(); ++c) problem_.weights(c, r) = omega(r, c);
         }
-        const auto law = kernel_row(config.kernel).feature_law(recipe_.omega.gamma, data.train.x.cols());
+        const auto law =
+            kernel_row(config.features.kernel).feature_law(recipe_.omega.gamma, data.train.x.cols());
         problem_.calibration = scaled_rows(data.train.x.view(), calibration_count, law.input_scale);
         problem_.inputs = scaled_rows(data.test.x.view(), exact.rows(), law.input_scale);
     }
@@ -352,8 +354,7 @@ void run(Args& args, const Context& context, bool gram) {
     }
     finish_run_args(args.gram);
     auto& config = args.gram.config;
-    // What auto stands for on a chip.
-    if (!config.truncation) config.truncation = 3.0;
+    config.backend.name = args.chip.chip;  // truncation `auto` is that of a chip
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto exact = reference_gram(config, data, context.exec);
     const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
@@ -361,7 +362,7 @@ void run(Args& args, const Context& context, bool gram) {
     outcome.where = fmt::format(
         "{}\n{}, {} kernel by {}, Gram matrix of {} test rows",
         chip_line(outcome.spec, static_cast<std::size_t>(sizes.d), static_cast<std::size_t>(sizes.m)),
-        data.name, to_string(config.kernel), to_string(config.sampler), exact.rows());
+        data.name, to_string(config.features.kernel), to_string(config.features.sampler), exact.rows());
     finish(args, context, std::move(outcome), [&](std::uint64_t seed) {
         return std::make_unique<GramTrial>(config, data, exact, args.problem.calibration_count, seed);
     });

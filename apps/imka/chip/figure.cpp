@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "gnuplot.hpp"
-#include "imka/base/config.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/report/html.hpp"
 #include "terminal.hpp"
@@ -25,13 +25,7 @@ constexpr std::string_view kMarks = "ox+*#@%&";
 constexpr std::array<std::string_view, 6> kColours = {"#1f6bc4", "#c2571a", "#1b8a4b",
                                                       "#7a3db8", "#5a6472", "#b0306a"};
 
-struct Unit {
-    std::string_view name;
-    double seconds;
-};
-// From large to small; "min" stands before "m" would be asked for, so that a month is never a minute.
-constexpr std::array kUnits = {Unit{"y", 365.25 * 86400.0}, Unit{"d", 86400.0}, Unit{"h", 3600.0},
-                               Unit{"min", 60.0}, Unit{"s", 1.0}};
+constexpr double kYear = 365.25 * 86400.0;
 
 struct Axis {
     bool log = false;
@@ -94,8 +88,7 @@ std::string heading(const std::string& title, const std::string& x_label) {
 
 std::string duration_ticks(const Axis& x) {
     std::vector<std::string> ticks;
-    for (const double t :
-         {1.0, 60.0, 3600.0, 86400.0, 2592000.0, kUnits[0].seconds, 10 * kUnits[0].seconds}) {
+    for (const double t : {1.0, 60.0, 3600.0, 86400.0, 2592000.0, kYear, 10 * kYear}) {
         if (std::log10(t) >= x.low - 0.05 && std::log10(t) <= x.high + 0.05)
             ticks.push_back(fmt::format("'{}' {}", duration_text(t), t));
     }
@@ -186,30 +179,6 @@ void draw(const std::string& commands, const fs::path& file, std::size_t height)
 }
 
 }  // namespace
-
-std::string duration_text(double seconds) {
-    for (const auto& unit : kUnits) {
-        if (seconds >= unit.seconds * (1.0 - 1e-9))
-            return fmt::format("{:.3g} {}", seconds / unit.seconds, unit.name);
-    }
-    return fmt::format("{:.3g} s", seconds);
-}
-
-double parse_duration(const std::string& text, const std::string& option) {
-    const auto letters = text.find_last_not_of("abcdefghijklmnopqrstuvwxyz ");
-    const auto number = text.substr(0, letters == std::string::npos ? 0 : letters + 1);
-    auto unit = text.substr(number.size());
-    std::erase(unit, ' ');
-    if (unit.empty()) unit = "s";
-    const auto* found = std::ranges::find(kUnits, std::string_view(unit), &Unit::name);
-    if (number.empty() || found == kUnits.end())
-        fail(ErrorCode::bad_usage,
-             fmt::format("{} {}: a time belongs here, such as 90, 30min, 1h, 7d or 1y", option, text));
-    const double seconds = detail::parse_number(number, option) * found->seconds;
-    if (!(seconds >= 0.0 && seconds <= 1e12))
-        fail(ErrorCode::bad_usage, fmt::format("{} {}: it must be from 0 to 1e12 s", option, text));
-    return seconds;
-}
 
 std::string draw_text(const ChipFigure& figure) {
     Axis x{.log = figure.log_x};

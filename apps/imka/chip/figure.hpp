@@ -60,9 +60,4 @@ void draw_file(const BarChart& chart, const std::filesystem::path& file);
 // Error{bad_usage} or Error{missing_part} before the work instead of after it; an empty path is none.
 void check_figure(const std::filesystem::path& file);
 
-// "1 min", "1 h", "2.5 d", "1 y"
-std::string duration_text(double seconds);
-// A number of seconds, or with a unit: 90, 30min, 1h, 7d, 1y. Error{bad_usage} that names the option.
-double parse_duration(const std::string& text, const std::string& option);
-
 }  // namespace imka::app

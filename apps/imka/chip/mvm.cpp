@@ -10,6 +10,7 @@
 #include "chip/figure.hpp"
 #include "chip/measure.hpp"
 #include "chip/options.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 

@@ -8,6 +8,7 @@
 #include "chip/commands.hpp"
 #include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/deploy/chip_matrix_io.hpp"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "imka/data/registry.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 #include "imka/report/html.hpp"
 #include "imka/report/page_parts.hpp"
 #include "imka/report/report.hpp"
@@ -56,8 +56,8 @@ double expected_by_chance(const Report& report) {
             for (const auto& curve : drawn.figure.curves) {
                 for (const auto& p : curve.points) {
                     const bool judged = p.verdict == Verdict::reproduced || p.verdict == Verdict::deviates;
-                    if (!judged || p.ours.n + p.published->n < 3) continue;
-                    const auto freedom = p.ours.n + p.published->n - 2;
+                    if (!judged || p.ours.n + p.published->value.n < 3) continue;
+                    const auto freedom = p.ours.n + p.published->value.n - 2;
                     const auto [place, fresh] = beyond.try_emplace(freedom, 0.0);
                     if (fresh) place->second = 1.0 - student_probability(kAllowedErrors, freedom);
                     sum += place->second;
@@ -99,19 +99,20 @@ std::vector<TableCell> deviation_row(const Deviation& d) {
     const auto as = shown(f.quantity);
     const double runs =
         p.ours.std > 0.0 ? p.difference() / p.ours.std : std::copysign(INFINITY, p.difference());
-    return {{.html = fmt::format(R"(<a href="#{}">{}</a>)", d.drawn->plot.id, escape_html(f.dataset)),
-             .sort = f.dataset,
-             .number = false},
-            text_cell(f.kernel),
-            text_cell(d.curve->label()),
-            number_cell(p.log_ratio, ratio_text(p.log_ratio)),
-            text_cell(f.quantity == Quantity::accuracy ? "accuracy, %" : "Gram error"),
-            number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as)),
-            number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as)),
-            number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits)),
-            number_cell(p.errors(), signed_text(p.errors(), 1)),
-            number_cell(runs, signed_text(runs, 1)),
-            text_cell(f.experiment)};
+    return {
+        {.html = fmt::format(R"(<a href="#{}">{}</a>)", d.drawn->plot.id, escape_html(f.dataset)),
+         .sort = f.dataset,
+         .number = false},
+        text_cell(f.kernel),
+        text_cell(d.curve->label()),
+        number_cell(p.log_ratio, ratio_text(p.log_ratio)),
+        text_cell(f.quantity == Quantity::accuracy ? "accuracy, %" : "Gram error"),
+        number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as)),
+        number_cell(p.published->value.mean, mean_text(p.published->value.mean, p.published->value.std, as)),
+        number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits)),
+        number_cell(p.errors(), signed_text(p.errors(), 1)),
+        number_cell(runs, signed_text(runs, 1)),
+        text_cell(f.experiment)};
 }
 
 std::string deviations_html(const Report& report) {

@@ -17,7 +17,7 @@ std::string tile_html(const FidelityAim& aim) {
                        aim.met ? "met" : "not met");
 }
 
-std::vector<TableCell> row_cells(const FidelityRow& row) {
+std::vector<TableCell> row_cells(const FidelityScore& row) {
     return {
         text_cell(row.dataset),
         text_cell(row.kernel),

@@ -47,7 +47,8 @@ std::vector<TableCell> comparison(const Point& p, const Shown& as) {
     std::vector<TableCell> cells(4, no_cell());
     if (p.ours.n > 0) cells[0] = number_cell(p.ours.mean, mean_text(p.ours.mean, p.ours.std, as));
     if (p.published) {
-        cells[1] = number_cell(p.published->mean, mean_text(p.published->mean, p.published->std, as));
+        cells[1] = number_cell(p.published->value.mean,
+                               mean_text(p.published->value.mean, p.published->value.std, as));
     }
     if (p.published && p.ours.n > 0) {
         cells[2] = number_cell(p.difference(), signed_text(as.scale * p.difference(), as.digits));

@@ -16,7 +16,7 @@ double functions_of(const std::string& kernel) {
     return kernel.starts_with("arccos") ? 1.0 : 2.0;
 }
 
-std::optional<Statistics> pick(const std::vector<Value>& values, SizeRule rule, const std::string& kernel) {
+std::optional<Summary> pick(const std::vector<Value>& values, SizeRule rule, const std::string& kernel) {
     if (values.empty()) return std::nullopt;
     if (rule == SizeRule::best)
         return std::ranges::max_element(values, {}, [](const Value& v) { return v.s.mean; })->s;

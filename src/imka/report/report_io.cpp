@@ -39,7 +39,7 @@ Json deviating(const Report& report) {
                          {"m", p.m},
                          {"quantity", to_string(drawn.figure.quantity)},
                          {"mean", p.ours.mean},
-                         {"published", p.published->mean},
+                         {"published", p.published->value.mean},
                          {"difference", p.difference()},
                          {"standard_errors", std::isfinite(p.errors()) ? Json(p.errors()) : Json()}});
                 }
@@ -88,7 +88,7 @@ Json claims_json(const Section& section) {
     return list;
 }
 
-Json fidelity_row_json(const FidelityRow& row) {
+Json fidelity_row_json(const FidelityScore& row) {
     return {{"dataset", row.dataset},
             {"kernel", row.kernel},
             {"cells", row.cells},

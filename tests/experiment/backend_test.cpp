@@ -156,12 +156,13 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     config.chip.chip_set = "device.programming_scale=4";
     const auto weights = [&](FitOn fit) {
         config.chip.fit_on = fit;
-        return fit_run(config, data, 0, Exec{}).weights.w;
+        return fit_run(config, data, run_map(config, data, 0, Exec{}).map, 0, Exec{}).weights.w;
     };
     auto digital = config;
     digital.backend.name = "fp32";
     digital.truncation = 3.0;
-    EXPECT_EQ(weights(FitOn::fp32), fit_run(digital, data, 0, Exec{}).weights.w);
+    EXPECT_EQ(weights(FitOn::fp32),
+              fit_run(digital, data, run_map(digital, data, 0, Exec{}).map, 0, Exec{}).weights.w);
     EXPECT_NE(weights(FitOn::chip), weights(FitOn::fp32));
     EXPECT_NE(weights(FitOn::chips), weights(FitOn::chip));
 

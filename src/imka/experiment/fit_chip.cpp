@@ -359,17 +359,19 @@ std::vector<ChipCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& 
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         const auto& run = runs_[i];
         const auto& data = *data_[run.data];
+        const auto seeds = test_seeds(run.config.chip, run.seed);
         auto map = chip_feature_map(run.model.recipe,
                                     {.chip = chip,
                                      .omega = run.omega,
                                      .inputs = data.set.train.x.view(),
                                      .config = run.config.chip.projection,
-                                     .seeds = test_seeds(run.config.chip, run.seed)},
+                                     .seed = seeds.chip},
                                     one)
                        .map;
-        errors[i] = measure_gram_error(run.config, data.set, data.exact.at(run.config.kernel), map, one);
+        errors[i] = measure_gram_error(run.config, data.set, data.exact.at(run.config.kernel),
+                                       SeededMap{&map, seeds.products}, one);
         const RidgePredictor predictor(run.model, std::move(map));
-        const auto y = predictor.classify(data.accuracy_rows.view(), one);
+        const auto y = predictor.classify(data.accuracy_rows.view(), {.seed = seeds.products}, one);
         accuracies[i] = static_cast<double>(count_right(data.accuracy_labels, y)) /
                         static_cast<double>(data.accuracy_labels.size());
     });

@@ -82,10 +82,12 @@ RidgeFit ridge_fit(const RunConfig& config, const Dataset& data, std::uint64_t s
 struct RunMap {
     FeatureMap map;
     std::optional<ChipInfo> chip;
+    std::uint64_t seed = 0;  // of the products of rows that are tested
 };
 RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
-// The model of one seed, fitted where fit_on says.
-RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
+// The model of one seed, fitted where fit_on says. `tested` is the map of run_map, which `fit_on: chip` uses.
+RidgeModel fit_run(const RunConfig& config, const Dataset& data, const FeatureMap& tested, std::uint64_t seed,
+                   const Exec& exec);
 
 // The exact Gram matrix that runs on one data set share.
 Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
@@ -95,10 +97,11 @@ double measure_gram_error(const RunConfig& config, const Dataset& data, const Ma
                           std::uint64_t seed, const Exec& exec);
 // The same with a map that is there already.
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
-                          const FeatureMap& map, const Exec& exec);
+                          const SeededMap& map, const Exec& exec);
 // Test accuracy of a model.
 double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec& exec);
-double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, const Exec& exec);
+double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, std::uint64_t product_seed,
+                        const Exec& exec);
 
 struct RunResult {
     RunSizes sizes;

@@ -109,26 +109,26 @@ Outcome run_once(const RunConfig& config, SharedData& shared, const Dataset& dat
 
     auto begin = Clock::now();
     const auto seed = config.seeds.front();
-    std::optional<RunMap> on_chip;
-    if (config.backend.is_chip()) on_chip = run_map(config, data, seed, timed);
+    auto place = run_map(config, data, seed, timed);
     out.times.chip = seconds_since(begin);
     begin = Clock::now();
-    const auto model = fit_run(config, data, seed, timed);
+    const auto model = fit_run(config, data, place.map, seed, timed);
     out.times.products = seconds_since(begin) - parts.features - parts.solve;
     out.times.solve = parts.solve;
     out.times.features = parts.features;
 
     parts = {};
     begin = Clock::now();
-    const auto predictor = on_chip ? RidgePredictor(model, std::move(on_chip->map)) : RidgePredictor(model);
-    out.results["accuracy"] = measure_accuracy(predictor, data, timed);
+    const RidgePredictor predictor(model, std::move(place.map));
+    out.results["accuracy"] = measure_accuracy(predictor, data, place.seed, timed);
     out.times.predict = seconds_since(begin) - parts.features;
     out.times.features += parts.features;
 
     if (config.gram_rows > 0) {
         begin = Clock::now();
         const auto& exact = shared.gram(config, exec);
-        out.results["gram_error"] = measure_gram_error(config, data, exact, predictor.feature_map(), exec);
+        out.results["gram_error"] =
+            measure_gram_error(config, data, exact, SeededMap{&predictor.feature_map(), place.seed}, exec);
         out.times.gram = seconds_since(begin);
     }
     for (const auto& [name, value] : out.results) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "imka/chip/core.hpp"
 #include "imka/chip/device/device.hpp"
 #include "imka/chip/device/device_pulse.hpp"
+#include "imka/chip/spec/core_spec.hpp"
 
 namespace imka {
 

@@ -60,14 +60,14 @@ Body fwht() {
 Body projection() {
     return [projector = imka::DigitalProjector(gaussian(704, 22)), x = gaussian(imka::kTileRows, 22),
             u = Matrix<float>(imka::kTileRows, 704)]() mutable {
-        projector.project(std::as_const(x).view(), 0, u.view());
+        projector.project(std::as_const(x).view(), {}, kExec, u.view());
     };
 }
 
 Body sorf_projection() {
     return [projector = imka::SorfProjector(recipe(imka::Sampler::sorf, 128, 512)),
             x = gaussian(imka::kTileRows, 128), u = Matrix<float>(imka::kTileRows, 512)]() mutable {
-        projector.project(std::as_const(x).view(), 0, u.view());
+        projector.project(std::as_const(x).view(), {}, kExec, u.view());
     };
 }
 
@@ -75,7 +75,7 @@ Body feature_tile() {
     return [map = std::make_shared<imka::FeatureMap>(
                 imka::FeatureRecipe{.omega = recipe(imka::Sampler::rff, 22, 704)}),
             x = gaussian(imka::kTileRows, 22), z = Matrix<float>(imka::kTileRows, 1408)]() mutable {
-        map->transform(std::as_const(x).view(), 0, kExec, z.view());
+        map->transform(std::as_const(x).view(), {}, kExec, z.view());
     };
 }
 

@@ -157,20 +157,21 @@ void map_file(const FeatureArgs& args, Context& context) {
     validate(recipe);
     auto omega = sample(recipe.omega, context.exec);
     if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
-    auto [map, chip] =
+    auto [map, chip, seed] =
         config.backend.is_chip()
             ? map_on_chip(config, recipe, omega, input, context.exec)
             : RunMap{
                   .map = FeatureMap(recipe, choose_projector(recipe.omega, std::move(omega), context.exec)),
                   .chip = {}};
     std::uint64_t rows = 0;
-    for_each_input_block(args.input, options, context.exec, [&, &map = map](InputBlock& block) {
-        prepare(block);
-        Matrix<float> z(block.x.rows(), map.features());
-        map.transform(block.x.view(), block.first_row, context.exec, z.view());
-        out.append(std::as_const(z).view());
-        rows += z.rows();
-    });
+    for_each_input_block(
+        args.input, options, context.exec, [&, &map = map, product_seed = seed](InputBlock& block) {
+            prepare(block);
+            Matrix<float> z(block.x.rows(), map.features());
+            map.transform(block.x.view(), {product_seed, block.first_row}, context.exec, z.view());
+            out.append(std::as_const(z).view());
+            rows += z.rows();
+        });
     out.commit();
     if (context.json) {
         nlohmann::ordered_json j = {{"input", args.input.string()},

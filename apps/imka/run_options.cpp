@@ -154,10 +154,10 @@ RunMap map_on_chip(const RunConfig& config, const FeatureRecipe& recipe, const M
         sample_rows(input, static_cast<std::size_t>(run.projection.calibration_inputs), seeds.chip, exec);
     auto placed = chip_feature_map(
         recipe,
-        {.chip = chip, .omega = omega, .inputs = rows.view(), .config = run.projection, .seeds = seeds},
+        {.chip = chip, .omega = omega, .inputs = rows.view(), .config = run.projection, .seed = seeds.chip},
         exec);
     const auto info = chip_info(chip, run, placed);
-    return {.map = std::move(placed.map), .chip = info};
+    return {.map = std::move(placed.map), .chip = info, .seed = seeds.products};
 }
 
 std::string chip_text(const ChipInfo& chip) {

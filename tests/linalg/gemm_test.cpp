@@ -4,8 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "imka/base/random.hpp"
 
@@ -106,6 +111,61 @@ TEST(Gemm, BitsOfARowDoNotDependOnItsNeighbours) {
     gemm_nt(std::as_const(a).view(), b.view(), part.view());
     for (std::size_t r = 0; r < 5; ++r) {
         EXPECT_EQ(0, std::memcmp(full.row(r).data(), part.row(r).data(), 91 * sizeof(float)));
+    }
+}
+
+// Every row has the bits of the full tile it would be in, before and after a probe.
+void expect_rows_of_tiles(std::size_t m, std::size_t k) {
+    const auto b = random_matrix<float>(m, k, 7);
+    const auto a = random_matrix<float>(2 * kTileRows, k, 8);
+    Matrix<float> full(2 * kTileRows, m);
+    for (const std::size_t first : {std::size_t{0}, kTileRows})
+        gemm_nt(a.view().slice_rows(first, kTileRows), b.view(), full.view().slice_rows(first, kTileRows));
+    for (const std::size_t rows :
+         {1U, 1U, 1U, 2U, 3U, 5U, 8U, 9U, 17U, 33U, 33U, 100U, 129U, 255U, 257U, 300U}) {
+        for (const std::size_t first : {0U, 3U}) {
+            // A stride of its own, as a view of a wider matrix has.
+            Matrix<float> c(rows, m + 3);
+            gemm_nt_rows(a.view().slice_rows(first, rows), b.view(), {.threads = 2},
+                         c.view().slice_cols(0, m));
+            for (std::size_t r = 0; r < rows; ++r)
+                ASSERT_EQ(0, std::memcmp(c.row(r).data(), full.row(first + r).data(), m * sizeof(float)))
+                    << "m " << m << " k " << k << " rows " << rows << " row " << r;
+        }
+    }
+}
+
+TEST(GemmRows, HaveTheBitsOfAFullTile) {
+    for (const std::size_t k : {1U, 2U, 13U, 22U, 64U, 100U, 256U, 333U, 1000U}) {
+        for (const std::size_t m : {1U, 2U, 15U, 26U, 91U, 256U, 411U, 1000U}) expect_rows_of_tiles(m, k);
+    }
+}
+
+TEST(GemmRows, ManyThreadsMayAskForOneShape) {
+    const auto b = random_matrix<float>(77, 29, 7);
+    const auto a = random_matrix<float>(kTileRows, 29, 8);
+    Matrix<float> full(kTileRows, 77);
+    gemm_nt(a.view(), b.view(), full.view());
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+        threads.emplace_back([&] {
+            for (std::size_t r = 0; r < 200; ++r) {
+                Matrix<float> c(1, 77);
+                gemm_nt_rows(a.view().slice_rows(r, 1), b.view(), {.threads = 1}, c.view());
+                EXPECT_EQ(0, std::memcmp(c.data(), full.row(r).data(), 77 * sizeof(float)));
+            }
+        });
+    }
+}
+
+// OpenBLAS chooses its kernels when a process begins: each set gets a process of its own, which runs the
+// tests above. A name that the processor cannot run is skipped by OpenBLAS, which then takes another.
+TEST(GemmRows, HaveTheBitsOfAFullTileWithOtherKernels) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    for (const std::string core : {"Prescott", "Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX"}) {
+        const auto command = "OPENBLAS_CORETYPE=" + core + " '" + self +
+                             "' --gtest_filter=GemmRows.HaveTheBitsOfAFullTile --gtest_brief=1";
+        EXPECT_EQ(std::system(command.c_str()), 0) << core;
     }
 }
 

@@ -106,6 +106,7 @@ double seconds_of(const std::function<void()>& body);
 std::vector<BenchResult> bench_features(const BenchSetup& setup);
 std::vector<BenchResult> bench_projection(const BenchSetup& setup);
 std::vector<BenchResult> bench_sorf(const BenchSetup& setup);
+std::vector<BenchResult> bench_one_row(const BenchSetup& setup);
 std::vector<BenchResult> bench_ridge(const BenchSetup& setup);
 std::vector<BenchResult> bench_normals(const BenchSetup& setup);
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup);

@@ -62,7 +62,7 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
             const auto x = std::as_const(block.x).view().slice_rows(0, count);
             const auto z = block.rows.z(0, count);
             times.generate += seconds_of([&] { generate(first, count, exec, block); });
-            times.features += seconds_of([&] { map.transform(x, first, exec, z); });
+            times.features += seconds_of([&] { map.transform(x, {.first = first}, exec, z); });
             times.ridge += seconds_of([&] { sums.add(block.rows.view(0, count), exec); });
             progress.update(first + count);
         }

@@ -13,6 +13,7 @@
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
@@ -45,7 +46,7 @@ std::vector<double> parse_times(const Args& args) {
 using Errors = std::vector<std::array<std::vector<double>, kKinds.size()>>;
 
 // The chip of one seed, fresh from programming (or from its file).
-using MakeChip = std::function<ChipMatrix(const Problem& problem, std::uint64_t seed, const Exec& exec)>;
+using MakeChip = std::function<ProgrammedChip(const Problem& problem, std::uint64_t seed, const Exec& exec)>;
 
 Errors run_seeds(const Args& args, const MakeChip& make_chip, const ProblemSource& source,
                  const std::vector<double>& times, const Exec& exec) {
@@ -63,10 +64,9 @@ Errors run_seeds(const Args& args, const MakeChip& make_chip, const ProblemSourc
         auto young = make_chip(problem, seed, quiet);
         for (std::size_t t = 0; t < times.size(); ++t) {
             check_cancelled(exec);
-            age(young, {.seconds = times[t], .spacing_seconds = spacing});
+            young = aged(std::move(young), {.seconds = times[t], .spacing_seconds = spacing});
             for (std::size_t k = 0; k < kKinds.size(); ++k) {
-                auto chip = young;
-                compensate_by(chip, kKinds[k], quiet);
+                const auto chip = compensated(young, kKinds[k], OutputFit::applied, quiet);
                 errors[t][k].push_back(measure_error(chip, plan, quiet));
             }
             progress.update(++done);
@@ -120,10 +120,11 @@ void print_table(const std::vector<double>& times, const Errors& errors) {
 void run(const Args& args, const Context& context) {
     check_figure(args.figure);
     const auto times = parse_times(args);
-    std::optional<ChipMatrix> loaded;
-    if (!args.load.empty()) loaded = load_programmed(args.load);
-    const auto spec = loaded ? loaded->spec : load_spec(args.chip);
-    const auto source = loaded ? ProblemSource(args.problem, loaded->weights) : ProblemSource(args.problem);
+    std::optional<ProgrammedChip> loaded;
+    if (!args.load.empty()) loaded = load_chip_file(args.load);
+    const auto spec = loaded ? loaded->plan.spec : load_spec(args.chip);
+    const auto source = loaded ? ProblemSource(args.problem, loaded->plan.matrices.at(0).weights)
+                               : ProblemSource(args.problem);
     if (!loaded) check_fits_chip(spec, source);
     const auto settings = make_settings(spec, args.problem);
     const auto make_chip = [&](const Problem& problem, std::uint64_t seed, const Exec& exec) {

@@ -15,8 +15,9 @@
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/features/project_chip.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -44,7 +45,7 @@ class Trial {
 public:
     virtual ~Trial() = default;
     virtual const Problem& problem() const = 0;
-    virtual double squared_error(const ChipMatrix& chip, std::uint64_t seed) const = 0;
+    virtual double squared_error(const ProgrammedChip& chip, std::uint64_t seed) const = 0;
 };
 
 class ProductTrial : public Trial {
@@ -53,7 +54,7 @@ public:
         : problem_(source.draw(seed)),
           exact_(exact_products(problem_.inputs.view(), problem_.weights.view())) {}
     const Problem& problem() const override { return problem_; }
-    double squared_error(const ChipMatrix& chip, std::uint64_t seed) const override {
+    double squared_error(const ProgrammedChip& chip, std::uint64_t seed) const override {
         const double error = measure_error(
             chip, {.inputs = problem_.inputs.view(), .exact = exact_.view(), .seed = product_seed(seed)},
             {.threads = 1});
@@ -89,10 +90,11 @@ public:
         problem_.inputs = scaled_rows(data.test.x.view(), exact.rows(), law.input_scale);
     }
     const Problem& problem() const override { return problem_; }
-    double squared_error(const ChipMatrix& chip, std::uint64_t seed) const override {
-        const FeatureMap map(
-            recipe_, std::make_unique<ChipProjector>(ready(chip, {.threads = 1}), product_seed(seed)));
-        const double error = measure_gram_error(config_, data_, exact_, map, {.threads = 1});
+    double squared_error(const ProgrammedChip& chip, std::uint64_t seed) const override {
+        const FeatureMap map(recipe_, std::make_unique<ChipProjector>(
+                                          std::make_unique<FastEmulator>(chip, Exec{.threads = 1}), 0));
+        const double error =
+            measure_gram_error(config_, data_, exact_, SeededMap{&map, product_seed(seed)}, {.threads = 1});
         return error * error;
     }
 
@@ -177,10 +179,11 @@ std::vector<SeedErrors> run_cases(const Args& args, const ChipSettings& settings
         parallel_for(exec, cases.size(), [&](std::size_t k) {
             check_cancelled(exec);
             const Exec one{.threads = 1};
-            auto chip =
-                build_chip(settings_of(cases[k], items, settings), trial->problem(), args.plan, seed, one);
-            age(chip, time);
-            if (time.seconds > 0.0) compensate_by(chip, args.compensation, one);
+            auto chip = aged(
+                build_chip(settings_of(cases[k], items, settings), trial->problem(), args.plan, seed, one),
+                time);
+            if (time.seconds > 0.0)
+                chip = compensated(std::move(chip), args.compensation, OutputFit::applied, one);
             place_of(cases[k], row) = trial->squared_error(chip, seed);
             const std::scoped_lock lock(mutex);
             progress.update(++done);

@@ -3,25 +3,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "imka/base/exec.hpp"
-#include "imka/base/names.hpp"
 #include "imka/chip/analyse/error_parts.hpp"
-#include "imka/chip/chip_matrix.hpp"
+#include "imka/chip/programmed_chip.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 #include "imka/metrics/summary.hpp"
-
-namespace imka {
-
-enum class Simulator { fast, literal };
-template <>
-struct EnumNames<Simulator> {
-    static constexpr std::string_view what = "simulator";
-    static constexpr std::string_view values[] = {"fast", "literal"};
-};
-
-}  // namespace imka
 
 namespace imka::app {
 
@@ -37,10 +26,12 @@ struct MeasurePlan {
     std::uint64_t seed = 0;  // of the products' own noise
     Simulator simulator = Simulator::fast;
 };
-Measurement measure(const ChipMatrix& chip, const MeasurePlan& plan, const Exec& exec);
+Measurement measure(const ProgrammedChip& chip, const MeasurePlan& plan, const Exec& exec);
+// The same for digital products, without a chip.
+Measurement measure(const Matrix<float>& weights, const MeasurePlan& plan, const Exec& exec);
 
 // The relative error alone.
-double measure_error(const ChipMatrix& chip, const MeasurePlan& plan, const Exec& exec);
+double measure_error(const ProgrammedChip& chip, const MeasurePlan& plan, const Exec& exec);
 
 // One state of the chip over several seeds.
 struct MeasuredState {

@@ -13,6 +13,7 @@
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
@@ -65,27 +66,27 @@ struct Road {
 };
 
 // From programming on.
-void grow_old(const Road& road, const MeasurePlan& plan, ChipMatrix& chip) {
+void grow_old(const Road& road, const MeasurePlan& plan, ProgrammedChip chip) {
     if (road.times.seconds <= chip.time.seconds) return;
-    age(chip, {.seconds = road.times.seconds, .spacing_seconds = road.times.spacing});
+    chip = aged(std::move(chip), {.seconds = road.times.seconds, .spacing_seconds = road.times.spacing});
     road.journey.arrive("aged", duration_text(road.times.seconds) + " after programming",
                         measure(chip, plan, road.exec));
     if (road.args.compensation == AgeCompensation::none) return;
-    compensate_by(chip, road.args.compensation, road.exec);
+    chip = compensated(std::move(chip), road.args.compensation, OutputFit::applied, road.exec);
     road.journey.arrive("compensated", fmt::format("{} compensation", to_string(road.args.compensation)),
                         measure(chip, plan, road.exec));
 }
 
-void travel_loaded(const Road& road, ChipMatrix chip, std::uint64_t seed) {
+void travel_loaded(const Road& road, ProgrammedChip chip, std::uint64_t seed) {
     const auto problem = road.source.draw(seed);
     const auto exact = exact_products(problem.inputs.view(), problem.weights.view());
     const MeasurePlan plan{.inputs = problem.inputs.view(),
                            .exact = exact.view(),
                            .seed = product_seed(seed),
                            .simulator = road.args.simulator};
-    age(chip, {.seconds = chip.time.seconds, .spacing_seconds = road.times.spacing});
-    road.journey.arrive(std::string(to_string(chip.state)), "as loaded", measure(chip, plan, road.exec));
-    grow_old(road, plan, chip);
+    chip.time.spacing_seconds = road.times.spacing;
+    road.journey.arrive(std::string(to_string(state_of(chip))), "as loaded", measure(chip, plan, road.exec));
+    grow_old(road, plan, std::move(chip));
 }
 
 void travel(const Road& road, const ChipSettings& settings, std::uint64_t seed) {
@@ -96,36 +97,31 @@ void travel(const Road& road, const ChipSettings& settings, std::uint64_t seed) 
                            .exact = exact.view(),
                            .seed = product_seed(seed),
                            .simulator = args.simulator};
-    const auto measured = [&](const ChipMatrix& chip) { return measure(chip, plan, road.exec); };
+    const auto measured = [&](const ProgrammedChip& chip) { return measure(chip, plan, road.exec); };
     const ReadTime now{.seconds = 0.0, .spacing_seconds = times.spacing};
 
-    journey.arrive("ideal", "digital products", measured(ideal_matrix(settings.spec, problem.weights, seed)));
+    journey.arrive("ideal", "digital products", measure(problem.weights, plan, exec));
     const auto perfect = perfect_devices(settings);
-    auto chip = ideal_matrix(perfect.spec, problem.weights, seed);
-    place(chip, args.plan.placement);
-    program(chip, {}, exec);
-    age(chip, now);
+    auto chip = aged(program(place(perfect.spec, problem.weights, args.plan.placement), seed, {}, exec), now);
     journey.arrive("mapped", "devices without error; inputs of range 1, columns at g_max", measured(chip));
 
     BuildPlan nominal = args.plan;
     nominal.programming = {};
     nominal.output_calibration = false;
-    chip = build_chip(perfect, problem, nominal, seed, exec);
-    age(chip, now);
+    chip = aged(build_chip(perfect, problem, nominal, seed, exec), now);
     journey.arrive("calibrated", "devices without error; ranges and columns from a sample", measured(chip));
 
     nominal.programming = args.plan.programming;
-    chip = build_chip(settings, problem, nominal, seed, exec);
-    age(chip, now);
+    chip = aged(build_chip(settings, problem, nominal, seed, exec), now);
     journey.arrive(
         "programmed",
         fmt::format("devices by {}; nominal output scales", to_string(args.plan.programming.method)),
         measured(chip));
     if (args.plan.output_calibration) {
-        calibrate_outputs(chip, exec);
+        chip = with_calibrated_outputs(std::move(chip), OutputFit::applied, exec);
         journey.arrive("programmed+", "output scales and offsets fitted", measured(chip));
     }
-    grow_old(road, plan, chip);
+    grow_old(road, plan, std::move(chip));
 }
 
 Json state_json(const MeasuredState& state) {
@@ -163,10 +159,11 @@ void print_states(const std::vector<MeasuredState>& states) {
 void run(const Args& args, const Context& context) {
     const Times times{.seconds = parse_duration(args.time, "--time"),
                       .spacing = parse_duration(args.spacing, "--spacing")};
-    std::optional<ChipMatrix> loaded;
-    if (!args.load.empty()) loaded = load_programmed(args.load);
-    const auto spec = loaded ? loaded->spec : load_spec(args.chip);
-    const auto source = loaded ? ProblemSource(args.problem, loaded->weights) : ProblemSource(args.problem);
+    std::optional<ProgrammedChip> loaded;
+    if (!args.load.empty()) loaded = load_chip_file(args.load);
+    const auto spec = loaded ? loaded->plan.spec : load_spec(args.chip);
+    const auto source = loaded ? ProblemSource(args.problem, loaded->plan.matrices.at(0).weights)
+                               : ProblemSource(args.problem);
     if (!loaded) check_fits_chip(spec, source, args.plan.placement);
     const auto settings = make_settings(spec, args.problem);
     std::vector<MeasuredState> states;

@@ -10,7 +10,6 @@
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/chip/spec/chip_io.hpp"
 #include "imka/data/table.hpp"
-#include "imka/deploy/chip_matrix_io.hpp"
 
 namespace imka::app {
 namespace {
@@ -232,49 +231,30 @@ void add_load_option(CLI::App& verb, std::filesystem::path& file) {
         load->excludes(verb.get_option(other));
 }
 
-ChipMatrix load_programmed(const std::filesystem::path& file) {
-    auto chip = load_chip_matrix(file);
-    require_state(chip, ChipState::programmed, ChipState::compensated, file.string());
-    return chip;
-}
-
 void check_fits_chip(const ChipSpec& spec, const ProblemSource& source, const PlacementConfig& placement) {
-    auto chip = ideal_matrix(spec, Matrix<float>(source.rows(), source.cols()), 0);
-    place(chip, placement);
+    (void)place(spec, Matrix<float>(source.rows(), source.cols()), placement);
 }
 
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
     return {.spec = spec, .calibration = {.inputs = args.calibration_count, .input_range = args.input_range}};
 }
 
-ChipMatrix build_chip(const ChipSettings& settings, const Problem& problem, const BuildPlan& plan,
-                      std::uint64_t seed, const Exec& exec) {
-    auto chip = ideal_matrix(settings.spec, problem.weights, seed);
-    place(chip, plan.placement);
+ProgrammedChip build_chip(const ChipSettings& settings, const Problem& problem, const BuildPlan& plan,
+                          std::uint64_t seed, const Exec& exec) {
+    BuildSteps steps{
+        .placement = plan.placement, .calibration = settings.calibration, .programming = plan.programming};
+    if (!plan.output_calibration) steps.output_fit.reset();
+    Matrix<float> all;
     if (settings.whole_range) {
-        auto calibration = settings.calibration;
-        const auto all = stacked(problem.calibration, problem.inputs);
-        calibration.inputs = all.rows();
-        calibrate(chip, all.view(), calibration, exec);
-    } else {
-        calibrate(chip, problem.calibration.view(), settings.calibration, exec);
+        all = stacked(problem.calibration, problem.inputs);
+        steps.calibration.inputs = all.rows();
     }
-    program(chip, plan.programming, exec);
-    if (plan.output_calibration) calibrate_outputs(chip, exec);
-    return chip;
-}
-
-void compensate_by(ChipMatrix& chip, AgeCompensation kind, const Exec& exec) {
-    switch (kind) {
-        case AgeCompensation::none:
-            return;
-        case AgeCompensation::global:
-            return compensate(chip, DriftCompensation::global);
-        case AgeCompensation::column:
-            return compensate(chip, DriftCompensation::column);
-        case AgeCompensation::outputs:
-            return calibrate_outputs(chip, exec);
-    }
+    return build_chip(BuildJob{.chip = settings.spec,
+                               .weights = problem.weights,
+                               .sample = settings.whole_range ? all.view() : problem.calibration.view(),
+                               .steps = steps,
+                               .seed = seed},
+                      exec);
 }
 
 std::uint64_t product_seed(std::uint64_t chip_seed) {
@@ -282,7 +262,7 @@ std::uint64_t product_seed(std::uint64_t chip_seed) {
 }
 
 std::string chip_line(const ChipSpec& spec, std::size_t rows, std::size_t cols) {
-    const auto tiles = tile_matrix(rows, cols, spec.core).tiles.size();
+    const auto tiles = tile_matrix(rows, cols, spec.core).size();
     return fmt::format("{}: a {} x {} matrix on {} of {} cores of {} x {}", spec.name, rows, cols, tiles,
                        static_cast<std::size_t>(spec.cores) * static_cast<std::size_t>(spec.chips),
                        spec.core.rows, spec.core.cols);

@@ -12,8 +12,7 @@
 #include "app.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/analyse/nonideality.hpp"
-#include "imka/chip/chip_matrix.hpp"
-#include "imka/features/project_chip.hpp"
+#include "imka/chip/build.hpp"
 #include "imka/metrics/summary.hpp"
 
 namespace imka {
@@ -112,8 +111,6 @@ private:
 
 // --load FILE of a programmed chip, which then needs no --chip, --set, weights or --programming.
 void add_load_option(CLI::App& verb, std::filesystem::path& file);
-// Error{bad_usage} unless it is programmed.
-ChipMatrix load_programmed(const std::filesystem::path& file);
 
 // Error{bad_config} where the matrix does not fit the chip, before any work.
 void check_fits_chip(const ChipSpec& spec, const ProblemSource& source,
@@ -127,10 +124,8 @@ struct BuildPlan {
     bool output_calibration = true;
 };
 // Placed, calibrated, programmed, outputs calibrated.
-ChipMatrix build_chip(const ChipSettings& settings, const Problem& problem, const BuildPlan& plan,
-                      std::uint64_t seed, const Exec& exec);
-
-void compensate_by(ChipMatrix& chip, AgeCompensation kind, const Exec& exec);
+ProgrammedChip build_chip(const ChipSettings& settings, const Problem& problem, const BuildPlan& plan,
+                          std::uint64_t seed, const Exec& exec);
 
 // Seed of the noise that is new in every product, apart from that of the chip.
 std::uint64_t product_seed(std::uint64_t chip_seed);

@@ -11,7 +11,7 @@
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/deploy/chip_matrix_io.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
@@ -46,25 +46,21 @@ std::vector<ProgrammingMethod> chosen_methods(const Args& args, const ChipSpec& 
 }
 
 // The outcome of statistical programming is drawn, not measured: it is measured here as the others are.
-void measure_statistical(const ChipMatrix& chip, const ProgrammingConfig& config, const Exec& exec,
+void measure_statistical(const ProgrammedChip& chip, const ProgrammingConfig& config, const Exec& exec,
                          ProgrammingSummary& summary) {
-    const double share = 1.0 / static_cast<double>(chip.core_count());
-    for (std::size_t c = 0; c < chip.core_count(); ++c) {
-        const auto& tile = chip.tiling.tiles[c % chip.tiling.tiles.size()];
-        Matrix<float> weights(tile.rows, tile.cols);
-        for (std::size_t r = 0; r < tile.rows; ++r)
-            std::ranges::copy(chip.weights.row(tile.first_row + r).subspan(tile.first_col, tile.cols),
-                              weights.row(r).begin());
-        const auto errors = programming_errors(exec,
-                                               {.chip = chip.spec,
+    const auto& plan = chip.plan;
+    const double share = 1.0 / static_cast<double>(plan.regions.size());
+    for (std::size_t r = 0; r < plan.regions.size(); ++r) {
+        const auto weights = region_weights(plan, plan.regions[r]);
+        const auto errors = programming_errors({.chip = plan.spec,
                                                 .weights = weights.view(),
-                                                .mapping = chip.mappings[c % chip.tiling.tiles.size()],
-                                                .ids = chip.cores[c].ids,
+                                                .scale = plan.scales[r],
+                                                .ids = chip.regions[r].ids,
                                                 .config = config},
-                                               chip.cores[c], chip.time);
+                                               chip.regions[r], chip.time, exec);
         summary.after.weight += share * errors.weight;
         summary.after.product += share * errors.product;
-        summary.polarities += 2 * tile.rows * tile.cols;
+        summary.polarities += 2 * weights.values().size();
     }
     summary.before = summary.after;
 }
@@ -80,21 +76,22 @@ std::vector<MethodResult> run_draws(const Args& args, const ChipSpec& spec, cons
     std::uint64_t done = 0;
     for (std::uint64_t draw = 0; draw < args.draws; ++draw) {
         const auto problem = source.draw(args.seed + draw);
-        auto blank = ideal_matrix(spec, problem.weights, args.seed + draw);
-        place(blank);
-        calibrate(blank, problem.calibration.view(), settings.calibration, quiet);
+        const auto plan = calibrated(
+            place(spec, problem.weights),
+            {.sample = problem.calibration.view(), .config = settings.calibration, .seed = args.seed + draw},
+            quiet);
         for (auto& result : results) {
             check_cancelled(exec);
-            auto chip = blank;
             ProgrammingConfig config{.method = result.method};
             config.gradient.iterations = args.iterations;
-            auto summary = program(chip, config, quiet);
+            ProgrammingSummary summary;
+            auto chip = program(plan, args.seed + draw, config, quiet, &summary);
             if (result.method == ProgrammingMethod::statistical)
                 measure_statistical(chip, config, quiet, summary);
             result.draws.push_back(std::move(summary));
             if (draw == 0 && &result == &results.back() && !args.output.empty()) {
-                calibrate_outputs(chip, quiet);
-                save_chip_matrix(args.output, chip);
+                save_chip_file(args.output,
+                               with_calibrated_outputs(std::move(chip), OutputFit::applied, quiet));
             }
             progress.update(++done);
         }

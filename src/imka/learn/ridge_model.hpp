@@ -48,7 +48,7 @@ RidgeModel fit_classifier(const RidgeFit& fit, MatrixView<const float> x, const 
 // The same with features of the given maps, for example of chips, in place of the recipe's: every row passes
 // each of them, and the penalty grows with their number, so that the weights are those of the mean over maps.
 // Error{bad_usage} for several maps in a team.
-RidgeModel fit_classifier(const RidgeFit& fit, std::span<const FeatureMap> maps, MatrixView<const float> x,
+RidgeModel fit_classifier(const RidgeFit& fit, std::span<const SeededMap> maps, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec);
 RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixView<const float> y,
@@ -59,12 +59,18 @@ class RidgePredictor {
 public:
     explicit RidgePredictor(const RidgeModel& model);
     RidgePredictor(const RidgeModel& model, FeatureMap map);  // e.g. the same Ω on a chip
-    // x is standardised already (as the training rows were). first_row: number of its first row in the
-    // caller's stream, which names the noise of a chip.
-    void scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out,
-                std::uint64_t first_row = 0) const;
-    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec,
-                                       std::uint64_t first_row = 0) const;
+    // x is standardised already (as the training rows were). ids name the noise of a chip and have no effect
+    // elsewhere.
+    void scores(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                MatrixView<double> out) const;
+    void scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out) const {
+        scores(x, {}, exec, out);
+    }
+    std::vector<std::int32_t> classify(MatrixView<const float> x, const ProductIds& ids,
+                                       const Exec& exec) const;
+    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec) const {
+        return classify(x, {}, exec);
+    }
     std::size_t outputs() const { return model_->weights.w.cols(); }
     const FeatureMap& feature_map() const { return map_; }
 

@@ -1,4 +1,4 @@
-// Settings: every type, its range and its messages; YAML that is wrong or hostile; JSON.
+// Settings: types, ranges and messages; invalid and malicious YAML; JSON.
 #include "imka/base/config.hpp"
 
 #include <gmock/gmock.h>
@@ -230,7 +230,7 @@ TEST(LoadYaml, RefusesTextThatIsNotYaml) {
     }
 }
 
-// Nested openings, an alias bomb and a long list: each must be refused in time that grows with its length.
+// Deep nesting, an alias bomb and a long list: each must be rejected in linear time.
 TEST(LoadYaml, RefusesBombsQuickly) {
     const auto begin = std::chrono::steady_clock::now();
     const std::size_t most = std::size_t{1} << 20U;

@@ -1,4 +1,4 @@
-// NPY: every type and version, round trips, and what each fault gives.
+// NPY: every type and version, round trips, and the message for each kind of error.
 #include "imka/data/npy.hpp"
 
 #include <gmock/gmock.h>

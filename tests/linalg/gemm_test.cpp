@@ -1,5 +1,5 @@
-// Products against naive loops, and the promise behind fixed tiles: a row's bits do not depend on where it
-// lies.
+// Products against naive loops, and the guarantee of fixed tiles: the bits of a row do not depend on its
+// position.
 #include "imka/linalg/gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ void expect_product_nt(double tolerance) {
                     sum += static_cast<double>(a(i, l)) * b(j, l);
                     size += std::abs(static_cast<double>(a(i, l)) * b(j, l));
                 }
-                // Error of a dot product: at most k roundings of its absolute terms.
+                // Error bound of a dot product: k roundings of the sum of absolute terms.
                 ASSERT_NEAR(c(i, j), sum, tolerance * k * size) << n << " " << m << " " << k;
             }
         }
@@ -78,7 +78,7 @@ TEST(Gemm, TransposedProductsAreTheNaiveOnes) {
     }
 }
 
-// The same row is put in every place of a tile; all results must have the same bits.
+// The same row at every position of a tile: all results must have the same bits.
 TEST(Gemm, BitsOfARowDoNotDependOnItsPlaceInTheTile) {
     for (const std::size_t k : {1U, 3U, 8U, 13U, 22U, 64U, 100U, 333U, 1000U}) {
         for (const std::size_t m : {1U, 2U, 15U, 16U, 26U, 91U, 256U, 411U, 1000U}) {
@@ -98,7 +98,7 @@ TEST(Gemm, BitsOfARowDoNotDependOnItsPlaceInTheTile) {
     }
 }
 
-// What lies in the other rows must not matter either.
+// The contents of the other rows must not matter either.
 TEST(Gemm, BitsOfARowDoNotDependOnItsNeighbours) {
     const auto b = random_matrix<float>(91, 22, 7);
     auto a = random_matrix<float>(kTileRows, 22, 8);

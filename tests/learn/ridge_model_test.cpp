@@ -9,6 +9,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
+#include "imka/experiment/run.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -120,6 +121,39 @@ TEST(RidgeModelFile, PredictsTheSameBitsAfterLoading) {
     RidgePredictor(model).scores(test.x.view(), Exec{.threads = 1}, a.view());
     RidgePredictor(loaded).scores(test.x.view(), Exec{.threads = 7}, b.view());
     EXPECT_EQ(a, b);
+}
+
+TEST(RidgePredictor, OutlivesItsModel) {
+    const TempDir dir;
+    const auto model = small_model();
+    save_model(dir / "m.imka", model);
+    const RidgePredictor predictor(load_model(dir / "m.imka"));
+    const auto test = blobs(50, 3, 2);
+    EXPECT_EQ(predictor.classify(test.x, Exec{}), RidgePredictor(model).classify(test.x, Exec{}));
+}
+
+// The calls of examples/first_use.cpp have the bits of a run of the program, in FP32 and on a chip.
+TEST(FirstUse, IsARunOfTheProgram) {
+    RunConfig config;
+    config.log_ratio = 3.0;
+    config.truncation = 3.0;
+    config.gram_rows = 0;
+    config.seeds = {5};
+    const auto data = load_dataset("ringnorm", {.train_rows = 1000, .test_rows = 600});
+    const auto model = fit_classifier(
+        {.recipe = {.omega = {.sampler = Sampler::orf, .truncation = 3.0, .m = 160, .seed = 5}}}, data);
+    EXPECT_EQ(accuracy(RidgePredictor(model), data.test), run_ridge(config, data, {}).accuracy->mean);
+    EXPECT_EQ(model.standardization, data.standardization);
+    config.backend.name = "hermes";
+    const auto chip = on_chip(model, {.chip = chip_preset("hermes")}, data.train.x);
+    EXPECT_EQ(accuracy(chip, data.test), run_ridge(config, data, {}).accuracy->mean);
+    const auto other = on_chip(model, {.chip = chip_preset("hermes"), .seed = 6}, data.train.x);
+    const auto rows = data.test.x.view().slice_rows(0, 20);
+    Matrix<double> a(20, 1);
+    Matrix<double> b(20, 1);
+    chip.scores(rows, {}, a);
+    other.scores(rows, {}, b);
+    EXPECT_FALSE(a == b) << "another seed is another chip";
 }
 
 TEST(RidgeModelFile, EveryTruncationIsAClearError) {

@@ -57,7 +57,7 @@ struct LoadOptions {
 // Error{missing_part} when a registered set's files are not there, with the command that gets them;
 // Error{bad_data} when their parsed table is not the known one, when there is one class only, or when the
 // test part has a class that the training part does not have.
-Dataset load_dataset(const std::string& name, const LoadOptions& options, const Exec& exec);
+Dataset load_dataset(const std::string& name, const LoadOptions& options = {}, const Exec& exec = {});
 
 // What load_dataset will give, known without loading for registered sets (whether their files are there or
 // not) and generators; files are read for it.

@@ -9,10 +9,8 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/sha256.hpp"
-#include "imka/base/team.hpp"
 #include "imka/base/version.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
 
 namespace imka {
@@ -279,11 +277,7 @@ double measure_accuracy(const RidgeModel& model, const Dataset& data, const Exec
 }
 
 double measure_accuracy(const RidgePredictor& predictor, const Dataset& data, const Exec& exec) {
-    const auto [first, count] = my_rows(exec.team, data.test.y.size());
-    const auto y = predictor.classify(data.test.x.view().slice_rows(first, count), exec, first);
-    auto right = static_cast<double>(count_right(std::span(data.test.y).subspan(first, count), y));
-    if (exec.team != nullptr) right = sum_over(*exec.team, right);
-    return right / static_cast<double>(data.test.y.size());
+    return accuracy(predictor, data.test, exec);
 }
 
 RunResult run_ridge(const RunConfig& config, const Dataset& data, const Exec& exec) {

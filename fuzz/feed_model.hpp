@@ -68,7 +68,7 @@ inline bool feed_model(std::string_view bytes) {
         const RidgePredictor predictor(model);
         const Matrix<float> x(3, model.omega.cols());
         Matrix<double> scores(3, predictor.outputs());
-        predictor.scores(x.view(), Exec{.threads = 1}, scores.view());
+        predictor.scores(x.view(), 0, Exec{.threads = 1}, scores.view());
         return true;
     } catch (const Error&) {
         return false;

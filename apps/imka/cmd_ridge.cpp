@@ -91,14 +91,12 @@ void predict_file(const RidgeArgs& args, Context& context) {
         standardize(model, block, context.exec);
     };
     std::optional<ChipInfo> info;
-    std::uint64_t product_seed = 0;
     std::optional<RidgePredictor> chosen;
     if (args.run.config.backend.is_chip()) {
         auto placed = map_on_chip(args.run.config, model.recipe, model.omega,
                                   {.path = args.predict, .options = options, .prepare = prepare}, quiet);
         info = placed.chip;
-        product_seed = placed.seed;
-        chosen.emplace(model, std::move(placed.map));
+        chosen.emplace(model, std::move(placed.map), placed.seed);
     } else {
         chosen.emplace(model);
     }
@@ -111,12 +109,12 @@ void predict_file(const RidgeArgs& args, Context& context) {
         prepare(block);
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), {product_seed, block.first_row}, quiet, scores.view());
+            predictor.scores(block.x.view(), block.first_row, quiet, scores.view());
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), {product_seed, block.first_row}, quiet);
+            const auto y = predictor.classify(block.x.view(), block.first_row, quiet);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");

@@ -55,7 +55,7 @@ struct LoadOptions {
 // x.npy come from the column set in options.read or from x.labels.npy. Error{missing_part} if the files of a
 // registered set are missing, with the command that downloads them; Error{bad_data} if a parsed table is not
 // the expected one, if there is only one class, or if the test part has a class that the training part lacks.
-Dataset load_dataset(const std::string& name, const LoadOptions& options, const Exec& exec);
+Dataset load_dataset(const std::string& name, const LoadOptions& options = {}, const Exec& exec = {});
 
 // Properties of the result of load_dataset. Registered sets and generators are not loaded for this (their
 // files may be missing); other files are read.

@@ -320,17 +320,18 @@ std::vector<FidelityCell> ChipComparison::emulate(const ChipSpec& chip, const Ex
         const auto& run = runs_[i];
         auto& data = *run.data;
         const auto seeds = test_seeds(run.config.chip, run.seed);
-        const RidgePredictor predictor(run.model, chip_feature_map(run.model.recipe,
-                                                                   {.chip = chip,
-                                                                    .omega = run.model.omega,
-                                                                    .inputs = data.set.train.x.view(),
-                                                                    .config = run.config.chip.projection,
-                                                                    .seed = seeds.chip},
-                                                                   one)
-                                                      .map);
+        auto map = chip_feature_map(run.model.recipe,
+                                    {.chip = chip,
+                                     .omega = run.model.omega,
+                                     .inputs = data.set.train.x.view(),
+                                     .config = run.config.chip.projection,
+                                     .seed = seeds.chip},
+                                    one)
+                       .map;
+        const RidgePredictor predictor(run.model, std::move(map), seeds.products);
         errors[i] = measure_gram_error(run.config, data.set, data.runs.exact_gram(run.config, one),
-                                       SeededMap{&predictor.feature_map(), seeds.products}, one);
-        accuracies[i] = measure_accuracy(predictor, data.thinned, seeds.products, one);
+                                       predictor.feature_map(), one);
+        accuracies[i] = accuracy(predictor, data.thinned, one);
     });
     std::vector<std::vector<double>> error_values(cells_.size());
     std::vector<std::vector<double>> accuracy_values(cells_.size());

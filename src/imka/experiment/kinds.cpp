@@ -47,19 +47,18 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
     std::optional<RunMap> on_chip;
     if (config.backend.is_chip()) on_chip = run_map(config, data.set(), seed, timed);
     if (on_chip) out.chip = on_chip->chip;
-    const std::uint64_t product_seed = on_chip ? on_chip->seed : 0;
     out.times.chip = lap();
     out.model = fit_run(config, data.set(), seed, on_chip ? &on_chip->map : nullptr, timed);
     out.times.products = lap() - parts.features - parts.solve;
     out.times.solve = parts.solve;
     out.times.features = std::exchange(parts, {}).features;
 
-    const auto predictor =
-        on_chip ? RidgePredictor(*out.model, std::move(on_chip->map)) : RidgePredictor(*out.model);
-    out.values["accuracy"] = measure_accuracy(predictor, data.set().test, product_seed, timed);
+    const auto predictor = on_chip ? RidgePredictor(*out.model, std::move(on_chip->map), on_chip->seed)
+                                   : RidgePredictor(*out.model);
+    out.values["accuracy"] = accuracy(predictor, data.set().test, timed);
     out.times.predict = lap() - parts.features;
     out.times.features += parts.features;
-    if (config.gram_rows > 0) add_gram_error(config, data, {&predictor.feature_map(), product_seed}, exec, out);
+    if (config.gram_rows > 0) add_gram_error(config, data, predictor.feature_map(), exec, out);
     return out;
 }
 

@@ -8,10 +8,8 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
-#include "imka/base/team.hpp"
 #include "imka/base/version.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
 
 namespace imka {
@@ -173,8 +171,8 @@ RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed,
     return {.map = std::move(map.map), .chip = info, .seed = seeds.products};
 }
 
-RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed, const FeatureMap* on_chip,
-                   const Exec& exec) {
+RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                   const FeatureMap* on_chip, const Exec& exec) {
     const RidgeFit fit{
         .recipe = feature_recipe(config, data, seed),
         .ridge = config.ridge,
@@ -203,15 +201,6 @@ double measure_gram_error(const RunConfig& config, const Dataset& data, const Ma
                           const SeededMap& map, const Exec& exec) {
     const auto z = map.map->transform(gram_rows(config, data), {.seed = map.seed}, exec);
     return gram_error(exact.view(), z.view(), exec);
-}
-
-double measure_accuracy(const RidgePredictor& predictor, const Part& test, std::uint64_t product_seed,
-                        const Exec& exec) {
-    const auto [first, count] = my_rows(exec.team, test.y.size());
-    const auto y = predictor.classify(test.x.view().slice_rows(first, count), {product_seed, first}, exec);
-    auto right = static_cast<double>(count_right(std::span(test.y).subspan(first, count), y));
-    if (exec.team != nullptr) right = sum_over(*exec.team, right);
-    return right / static_cast<double>(test.y.size());
 }
 
 std::string to_json(const RunConfig& config, const RunResult& result) {

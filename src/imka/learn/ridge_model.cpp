@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/base/team.hpp"
 #include "imka/features/choose_projector.hpp"
+#include "imka/metrics/accuracy.hpp"
 
 namespace imka {
 namespace {
@@ -119,6 +121,14 @@ RidgeModel fit_classifier(const RidgeFit& config, std::span<const SeededMap> map
     return model;
 }
 
+RidgeModel fit_classifier(RidgeFit config, const Dataset& data, const Exec& exec) {
+    auto& d = config.recipe.omega.d;
+    if (d == 0) d = static_cast<std::int64_t>(data.train.x.cols());
+    auto model = fit_classifier(config, data.train.x, data.train.y, data.classes, exec);
+    if (data.standardization) model.standardization = *data.standardization;
+    return model;
+}
+
 RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec) {
     assert(x.rows() == y.rows());
@@ -130,30 +140,29 @@ RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, Matr
 
 RidgePredictor::RidgePredictor(const RidgeModel& model) : RidgePredictor(model, map_of(model)) {}
 
-RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map)
-    : model_(&model), map_(std::move(map)) {
+RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map, std::uint64_t product_seed)
+    : weights_(model.weights), targets_(model.targets), map_(std::move(map)), product_seed_(product_seed) {
     assert(map_.features() == model.weights.w.rows());
 }
 
-void RidgePredictor::scores(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+void RidgePredictor::scores(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
                             MatrixView<double> out) const {
     Progress progress(exec, "predict", x.rows());
     Matrix<float> block(std::min(kPredictRows, x.rows()), map_.features());
     for (std::size_t first = 0; first < x.rows(); first += kPredictRows) {
         const std::size_t count = std::min(kPredictRows, x.rows() - first);
         const auto z = block.view().slice_rows(0, count);
-        map_.transform(x.slice_rows(first, count), {ids.seed, ids.first + first}, exec, z);
-        ridge_predict(model_->weights, z, exec, out.slice_rows(first, count));
+        map_.transform(x.slice_rows(first, count), {product_seed_, first_row + first}, exec, z);
+        ridge_predict(weights_, z, exec, out.slice_rows(first, count));
         progress.update(first + count);
     }
 }
 
-std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, const ProductIds& ids,
+std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, std::uint64_t first_row,
                                                    const Exec& exec) const {
-    assert(!model_->classes.empty());
     Matrix<double> s(x.rows(), outputs());
-    scores(x, ids, exec, s.view());
-    const double threshold = model_->targets == Targets::plus_minus ? 0.0 : 0.5;
+    scores(x, first_row, exec, s.view());
+    const double threshold = targets_ == Targets::plus_minus ? 0.0 : 0.5;
     std::vector<std::int32_t> y(x.rows());
     for (std::size_t r = 0; r < y.size(); ++r) {
         const auto row = s.row(r);
@@ -163,6 +172,25 @@ std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, co
                    : static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
     }
     return y;
+}
+
+double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& exec) {
+    const auto [first, count] = my_rows(exec.team, part.y.size());
+    const auto y = predictor.classify(part.x.view().slice_rows(first, count), first, exec);
+    auto right = static_cast<double>(count_right(std::span(part.y).subspan(first, count), y));
+    if (exec.team != nullptr) right = sum_over(*exec.team, right);
+    return right / static_cast<double>(part.y.size());
+}
+
+RidgePredictor on_chip(const RidgeModel& model, const ChipTarget& target, MatrixView<const float> inputs,
+                       const Exec& exec) {
+    constexpr std::uint32_t kTestProducts = 0;  // gives the bits that `imka ridge --backend` has
+    const auto seed = target.seed.value_or(model.recipe.omega.seed);
+    auto on = chip_feature_map(
+        model.recipe,
+        {.chip = target.chip, .omega = model.omega, .inputs = inputs, .config = target.build, .seed = seed},
+        exec);
+    return {model, std::move(on.map), derived_seed(seed, kTestProducts)};
 }
 
 }  // namespace imka

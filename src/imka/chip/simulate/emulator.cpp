@@ -131,7 +131,8 @@ Matrix<float> LiteralEmulator::region_products(std::size_t region, MatrixView<co
     parallel_for(exec, x.rows(), [&](std::size_t v) {
         const auto counts = literal_counts(programmed, x.slice_rows(v, 1), chip_.time,
                                            {.seed = ids.seed, .first = ids.first + v});
-        std::ranges::copy(literal_outputs(programmed, counts.counts).row(0), y.row(v).begin());
+        const auto outputs = literal_outputs(programmed, counts.counts);
+        std::ranges::copy(outputs.row(0), y.row(v).begin());
         record(exec, {.conversions = counts.conversions, .saturated = counts.saturated});
     });
     return y;

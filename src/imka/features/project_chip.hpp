@@ -27,19 +27,6 @@ struct EnumNames<OutputCalibration> {
     static constexpr std::string_view values[] = {"least_squares", "nominal", "centred"};
 };
 
-// What is done about the time since programming.
-enum class AgeCompensation {
-    none,
-    global,   // one factor for each core
-    column,   // one for each column
-    outputs,  // scale and offset of the columns are fitted again
-};
-template <>
-struct EnumNames<AgeCompensation> {
-    static constexpr std::string_view what = "compensation";
-    static constexpr std::string_view values[] = {"none", "global", "column", "outputs"};
-};
-
 // How a matrix gets onto a chip and when it is read.
 struct ChipProjection {
     std::optional<InputRangeRule> input_range;  // auto: max, or deviation where input_alpha is given

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "bench/bench.hpp"
@@ -16,37 +15,29 @@
 #include "imka/chip/simulate/literal.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "imka/linalg/gemm.hpp"
-#include "imka/ops/normals/normals.hpp"
 
 namespace imka::app {
 namespace {
 
 constexpr std::size_t kSide = 256;   // of a full core
-constexpr double kInputScale = 0.3;  // deviation of inputs; most calibrated ranges are near 4 of them
+constexpr float kInputScale = 0.3F;  // deviation of inputs; most calibrated ranges are near 4 of them
 const Exec kOneCore{.threads = 1};   // ratios to one matrix product are those of one processor core
 const ProductIds kIds{.seed = 5, .first = 0};
 
-Matrix<float> gaussian(std::size_t rows, std::size_t cols, std::uint64_t seed, float scale) {
-    Matrix<float> x(rows, cols);
-    ops::fill_normal(seed, Stream::test, 0, x.values());
-    for (auto& v : x.values()) v *= scale;
-    return x;
-}
-
 Matrix<float> inputs(std::size_t rows, std::size_t cols) {
-    return gaussian(rows, cols, 2, static_cast<float>(kInputScale));
+    auto x = normals(rows, cols, 2);
+    for (auto& v : x.values()) v *= kInputScale;
+    return x;
 }
 
 // A square matrix that fills cores, calibrated and programmed: 8-bit inputs and outputs, read noise new in
 // every product, noise of the converters, scale and offset of every column fitted.
 ProgrammedChip programmed(const ChipSpec& spec, std::size_t side) {
     const auto sample = inputs(256, side);
-    return build_chip(BuildJob{.chip = spec,
-                               .weights = gaussian(side, side, 1, 1.0F),
-                               .sample = sample.view(),
-                               .steps = {},
-                               .seed = 3},
-                      kOneCore);
+    return build_chip(
+        BuildJob{
+            .chip = spec, .weights = normals(side, side, 1), .sample = sample.view(), .steps = {}, .seed = 3},
+        kOneCore);
 }
 
 // Ways through the simulator, by what the converter does.
@@ -95,21 +86,12 @@ void multiply(const Matrix<float>& x, const Matrix<float>& w, Matrix<float>& y) 
         gemm_nt(x.view().slice_rows(first, kTileRows), w.view(), y.view().slice_rows(first, kTileRows));
 }
 
-double literal_seconds(const ProgrammedChip& chip, int repeats) {
-    const auto x = inputs(1, kSide);
-    double least = std::numeric_limits<double>::infinity();
-    for (int r = 0; r < repeats; ++r)
-        least = std::min(least,
-                         seconds_of([&] { literal_products(chip.regions[0], x.view(), chip.time, kIds); }));
-    return least;
-}
-
 BenchResult bench_way(const BenchSetup& setup, const Way& way) {
     const std::size_t rows = setup.quick ? kTileRows : 16 * kTileRows;
     const auto chip = programmed(chip_of(way), kSide);
     const auto core = prepare(chip.regions[0], chip.time);
     const auto x = inputs(rows, kSide);
-    const auto w = gaussian(kSide, kSide, 1, 1.0F);
+    const auto w = normals(kSide, kSide, 1);
     Matrix<float> y(rows, kSide);
     BenchResult result{.name = "chip",
                        .title = fmt::format("core of {0} x {0}, {1} products, {2}", kSide, rows, way.name),
@@ -130,7 +112,9 @@ BenchResult bench_way(const BenchSetup& setup, const Way& way) {
     if (way.wanted > 0.0)
         result.targets = {
             {.what = "time / sgemm's", .wanted = way.wanted, .reached = multiple, .at_most = true}};
-    const double literal = literal_seconds(chip, setup.quick ? 1 : 3) * products;
+    const auto one = inputs(1, kSide);
+    const auto literal_product = [&] { literal_products(chip.cores[0], one.view(), chip.time, kIds); };
+    const double literal = least_seconds(setup.quick ? 1 : 3, literal_product) * products;
     result.note =
         fmt::format("{:.3g} k products/s, literal simulator {:.3g} times slower", products * 1e-3, literal);
     result.more = {{"products_per_second", products},

@@ -51,8 +51,7 @@ struct StreamTimes {
 
 StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& shown, Block& block,
                        RidgeWeights& weights) {
-    Exec exec = shown;
-    exec.progress = nullptr;
+    const auto exec = without_progress(shown);
     StreamTimes times;
     times.total = seconds_of([&] {
         Progress progress(shown, "bench stream", rows);
@@ -93,8 +92,7 @@ std::vector<BenchResult> bench_stream(const BenchSetup& setup) {
     const std::uint64_t rows = setup.quick ? 20000 : setup.stream_rows;
     const std::int64_t m = setup.quick ? 128 : 512;
     const auto inputs = generator_info(Generator::ringnorm).features;
-    Exec exec = setup.exec;
-    exec.progress = nullptr;
+    const auto exec = without_progress(setup.exec);
     const bool reset = reset_peak_memory();
     const FeatureMap map({.omega = {.gamma = 0.05, .d = inputs, .m = m, .seed = kSeed}});
     auto block = make_block(map);

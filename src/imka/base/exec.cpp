@@ -13,6 +13,11 @@ int thread_count(const Exec& exec) {
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+Exec without_progress(Exec exec) {
+    exec.progress = nullptr;
+    return exec;
+}
+
 void check_cancelled(const Exec& exec) {
     if (exec.cancel != nullptr && exec.cancel->load(std::memory_order_relaxed)) {
         fail(ErrorCode::interrupted, "interrupted");

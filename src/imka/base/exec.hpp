@@ -47,6 +47,8 @@ struct Exec {
 };
 
 int thread_count(const Exec& exec);
+// For the steps of work that shows its own progress.
+Exec without_progress(Exec exec);
 void check_cancelled(const Exec& exec);
 void note(const Exec& exec, std::string_view text);
 // Adds to exec.trace, where the caller wants it. Any number of threads may call it.

@@ -92,4 +92,20 @@ ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t pro
     return cost_of(plan.spec.core, copies, operations, products);
 }
 
+ChipCapacity chip_capacity(const ChipSpec& spec) {
+    const auto cells =
+        static_cast<std::uint64_t>(spec.core.rows) * static_cast<std::uint64_t>(spec.core.cols);
+    ChipCapacity c{.cores = static_cast<std::uint64_t>(spec.cores) * static_cast<std::uint64_t>(spec.chips)};
+    c.weights = c.cores * cells;
+    c.devices = c.weights * 2 * static_cast<std::uint64_t>(spec.device.devices_per_polarity);
+    // A weight, and for each polarity conductance, exponent and noise.
+    c.emulator_bytes = static_cast<double>(c.weights * (1 + 2 * 3) * sizeof(float));
+    c.product_seconds = product_seconds(spec.core);
+    c.product_joules = product_joules(spec.core);
+    const double operations = 2.0 * static_cast<double>(cells);
+    c.tops = operations * static_cast<double>(c.cores) / c.product_seconds / 1e12;
+    if (c.product_joules) c.tops_per_watt = operations / *c.product_joules / 1e12;
+    return c;
+}
+
 }  // namespace imka

@@ -256,7 +256,7 @@ TEST(ChipFile, RefusesTensorsThatDoNotFit) {
                 HasSubstr("corrected after the time of the chip"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.weights"](0, 0) = kNan; }), HasSubstr("weights'"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.weights"] = Matrix<float>(0, 0); }),
-                HasSubstr("of a matrix of 0 inputs"));
+                HasSubstr("weights of 0 inputs"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.inputs"] = Matrix<float>(3, 5); }),
                 HasSubstr("calibration inputs of length 5"));
 }

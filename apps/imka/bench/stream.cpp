@@ -77,7 +77,7 @@ BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std
                          const Exec& exec, Block& block) {
     generate(first, kBlock, exec, block);
     const auto z = block.rows.z(0, kBlock);
-    map.transform(std::as_const(block.x).view(), first, exec, z);
+    map.transform(std::as_const(block.x).view(), {.first = first}, exec, z);
     Matrix<double> scores(kBlock, 1);
     ridge_predict(weights, z, exec, scores.view());
     std::size_t right = 0;

@@ -233,8 +233,9 @@ void validate(const Plan& plan) {
 }
 
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
-    const auto& [number, x, config, seed] = calibration;
-    validate(config);
+    const auto number = calibration.matrix;
+    const auto& x = calibration.sample;
+    validate(calibration.config);
     if (number >= plan.matrices.size())
         fail(ErrorCode::bad_usage, fmt::format("matrix {}; the plan has {}", number, plan.matrices.size()));
     auto& matrix = plan.matrices[number];
@@ -242,7 +243,7 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
         fail(ErrorCode::bad_data, fmt::format("calibration inputs of length {} for weights of {} inputs",
                                               x.cols(), matrix.weights.rows()));
     if (x.rows() == 0) fail(ErrorCode::bad_data, "no calibration inputs");
-    matrix.inputs = calibration_inputs(config, x, seed);
+    matrix.inputs = calibration_inputs(calibration.config, x, calibration.seed);
     // Replicas share the scale of a tile.
     std::map<Tile, std::vector<std::size_t>> tiles;
     for (std::size_t r = 0; r < plan.regions.size(); ++r) {
@@ -252,7 +253,7 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
     parallel_for(exec, work.size(), [&](std::size_t t) {
         const auto& region = plan.regions[work[t].second.front()];
         const auto scale = calibrate_scale(plan.spec, region_weights(plan, region).view(),
-                                           region_inputs(plan, region).view(), config);
+                                           region_inputs(plan, region).view(), calibration.config);
         for (const auto r : work[t].second) plan.scales[r] = scale;
     });
     return plan;

@@ -125,7 +125,7 @@ void run(const ReproduceArgs& args, Context& context) {
                             .chart_js = args.chart_js};
     const auto written = write_report(report, files);
     if (context.json) {
-        auto j = nlohmann::ordered_json::parse(report::summary_json(report));
+        auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page"] = files.page.string();
         j["page_bytes"] = written.page_bytes;
         fmt::print("{}\n", j.dump());

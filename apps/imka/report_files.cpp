@@ -11,6 +11,7 @@
 #include "imka/base/file.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/report/losses.hpp"
+#include "imka/report/page.hpp"
 
 namespace imka::app {
 namespace {
@@ -78,7 +79,7 @@ Written write_report(const report::Report& report, const ReportFiles& files) {
     std::string page;
     if (!files.page.empty()) {
         check_chart_js(files.chart_js);
-        page = report::render_page(report, read_file(files.chart_js, kLargestLibrary));
+        page = report::render_page(report::report_json(report), read_file(files.chart_js, kLargestLibrary));
     }
     if (!files.figures.empty()) {
         std::filesystem::create_directories(files.figures);

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/measure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
@@ -75,15 +75,16 @@ Errors run_seeds(const Args& args, const MakeChip& make_chip, const ProblemSourc
     return errors;
 }
 
-ChipFigure make_figure(const std::string& name, const std::vector<double>& times, const Errors& errors) {
-    ChipFigure figure{.title = fmt::format("{}: error of products after programming", name),
-                      .x_label = "time since programming",
-                      .y_label = "relative error of products (%)",
-                      .log_x = true,
-                      .seconds_x = true,
-                      .series = {}};
+report::Plot make_figure(const std::string& name, const std::vector<double>& times, const Errors& errors) {
+    report::Plot figure{.title = fmt::format("{}: error of products after programming", name),
+                        .x_label = "time since programming",
+                        .y_label = "relative error of products (%)",
+                        .series = {},
+                        .x_axis = report::XAxis::seconds,
+                        .log_x = true,
+                        .from_zero = true};
     for (std::size_t k = 0; k < kKinds.size(); ++k) {
-        FigureSeries series{.label = std::string(to_string(kKinds[k])), .points = {}};
+        report::Series series{.label = std::string(to_string(kKinds[k])), .points = {}};
         if (kKinds[k] == AgeCompensation::none) series.label = "no compensation";
         if (kKinds[k] == AgeCompensation::outputs) series.label = "outputs calibrated again";
         for (std::size_t t = 0; t < times.size(); ++t) {
@@ -146,7 +147,7 @@ void run(const Args& args, const Context& context) {
                chip_line(spec, source.rows(), source.cols()), source.description(), source.count(),
                args.chip.seeds.size(), args.chip.seeds.size() == 1 ? "" : "s");
     print_table(times, errors);
-    fmt::print("{}", draw_text(figure));
+    fmt::print("{}", report::draw_text(figure));
     if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
 }
 

@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/measure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
@@ -222,19 +222,20 @@ std::vector<Explained> explain(const std::vector<const Nonideality*>& items,
 
 constexpr double kVisible = 1e-3;  // share of the squared error
 
-BarChart make_chart(const std::string& title, const std::vector<Explained>& rows) {
-    BarChart chart{.title = title, .x_label = "share of the squared error (%)", .names = {}, .series = {}};
-    chart.series.resize(2);
-    chart.series[0].label = "alone";
-    chart.series[1].label = "saved by removal";
+report::Plot make_chart(const std::string& title, const std::vector<Explained>& rows) {
+    report::Plot chart{.title = title,
+                       .y_label = "share of the squared error (%)",
+                       .series = {{.label = "alone"}, {.label = "saved by removal"}},
+                       .bars = true};
     for (const auto& row : rows) {
-        // What nobody could see would only make the others smaller.
+        // Bars too short to see would only take space.
         if (std::max(std::abs(row.alone.mean), std::abs(row.saved.mean)) < kVisible) continue;
-        chart.names.emplace_back(row.item->name);
+        const auto place = static_cast<double>(chart.ticks.size());
+        chart.ticks.push_back({.at = place, .name = std::string(row.item->name)});
         for (std::size_t s = 0; s < 2; ++s) {
             const auto& summary = s == 0 ? row.alone : row.saved;
-            chart.series[s].values.push_back(100.0 * summary.mean);
-            chart.series[s].errors.push_back(100.0 * summary.half_width);
+            chart.series[s].points.push_back(
+                {.x = place, .y = 100.0 * summary.mean, .error = 100.0 * summary.half_width});
         }
     }
     return chart;
@@ -319,7 +320,7 @@ void show(const Args& args, const Context& context, const Outcome& o) {
                mean_text(none, 100.0));
     print_rows(o.rows, args.chip.seeds.size());
     fmt::print("Not in this chip: {}\n\n", fmt::join(absent_names(o.settings), ", "));
-    fmt::print("{}", draw_text(chart));
+    fmt::print("{}", report::draw_text(chart));
     if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
 }
 

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/measure.hpp"
 #include "chip/options.hpp"
 #include "imka/base/duration.hpp"

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
@@ -133,10 +133,11 @@ std::optional<Summary> gradient_gain(const std::vector<MethodResult>& results) {
 }
 
 // Error of products in each iteration, over cores and draws; as long as all are at work.
-std::optional<ChipFigure> gradient_figure(const std::vector<MethodResult>& results, const std::string& name) {
+std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& results,
+                                            const std::string& name) {
     const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);
     if (gradient == nullptr) return std::nullopt;
-    FigureSeries series{.label = "gradient descent, measured while programming", .points = {}};
+    report::Series series{.label = "gradient descent, measured while programming", .points = {}};
     for (std::size_t k = 0;; ++k) {
         std::vector<double> values;
         for (const auto& draw : gradient->draws) {
@@ -148,10 +149,11 @@ std::optional<ChipFigure> gradient_figure(const std::vector<MethodResult>& resul
         const auto s = summarize(std::move(values));
         series.points.push_back({.x = static_cast<double>(k), .y = 100.0 * s.mean, .error = 100.0 * s.std});
     }
-    ChipFigure figure{.title = fmt::format("{}: programming by products", name),
-                      .x_label = "iteration",
-                      .y_label = "relative error of products (%)",
-                      .series = {std::move(series)}};
+    report::Plot figure{.title = fmt::format("{}: programming by products", name),
+                        .x_label = "iteration",
+                        .y_label = "relative error of products (%)",
+                        .series = {std::move(series)},
+                        .from_zero = true};
     return figure;
 }
 
@@ -234,7 +236,8 @@ void print_results(const Args& args, const ChipSpec& spec, const ProblemSource& 
                        100.0 * (gain->mean + gain->half_width), args.draws);
         fmt::print(".\n");
     }
-    if (const auto figure = gradient_figure(results, spec.name)) fmt::print("\n{}", draw_text(*figure));
+    if (const auto figure = gradient_figure(results, spec.name))
+        fmt::print("\n{}", report::draw_text(*figure));
     if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
     if (!args.output.empty())
         fmt::print("\n{}: the chip of seed {} by {}, outputs calibrated\n", args.output.string(), args.seed,

@@ -1,10 +1,8 @@
-// Published results that ours stand beside: means over seeds of the released runs, in FP32 and on the chip,
-// and which experiment repeats them.
+// Published results to compare with: means over seeds of the released runs, in FP32 and on the chip.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,18 +34,6 @@ std::vector<Published> parse_published(std::string_view csv, const std::string& 
 
 // All tables that are compiled in.
 const std::vector<Published>& published_values();
-
-// What of the paper can be repeated: one row each.
-struct Reproduction {
-    std::string_view name;  // of the reproduction and of its experiment
-    std::string_view table;
-    std::string_view backend;  // the published values that it repeats; "" for all
-    std::string_view title;
-    std::string_view what;
-};
-std::span<const Reproduction> reproductions();
-// nullptr where there is none of that name.
-const Reproduction* find_reproduction(std::string_view name);
 
 }  // namespace imka::report
 

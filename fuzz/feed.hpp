@@ -11,6 +11,7 @@
 #include "imka/base/error.hpp"
 #include "imka/data/row_reader.hpp"
 #include "imka/io/safetensors.hpp"
+#include "imka/io/settings.hpp"
 
 namespace imka::fuzz {
 
@@ -74,7 +75,7 @@ inline void feed_config(std::string_view bytes) {
         field("seeds", seeds, {.help = "a list"}),
     };
     try {
-        load_yaml_text(fields, bytes, "input");
+        load_yaml_text(bytes, "input", fields);
         to_json(fields);
     } catch (const Error&) {
         return;

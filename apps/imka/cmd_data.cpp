@@ -10,10 +10,10 @@
 #include "imka/data/dataset.hpp"
 #include "imka/data/fetch.hpp"
 #include "imka/data/generate.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 
 namespace imka::app {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/standardize.hpp"
 #include "imka/features/choose_projector.hpp"
+#include "imka/io/npy.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {

@@ -7,6 +7,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/settings.hpp"
 
 namespace imka::app {
 namespace {
@@ -85,12 +86,10 @@ void add_input_options(CLI::App& verb, RunArgs& args) {
 
 void finish_run_args(RunArgs& args) {
     const auto list = fields(args.config);
-    if (!args.config_file.empty()) load_yaml(list, args.config_file);
+    if (!args.config_file.empty()) load_yaml(args.config_file, list);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
-        set_field(list, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--set");
+        set_field(list, key, value);
     }
     for (const auto& [name, text] : args.given) set_field(list, name, text);
     validate(args.config);

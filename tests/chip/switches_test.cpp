@@ -89,7 +89,12 @@ TEST(InputJitter, LengthensPulsesThatAreThere) {
     EXPECT_DOUBLE_EQ(jittered(c, 0.5, 1.5), 0.5 + 3.0 / 127.0);
     EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "no pulse is shorter than none";
     EXPECT_EQ(jittered(c, 0.0, 1.5), 0.0);
-    EXPECT_THAT(error_of([] { validate(DacConfig{.jitter_steps = -1.0}); }), HasSubstr("input_jitter: -1"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec c;
+                    c.dac.jitter_steps = -1.0;
+                    validate(c);
+                }),
+                HasSubstr("input_jitter: -1"));
 }
 
 // Counts of columns j and k vary together: cov = (180 jitter / 127)² sum_i w_ij w_ik over the inputs that are
@@ -174,7 +179,11 @@ TEST(PolarityError, IsNothingWhereSignsArePhases) {
             run(core_with(w, [](CoreSpec& c) { c.adc.polarity_error_counts = 1e3; }), x.view());
         for (const double c : counts.values()) EXPECT_GT(c, 0.0);
     }
-    EXPECT_THAT(error_of([] { validate(AdcConfig{.polarity_error_counts = -1.0}); }),
+    EXPECT_THAT(error_of([] {
+                    CoreSpec c;
+                    c.adc.polarity_error_counts = -1.0;
+                    validate(c);
+                }),
                 HasSubstr("polarity_error: -1"));
 }
 
@@ -200,7 +209,11 @@ TEST(OffsetMean, IsAddedInOnePhaseAndCancelsInFour) {
             EXPECT_NEAR(counts(ReadMode::four_phase)(0, 1), -product - left, 1e-3);
         }
     }
-    EXPECT_THAT(error_of([] { validate(AdcConfig{.offset_mean_counts = std::nan("")}); }),
+    EXPECT_THAT(error_of([] {
+                    CoreSpec c;
+                    c.adc.offset_mean_counts = std::nan("");
+                    validate(c);
+                }),
                 HasSubstr("offset_mean: nan"));
 }
 

@@ -9,9 +9,9 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
+#include "imka/io/npy.hpp"
 #include "support/data_dir.hpp"
 #include "support/temp_dir.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "imka/base/random.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/temp_dir.hpp"
 

@@ -118,10 +118,8 @@ ChipSpec load_spec(const ChipArgs& args) {
                       args.chip.find('/') != std::string::npos;
     auto spec = file ? load_chip(args.chip) : chip_preset(args.chip);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
-        set_constant(spec, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--set");
+        set_constant(spec, key, value);
     }
     return spec;
 }

@@ -35,7 +35,6 @@ struct CostConfig {
     double one_phase_watts = 0.0;           // of a core that multiplies all the time; >= 0; 0: unknown
     double four_phase_watts = 0.0;
 };
-void validate(const CostConfig& config);
 
 // The defaults are a core without errors.
 struct CoreSpec {
@@ -51,7 +50,7 @@ struct CoreSpec {
     double polarity_asymmetry = 0.0;
     CostConfig cost;
 };
-// Error{bad_config} that begins with the key of the chip file that is wrong.
+// Error{bad_config} naming the constant and its range, which the field list has (spec/chip_fields.cpp).
 void validate(const CoreSpec& spec);
 
 // Seed of a chip and number of a core on it: together they name every device and converter.

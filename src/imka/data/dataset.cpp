@@ -11,10 +11,10 @@
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
 #include "imka/data/generate.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 #include "imka/io/number_text.hpp"
 
 namespace imka {

@@ -9,7 +9,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/io/npy.hpp"
 #include "imka/io/number_text.hpp"
 
 namespace imka {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <unordered_set>
 
@@ -15,19 +14,9 @@ namespace {
 
 constexpr double kRecordBytes = 1300.0;
 
-std::string plain_text(const nlohmann::json& j) {
-    if (j.is_null()) return "auto";
-    if (j.is_string()) return j.get<std::string>();
-    if (j.is_number_float()) return fmt::format("{}", j.get<double>());
-    if (!j.is_array()) return j.dump();
-    std::vector<std::string> parts;
-    for (const auto& value : j) parts.push_back(plain_text(value));
-    return fmt::format("{}", fmt::join(parts, ","));
-}
-
 std::map<std::string, std::string> texts_of(const Fields& list) {
     std::map<std::string, std::string> texts;
-    for (const auto& f : list) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
+    for (const auto& f : list) texts[f.name] = plain_text(f);
     return texts;
 }
 

@@ -4,6 +4,7 @@
 #include <imka/base/random.hpp>
 #include <imka/base/sha256.hpp>
 #include <imka/base/version.hpp>
+#include <imka/io/settings.hpp>
 #include <imka/kernel/kernel.hpp>
 
 #include <cmath>
@@ -17,7 +18,7 @@ int main() {
 
     double alpha = 0.5;
     const imka::Fields fields = {imka::field("alpha", alpha, {.help = "penalty", .min = 0.0})};
-    imka::load_yaml_text(fields, "alpha: 2\n", "text");
+    imka::load_yaml_text("alpha: 2\n", "text", fields);
     good = good && alpha == 2.0 && imka::to_json(fields) == R"({"alpha": 2.0})";
     good = good && imka::sha256_hex("abc").size() == 64;
     try {

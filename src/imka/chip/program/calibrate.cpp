@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 #include "imka/chip/program/mapping.hpp"
@@ -14,11 +15,6 @@
 
 namespace imka {
 namespace {
-
-void check_share(std::string_view field, double value) {
-    if (!(value > 0.0 && value <= 1.0))
-        fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be above 0 and at most 1", field, value));
-}
 
 std::vector<double> magnitudes(MatrixView<const float> x) {
     std::vector<double> out;
@@ -189,16 +185,23 @@ void set_output_steps(const AffineConfig& config, const std::vector<double>& lar
     for (const double l : largest) mapping.column_steps.push_back(l > 0.0 ? l / most : 1.0);
 }
 
+Fields fields(CalibrationConfig& c) {
+    return {
+        field("calibration inputs", c.inputs, range::between(1, 1e12, "rows drawn from those offered")),
+        field("quantile", c.quantile, range::positive_share("of |x| that is the input range")),
+        field("deviations", c.deviations, range::positive("root mean squares of x that are the input range")),
+        field("input range", c.range, range::not_negative("for the rule 'given'")),
+        field("margin", c.margin, range::positive_share("of max_count that the fullest phase may reach")),
+    };
+}
+
 }  // namespace
 
 void validate(const CalibrationConfig& config) {
-    if (config.inputs == 0) fail(ErrorCode::bad_config, "calibration inputs: 0; it must be >= 1");
-    check_share("quantile", config.quantile);
-    check_share("margin", config.margin);
-    if (!std::isfinite(config.deviations) || config.deviations <= 0.0)
-        fail(ErrorCode::bad_config, fmt::format("deviations: {}; it must be > 0", config.deviations));
-    if (config.input_range == InputRangeRule::given && !(std::isfinite(config.range) && config.range > 0.0))
-        fail(ErrorCode::bad_config, fmt::format("input range: {}; it must be > 0", config.range));
+    CalibrationConfig copy = config;
+    check_ranges(fields(copy));
+    if (config.input_range == InputRangeRule::given && config.range == 0.0)
+        fail(ErrorCode::bad_config, "input range: 0 is out of range; it must be > 0");
 }
 
 Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<const float> x,

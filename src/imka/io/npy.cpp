@@ -1,4 +1,4 @@
-#include "imka/data/npy.hpp"
+#include "imka/io/npy.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/data/columns.hpp"
 #include "imka/io/number_text.hpp"
 
 namespace imka {
@@ -27,10 +26,8 @@ constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
 // Our own files: the header is always this long, so that the row count can be filled in last.
 constexpr std::size_t kWrittenHeader = 128;
 
-// Appends the values in `bytes` to `out`, rounded to float32. A double too large becomes infinite, which the
-// caller refuses.
-using Convert = void (*)(std::span<const char> bytes, std::vector<float>& out);
-
+// Appends the values in `bytes` to `out`, rounded to float32. A double too large becomes infinite, which
+// NpyRows refuses.
 template <class T>
 void convert(std::span<const char> bytes, std::vector<float>& out) {
     for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
@@ -47,7 +44,7 @@ void convert_bool(std::span<const char> bytes, std::vector<float>& out) {
 struct ValueType {
     std::string_view name;  // without the byte order
     std::size_t bytes;
-    Convert convert;
+    NpyHeader::Convert convert;
 };
 
 constexpr auto kTypes = std::to_array<ValueType>({
@@ -64,12 +61,6 @@ constexpr auto kTypes = std::to_array<ValueType>({
     {"b1", 1, convert_bool},
 });
 
-struct NpyHeader {
-    ValueType type{};
-    std::uint64_t rows = 0;
-    std::uint64_t cols = 0;
-};
-
 // The header's Python dictionary: exactly the keys descr, fortran_order and shape, each once.
 class HeaderParser {
 public:
@@ -81,7 +72,7 @@ public:
             const auto key = string();
             expect(':');
             parse_value(key);
-            if (!take(',') && peek() != '}') fail_header("a comma or '}' belongs after a value");
+            if (!take(',') && peek() != '}') fail_header("expected a comma or '}' after a value");
         }
         blanks();
         if (!text_.empty() && text_ != "\n") fail_header("text follows the dictionary");
@@ -108,12 +99,12 @@ private:
         return true;
     }
     void expect(char c) {
-        if (!take(c)) fail_header(fmt::format("'{}' belongs before {}", c, in_quotes(text_)));
+        if (!take(c)) fail_header(fmt::format("expected '{}' before {}", c, in_quotes(text_)));
     }
     std::string_view string() {
         const char quote = peek();
         if (quote != '\'' && quote != '"') {
-            fail_header(fmt::format("text in quotes belongs before {}", in_quotes(text_)));
+            fail_header(fmt::format("expected text in quotes before {}", in_quotes(text_)));
         }
         text_.remove_prefix(1);
         const auto end = text_.find(quote);
@@ -136,7 +127,7 @@ private:
     void parse_value(std::string_view key) {
         const bool repeated = (key == "descr" && !descr_.empty()) ||
                               (key == "fortran_order" && !order_.empty()) || (key == "shape" && shape_seen_);
-        if (repeated) fail_header(fmt::format("the key '{}' stands twice", key));
+        if (repeated) fail_header(fmt::format("duplicate key '{}'", key));
         if (key == "descr") {
             if (peek() == '[') fail_header("records of several fields cannot be read, only plain numbers");
             descr_ = string();
@@ -157,7 +148,7 @@ private:
         expect('(');
         bool comma = true;
         while (!take(')')) {
-            if (!comma) fail_header("a comma belongs between the numbers of 'shape'");
+            if (!comma) fail_header("expected a comma between the numbers of 'shape'");
             blanks();
             std::uint64_t value = 0;
             const char* end = text_.data() + text_.size();
@@ -186,7 +177,8 @@ private:
         if (order_ == "True") {
             fail_header("the values are stored by columns (Fortran order); store them by rows (C order)");
         }
-        header.type = *type;
+        header.value_bytes = type->bytes;
+        header.convert = type->convert;
         header.rows = shape_[0];
         header.cols = shape_.size() == 2 ? shape_[1] : 1;
         if (header.cols == 0) fail_header("a table needs at least one column");
@@ -212,13 +204,13 @@ void check_size(const ByteStream& stream, const NpyHeader& header) {
     const auto there = stream.remaining();
     if (!there) return;
     const double expected = static_cast<double>(header.rows) * static_cast<double>(header.cols) *
-                            static_cast<double>(header.type.bytes);
+                            static_cast<double>(header.value_bytes);
     // Files are far below 2^53 bytes, so equality of doubles is equality of sizes.
     if (expected != static_cast<double>(*there)) {
         stream.fail_file(
             fmt::format("{}: {} x {} values of {} bytes were promised, {} bytes are there",
                         expected > static_cast<double>(*there) ? "truncated" : "bytes follow the values",
-                        header.rows, header.cols, header.type.bytes, *there));
+                        header.rows, header.cols, header.value_bytes, *there));
     }
 }
 
@@ -236,114 +228,12 @@ NpyHeader read_header(ByteStream& stream) {
     const auto length_bytes = read_exactly(stream, version == 1 ? 2 : 4);
     std::uint32_t length = 0;
     std::memcpy(&length, length_bytes.data(), length_bytes.size());
-    if (length > kMaxHeader) stream.fail_file(fmt::format("an NPY header of {} bytes is absurd", length));
+    if (length > kMaxHeader) stream.fail_file(fmt::format("an NPY header of {} bytes is too large", length));
     const auto text = read_exactly(stream, length);
     const auto header = HeaderParser(text, stream).parse();
     check_size(stream, header);
     return header;
 }
-
-// Values row by row. Memory follows the bytes that are really there, never the header alone.
-class NpyRows {
-public:
-    explicit NpyRows(ByteStream stream) : stream_(std::move(stream)), header_(read_header(stream_)) {}
-
-    const NpyHeader& header() const { return header_; }
-    const ByteStream& stream() const { return stream_; }
-    std::uint64_t row() const { return row_; }  // 1-based number of the last row
-
-    // The next row, valid until the next call; false at the end, after which nothing may follow.
-    bool next(std::span<const float>& row) {
-        if (row_ == header_.rows) {
-            char extra = 0;
-            if (stream_.read(std::span(&extra, 1)) != 0) {
-                stream_.fail_file(fmt::format("bytes follow the {} rows of the header", header_.rows));
-            }
-            return false;
-        }
-        ++row_;
-        values_.clear();
-        const std::uint64_t chunk = kChunkBytes / header_.type.bytes;
-        while (values_.size() < header_.cols) {
-            const auto count = std::min<std::uint64_t>(chunk, header_.cols - values_.size());
-            bytes_.resize(count * header_.type.bytes);
-            if (stream_.read(bytes_) != bytes_.size()) {
-                stream_.fail_file(
-                    fmt::format("row {}: truncated: {} rows were promised", row_, header_.rows));
-            }
-            header_.type.convert(bytes_, values_);
-        }
-        check_finite();
-        row = values_;
-        return true;
-    }
-
-private:
-    void check_finite() const {
-        const auto bad =
-            std::find_if(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });
-        if (bad == values_.end()) return;
-        stream_.fail_file(fmt::format("row {}: column {}: the value is not finite in 32 bits", row_,
-                                      bad - values_.begin()));
-    }
-
-    ByteStream stream_;
-    NpyHeader header_;
-    std::uint64_t row_ = 0;
-    std::vector<char> bytes_;
-    std::vector<float> values_;
-};
-
-class NpyReader final : public RowReader {
-public:
-    NpyReader(ByteStream stream, const ReadOptions& options) : rows_(std::move(stream)) {
-        if (rows_.header().rows == 0) rows_.stream().fail_file("holds no rows");
-        if (!is_plain(options)) choose(options);
-    }
-
-    bool next(Row& row) override {
-        std::span<const float> values;
-        if (!rows_.next(values)) return false;
-        row = {.values = values, .indices = {}, .sparse = false, .label = {}, .line = rows_.row()};
-        if (!chosen_) return true;
-        for (std::size_t j = 0; j < features_.size(); ++j) features_[j] = values[columns_.features[j]];
-        row.values = features_;
-        if (columns_.label) {
-            label_.clear();
-            append_number(label_, values[*columns_.label]);
-            row.label = label_;
-        }
-        return true;
-    }
-    std::optional<std::uint32_t> features() const override {
-        return static_cast<std::uint32_t>(chosen_ ? features_.size() : rows_.header().cols);
-    }
-
-private:
-    static bool is_plain(const ReadOptions& options) {
-        return (options.label_column.empty() || options.label_column == "none") &&
-               options.drop_columns.empty();
-    }
-    // Only where the options ask for it, since it takes memory for every column of the header.
-    void choose(const ReadOptions& options) {
-        constexpr std::uint64_t kMost = std::uint64_t{1} << 24U;
-        const auto cols = rows_.header().cols;
-        if (cols > kMost) {
-            rows_.stream().fail_file(
-                fmt::format("columns can be chosen among at most {}, not {}", kMost, cols));
-        }
-        chosen_ = true;
-        columns_ = choose_columns(
-            options, {.file = rows_.stream().name(), .count = cols, .names = {}, .default_label = "none"});
-        features_.resize(columns_.features.size());
-    }
-
-    NpyRows rows_;
-    Columns columns_;
-    bool chosen_ = false;
-    std::vector<float> features_;
-    std::string label_;
-};
 
 std::string written_header(std::uint64_t rows, std::uint64_t cols) {
     std::string header(kMagic);
@@ -359,8 +249,31 @@ std::string written_header(std::uint64_t rows, std::uint64_t cols) {
 
 }  // namespace
 
-std::unique_ptr<RowReader> read_npy_rows(ByteStream stream, const ReadOptions& options) {
-    return std::make_unique<NpyReader>(std::move(stream), options);
+NpyRows::NpyRows(ByteStream stream) : stream_(std::move(stream)), header_(read_header(stream_)) {}
+
+bool NpyRows::next(std::span<const float>& row) {
+    if (row_ == header_.rows) {
+        char extra = 0;
+        if (stream_.read(std::span(&extra, 1)) != 0)
+            stream_.fail_file(fmt::format("bytes follow the {} rows of the header", header_.rows));
+        return false;
+    }
+    ++row_;
+    values_.clear();
+    const std::uint64_t chunk = kChunkBytes / header_.value_bytes;
+    while (values_.size() < header_.cols) {
+        const auto count = std::min<std::uint64_t>(chunk, header_.cols - values_.size());
+        bytes_.resize(count * header_.value_bytes);
+        if (stream_.read(bytes_) != bytes_.size())
+            stream_.fail_file(fmt::format("row {}: truncated: {} rows were promised", row_, header_.rows));
+        header_.convert(bytes_, values_);
+    }
+    const auto bad = std::ranges::find_if(values_, [](float v) { return !std::isfinite(v); });
+    if (bad != values_.end())
+        stream_.fail_file(fmt::format("row {}: column {}: the value is not finite in 32 bits", row_,
+                                      bad - values_.begin()));
+    row = values_;
+    return true;
 }
 
 Matrix<float> read_npy(const std::filesystem::path& path) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
@@ -100,13 +99,8 @@ void run(const SweepArgs& args, Context& context) {
         if (launch.rank == 0) print_forecast(plan, config, context);
         return;
     }
-    std::optional<SweepProgress> progress;
-    if (launch.rank == 0 && exec.progress != nullptr) {
-        progress.emplace();
-        config.on_status = [&](const SweepStatus& status) { progress->show(status); };
-    }
-    const auto summary = run_sweep(plan, config, exec);
-    progress.reset();
+    if (launch.rank != 0) exec.progress = nullptr;
+    const auto summary = run_shown(plan, config, exec);
     if (launch.rank != 0) return;
     if (context.json) {
         fmt::print("{}\n", summary_json(experiment, config.output.string(), summary));

@@ -32,11 +32,11 @@ std::vector<std::string> deviation_row(const report::Figure& f, const report::Cu
             fmt::format("{:.4g}", p.log_ratio),
             f.quantity == report::Quantity::accuracy ? "accuracy %" : "Gram error",
             fmt::format("{:.4f}", scale * p.ours.mean),
-            fmt::format("{:.4f}", scale * p.published->mean),
+            fmt::format("{:.4f}", scale * p.published->value.mean),
             fmt::format("{:+.1f}", p.errors())};
 }
 
-std::vector<std::string> fidelity_row(const report::FidelityRow& row) {
+std::vector<std::string> fidelity_row(const report::FidelityScore& row) {
     return {row.dataset,
             row.kernel,
             std::to_string(row.cells),

@@ -1,11 +1,9 @@
 #include "sweep_progress.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,9 +12,6 @@
 
 namespace imka::app {
 namespace {
-
-constexpr double kQuietSeconds = 2.0;
-constexpr double kLineSeconds = 30.0;
 
 using Part = std::pair<const char*, double SweepTimes::*>;
 constexpr std::array kParts = {
@@ -40,29 +35,17 @@ std::string status_text(const SweepStatus& s) {
 
 }  // namespace
 
-SweepProgress::SweepProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
-
-SweepProgress::~SweepProgress() {
-    if (!drawn_ || !terminal_) return;
-    fmt::print(stderr, "\r\x1b[2K");
-    std::fflush(stderr);
-}
-
-void SweepProgress::show(const SweepStatus& status) {
-    if (status.seconds < kQuietSeconds) return;
-    if (!terminal_ && status.seconds - shown_ < kLineSeconds) return;
-    shown_ = status.seconds;
-    drawn_ = true;
-    if (terminal_) {
-        const double share = static_cast<double>(status.before + status.done + status.failed) /
-                             static_cast<double>(std::max<std::uint64_t>(1, status.runs));
-        const auto filled = static_cast<std::size_t>(std::min(1.0, share) * 24.0);
-        fmt::print(stderr, "\r\x1b[2Ksweep [{}{}] {}", std::string(filled, '#'),
-                   std::string(24 - filled, '.'), status_text(status));
-    } else {
-        fmt::print(stderr, "sweep {}\n", status_text(status));
+SweepSummary run_shown(const SweepPlan& plan, SweepConfig config, const Exec& exec) {
+    ProgressLine line;
+    if (exec.progress != nullptr) {
+        config.on_status = [&line](const SweepStatus& s) {
+            if (!line.due()) return;
+            const double share = static_cast<double>(s.before + s.done + s.failed) /
+                                 static_cast<double>(std::max<std::uint64_t>(1, s.runs));
+            line.show("sweep", share, status_text(s));
+        };
     }
-    std::fflush(stderr);
+    return run_sweep(plan, config, exec);
 }
 
 std::string summary_text(const SweepSummary& s) {

@@ -13,6 +13,8 @@
 namespace {
 
 using namespace imka::report;
+using imka::Published;
+using imka::published_values;
 using imka::Record;
 
 // All cells of the experiment `ridge` with the published means as results, one seed each; `change` may move
@@ -34,7 +36,7 @@ std::vector<Record> published_runs(const Change& change) {
                                                                    .m = p.m}));
         if (p.backend == "hermes" && (p.dataset == "eeg" || p.dataset == "cod-rna"))
             place->second.config["input_alpha"] = "2";
-        place->second.results[std::string(imka::to_string(p.quantity))] = p.mean;
+        place->second.results[std::string(imka::to_string(p.quantity))] = p.value.mean;
     }
     std::vector<Record> records;
     for (auto& [name, record] : runs) records.push_back(record);
@@ -193,9 +195,9 @@ TEST(Statements, DoNotHoldForAChipWithoutFaults) {
                std::string(imka::to_string(p.quantity));
     };
     for (const auto& p : published_values()) {
-        if (p.table == "ridge" && p.backend == "fp32") fp32[name(p)] = p.mean;
+        if (p.table == "ridge" && p.backend == "fp32") fp32[name(p)] = p.value.mean;
     }
-    const auto records = published_runs([&](Published& p) { p.mean = fp32.at(name(p)); });
+    const auto records = published_runs([&](Published& p) { p.value.mean = fp32.at(name(p)); });
     const auto statements = check_statements(make_figures(records, published_values()), "ridge", paper());
     std::map<std::string, Holding> found;
     for (const auto& c : statements) found[c.text.substr(0, 22)] = c.ours;

@@ -10,7 +10,7 @@
 #include "imka/base/names.hpp"
 #include "imka/chip/analyse/error_parts.hpp"
 #include "imka/chip/chip_matrix.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 
 namespace imka {
 

@@ -14,7 +14,7 @@
 #include "imka/chip/analyse/nonideality.hpp"
 #include "imka/chip/chip_matrix.hpp"
 #include "imka/features/project_chip.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 
 namespace imka {
 

@@ -13,7 +13,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/experiment/validate.hpp"
+#include "imka/experiment/published.hpp"
 #include "imka/linalg/cholesky.hpp"
 #include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
@@ -38,34 +38,39 @@ struct ChipComparison::Run {
 
 namespace {
 
-using CellKey = std::tuple<std::string, Kernel, Sampler, std::int64_t>;
+using CellKey = std::tuple<std::string, std::string, std::string, std::int64_t>;
 
-std::map<CellKey, std::size_t> cell_places(const std::vector<Cell>& published, const ComparisonConfig& config,
-                                           std::vector<ChipCell>& cells) {
+std::map<CellKey, std::size_t> cell_places(const ComparisonConfig& config, std::vector<FidelityCell>& cells) {
     std::map<CellKey, std::size_t> places;
-    for (const auto& p : published) {
-        if (!config.datasets.empty() &&
-            std::ranges::find(config.datasets, p.dataset) == config.datasets.end())
-            continue;
-        const auto [place, fresh] =
-            places.try_emplace({p.dataset, p.kernel, p.sampler, p.log_ratio}, cells.size());
-        if (fresh)
+    for (const auto& p : read_published(config.measured)) {
+        const bool wanted =
+            config.datasets.empty() || std::ranges::find(config.datasets, p.dataset) != config.datasets.end();
+        if (!wanted || p.backend != config.backend || p.table != "ridge") continue;
+        const auto [place, is_new] =
+            places.try_emplace({p.dataset, p.kernel, p.sampler, std::llround(p.log_ratio)}, cells.size());
+        if (is_new)
             cells.push_back({.dataset = p.dataset,
-                             .kernel = std::string(to_string(p.kernel)),
-                             .sampler = std::string(to_string(p.sampler)),
+                             .kernel = p.kernel,
+                             .sampler = p.sampler,
                              .log_ratio = p.log_ratio,
-                             .measured_error = {},
-                             .measured_accuracy = {},
+                             .m = p.m,
                              .error = {},
-                             .accuracy = {}});
+                             .error_measured = {},
+                             .accuracy = {},
+                             .accuracy_measured = {}});
         auto& cell = cells[place->second];
-        (p.metric == Metric::err ? cell.measured_error : cell.measured_accuracy) = p.published;
+        if (p.quantity == Quantity::gram_error) {
+            cell.error_measured = p.value;
+        } else {
+            cell.accuracy_measured = p.value;
+        }
     }
     return places;
 }
 
 CellKey key_of(const RunConfig& config) {
-    return {config.dataset, config.kernel, config.sampler, std::llround(config.log_ratio.value_or(-1.0))};
+    return {config.dataset, std::string(to_string(config.kernel)), std::string(to_string(config.sampler)),
+            std::llround(config.log_ratio.value_or(-1.0))};
 }
 
 // Rows first, first + step, ...: the test part as a whole, thinned out.
@@ -80,37 +85,12 @@ void thin_out(const Part& test, std::int64_t rows, Matrix<float>& x, std::vector
     }
 }
 
-double relative_error2(const Summary& s) {
-    const double e = standard_error(s) / s.mean;
-    return e * e;
-}
-
-ChipScore score_of(const std::vector<ChipCell>& cells, const std::string& dataset,
-                   const std::string& kernel) {
-    ChipScore s{.dataset = dataset, .kernel = kernel};
-    for (const auto& c : cells) {
-        if (c.kernel != kernel || (!dataset.empty() && c.dataset != dataset)) continue;
-        const double ln = c.log_ratio_of_errors();
-        ++s.cells;
-        s.rms += ln * ln;
-        s.mean += ln;
-        s.sampling_noise += c.sampling_noise() * c.sampling_noise();
-        s.accuracy_hits += c.accuracy_agrees() ? 1U : 0U;
-    }
-    const auto n = static_cast<double>(s.cells);
-    s.rms = std::sqrt(s.rms / n);
-    s.mean /= n;
-    s.sampling_noise = std::sqrt(s.sampling_noise / n);
-    return s;
-}
-
 // The differences that are made small, two a cell.
-std::vector<double> residuals(const std::vector<ChipCell>& cells) {
+std::vector<double> residuals(const std::vector<FidelityCell>& cells) {
     std::vector<double> r;
     for (const auto& c : cells) {
-        r.push_back(c.log_ratio_of_errors() / std::hypot(c.sampling_noise(), kModelError));
-        const double se = std::hypot(standard_error(c.accuracy), standard_error(c.measured_accuracy));
-        r.push_back((c.accuracy.mean - c.measured_accuracy.mean) / std::hypot(se, kModelAccuracy));
+        r.push_back(c.residual() / std::hypot(c.residual_error(), kModelError));
+        r.push_back(c.accuracy_difference() / std::hypot(c.accuracy_error(), kModelAccuracy));
     }
     return r;
 }
@@ -128,7 +108,7 @@ public:
            const Exec& exec)
         : comparison_(comparison), chip_(chip), free_(config.free), exec_(exec) {}
 
-    std::vector<ChipCell> cells_at(const std::vector<double>& values) {
+    std::vector<FidelityCell> cells_at(const std::vector<double>& values) {
         auto chip = chip_;
         for (std::size_t p = 0; p < free_.size(); ++p)
             set_constant(chip, free_[p].name, fmt::format("{}", values[p]));
@@ -214,7 +194,7 @@ std::vector<double> start_values(const ChipSpec& chip, const std::vector<FreeCon
     return values;
 }
 
-std::vector<bool> used_without(const std::vector<ChipCell>& cells, const std::string& dataset) {
+std::vector<bool> used_without(const std::vector<FidelityCell>& cells, const std::string& dataset) {
     std::vector<bool> used;
     for (const auto& c : cells) used.insert(used.end(), 2, c.dataset != dataset);
     return used;
@@ -268,47 +248,39 @@ void add_left_out(Search& search, const Matrix<double>& slopes, FittedChip& fit)
         const auto values =
             search.step(fit.values, residuals(fit.cells), slopes, used_without(fit.cells, set), 0.0);
         auto cells = search.cells_at(values);
-        std::erase_if(cells, [&](const ChipCell& c) { return c.dataset != set; });
+        std::erase_if(cells, [&](const FidelityCell& c) { return c.dataset != set; });
         fit.left_out.push_back({.dataset = set, .values = values, .scores = scores(cells)});
     }
 }
 
 }  // namespace
 
-double ChipCell::log_ratio_of_errors() const {
-    return std::log(error.mean / measured_error.mean);
-}
-
-double ChipCell::sampling_noise() const {
-    return std::sqrt(relative_error2(error) + relative_error2(measured_error));
-}
-
-bool ChipCell::accuracy_agrees() const {
-    const double difference = std::abs(accuracy.mean - measured_accuracy.mean);
-    return difference <= 0.005 ||
-           difference <= 2.0 * std::hypot(standard_error(accuracy), standard_error(measured_accuracy));
-}
-
-std::vector<ChipScore> scores(const std::vector<ChipCell>& cells) {
-    std::vector<ChipScore> out;
+std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells) {
+    std::vector<FidelityScore> out;
     std::set<std::string> kernels;
     for (const auto& k : cells) {
         if (!kernels.insert(k.kernel).second) continue;
-        out.push_back(score_of(cells, "", k.kernel));
+        out.push_back(fidelity_score(cells, "all", k.kernel));
         std::set<std::string> sets;
         for (const auto& c : cells) {
             if (c.kernel == k.kernel && sets.insert(c.dataset).second)
-                out.push_back(score_of(cells, c.dataset, k.kernel));
+                out.push_back(fidelity_score(cells, c.dataset, k.kernel));
         }
     }
     return out;
 }
 
 ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec) {
-    const auto places = cell_places(read_published(config.measured, config.backend), config, cells_);
+    const auto places = cell_places(config, cells_);
     if (cells_.empty())
         fail(ErrorCode::bad_data, fmt::format("{}: no rows of the backend '{}' for the data sets asked for",
                                               config.measured.string(), config.backend));
+    for (const auto& c : cells_) {
+        if (c.error_measured.n == 0 || !c.accuracy_measured)
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: {}, {}, {}, r = {}: needs both Gram error and accuracy",
+                             config.measured.string(), c.dataset, c.kernel, c.sampler, c.log_ratio));
+    }
     std::map<std::pair<std::string, std::uint64_t>, std::size_t> loaded;
     for (const auto& point : expand(config.experiment)) {
         for (const auto seed : point.config.seeds) {
@@ -352,7 +324,7 @@ std::size_t ChipComparison::runs() const {
     return runs_.size();
 }
 
-std::vector<ChipCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& exec) const {
+std::vector<FidelityCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& exec) const {
     std::vector<double> errors(runs_.size());
     std::vector<double> accuracies(runs_.size());
     const Exec one{.threads = 1, .cancel = exec.cancel};
@@ -379,7 +351,7 @@ std::vector<ChipCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& 
         error_values[runs_[i].cell].push_back(errors[i]);
         accuracy_values[runs_[i].cell].push_back(accuracies[i]);
     }
-    std::vector<ChipCell> out;
+    std::vector<FidelityCell> out;
     for (std::size_t c = 0; c < cells_.size(); ++c) {
         if (error_values[c].empty()) continue;
         out.push_back(cells_[c]);

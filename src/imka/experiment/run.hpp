@@ -13,7 +13,7 @@
 #include "imka/experiment/backend.hpp"
 #include "imka/features/feature_map.hpp"
 #include "imka/learn/ridge_model.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 
 namespace imka {
 

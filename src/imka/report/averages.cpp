@@ -14,8 +14,8 @@ double functions_of(const std::string& kernel) {
     return kernel.starts_with("arccos") ? 1.0 : 2.0;
 }
 
-std::optional<Statistics> pick(const std::vector<Value>& values, const SizeRule& rule,
-                               const std::string& kernel) {
+std::optional<Summary> pick(const std::vector<Value>& values, const SizeRule& rule,
+                            const std::string& kernel) {
     if (values.empty()) return std::nullopt;
     const double directions = rule.directions > 0.0 ? rule.directions : rule.features / functions_of(kernel);
     if (directions == 0.0)

@@ -9,12 +9,10 @@
 #include <tuple>
 #include <utility>
 
-#include "imka/base/parallel.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
-#include "imka/metrics/intervals.hpp"
 #include "imka/report/paper.hpp"
 
 namespace imka::report {
@@ -74,28 +72,6 @@ std::pair<std::size_t, std::string> listed(const std::string& name) {
     const auto* place = std::ranges::find(names, name);
     return {static_cast<std::size_t>(place - std::begin(names)), place == std::end(names) ? name : ""};
 }
-
-// Student's factor is the same for all points with as many seeds, and not cheap.
-class Intervals {
-public:
-    Statistics of(const std::vector<double>& values) {
-        Statistics s{.n = values.size()};
-        const auto n = static_cast<double>(s.n);
-        s.mean = tree_sum(values) / n;
-        if (s.n < 2) return s;
-        std::vector<double> squares;
-        squares.reserve(s.n);
-        for (const double v : values) squares.push_back((v - s.mean) * (v - s.mean));
-        s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
-        auto& factor = factors_[s.n];
-        if (factor == 0.0) factor = student_quantile(0.95, s.n - 1);
-        s.half_width = factor * s.std / std::sqrt(n);
-        return s;
-    }
-
-private:
-    std::map<std::size_t, double> factors_;
-};
 
 // (experiment, data set, kernel, protocol, quantity)
 using FigureKey =
@@ -176,7 +152,7 @@ std::map<FigureKey, FigureRuns> group(const std::vector<Record>& records) {
     return groups;
 }
 
-Point make_point(const PointKey& key, Runs runs, Intervals& intervals) {
+Point make_point(const PointKey& key, Runs runs) {
     Point p{.log_ratio = key.first, .m = key.second, .config = runs.records.front()->config};
     // Values are summed in the order of the seeds, whatever the order of the files.
     std::vector<std::pair<std::uint64_t, double>> by_seed;
@@ -188,11 +164,11 @@ Point make_point(const PointKey& key, Runs runs, Intervals& intervals) {
         p.seeds.push_back(seed);
         runs.values.push_back(value);
     }
-    p.ours = intervals.of(runs.values);
+    p.ours = summarize(std::move(runs.values));
     return p;
 }
 
-Figure make_figure(const FigureRuns& runs, Quantity quantity, Intervals& intervals) {
+Figure make_figure(const FigureRuns& runs, Quantity quantity) {
     const Record& first = *runs.begin()->second.begin()->second.records.front();
     Figure figure{.experiment = first.experiment,
                   .dataset = first.setting("dataset"),
@@ -206,8 +182,7 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity, Intervals& interva
                     .backend = one.setting("backend"),
                     .variant = std::get<2>(key),
                     .points = {}};
-        for (const auto& [place, point_runs] : points)
-            curve.points.push_back(make_point(place, point_runs, intervals));
+        for (const auto& [place, point_runs] : points) curve.points.push_back(make_point(place, point_runs));
         figure.curves.push_back(std::move(curve));
     }
     return figure;
@@ -309,23 +284,12 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
-double Statistics::error() const {
-    return n > 0 ? std / std::sqrt(static_cast<double>(n)) : 0.0;
-}
-
-Statistics statistics_of(const Published& published) {
-    return {.mean = published.mean, .std = published.std, .n = published.n};
-}
-
 double Point::difference() const {
-    return published ? ours.mean - published->mean : 0.0;
+    return published ? ours.mean - published->value.mean : 0.0;
 }
 
 double Point::errors() const {
-    if (!published || ours.n == 0) return 0.0;
-    const double error = std::hypot(ours.error(), statistics_of(*published).error());
-    if (error > 0.0) return difference() / error;
-    return difference() == 0.0 ? 0.0 : std::copysign(INFINITY, difference());
+    return published && ours.n > 0 ? deviation(ours, published->value) : 0.0;
 }
 
 std::string Curve::label() const {
@@ -343,8 +307,7 @@ std::vector<Value> values_of(const Curve& curve, Side side) {
     std::vector<Value> values;
     for (const auto& p : curve.points) {
         if (side == Side::ours && p.ours.n > 0) values.push_back({p.log_ratio, p.ours});
-        if (side == Side::published && p.published)
-            values.push_back({p.log_ratio, statistics_of(*p.published)});
+        if (side == Side::published && p.published) values.push_back({p.log_ratio, p.published->value});
     }
     return values;
 }
@@ -400,10 +363,9 @@ Counts count(const Figure& figure) {
 
 std::vector<Figure> make_figures(const std::vector<Record>& records,
                                  const std::vector<Published>& published) {
-    Intervals intervals;
     std::vector<Figure> figures;
     for (const auto& [key, runs] : group(records)) {
-        figures.push_back(make_figure(runs, std::get<Quantity>(key), intervals));
+        figures.push_back(make_figure(runs, std::get<Quantity>(key)));
         compare(figures.back(), published);
     }
     return figures;

@@ -9,22 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
+#include "imka/metrics/summary.hpp"
 #include "imka/report/plot.hpp"
-#include "imka/report/published.hpp"
 
 namespace imka::report {
-
-struct Statistics {
-    double mean = 0.0;
-    double std = 0.0;         // over seeds, with n - 1; 0 for one value
-    double half_width = 0.0;  // of the 95 % confidence interval of the mean (Student); 0 for one value
-    std::size_t n = 0;        // 0: nothing was run
-    double error() const;     // standard error of the mean; 0 for one value
-};
-
-// A mean that was published, as one of ours.
-Statistics statistics_of(const Published& published);
 
 enum class Verdict {
     reproduced,   // within 3 combined standard errors of the published mean
@@ -38,7 +28,7 @@ inline constexpr double kAllowedErrors = 3.0;
 struct Point {
     double log_ratio = 0.0;
     std::int64_t m = 0;  // 0 where nothing was run
-    Statistics ours;
+    Summary ours;
     std::optional<Published> published;
     Verdict verdict = Verdict::unpublished;
     std::string unlike;  // why there is no verdict
@@ -71,7 +61,7 @@ struct Figure {
 enum class Side { ours, published };
 struct Value {
     double log_ratio = 0.0;
-    Statistics s;
+    Summary s;
 };
 std::vector<Value> values_of(const Curve& curve, Side side);
 

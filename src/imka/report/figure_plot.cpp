@@ -27,7 +27,7 @@ std::string published_label(const Curve& curve) {
     return "";
 }
 
-PlotPoint scaled(double x, const Statistics& s, double scale) {
+PlotPoint scaled(double x, const Summary& s, double scale) {
     return {.x = x, .y = scale * s.mean, .error = scale * s.std, .n = s.n, .x_error = 0.0, .name = {}};
 }
 
@@ -72,7 +72,7 @@ Plot make_plot(const Figure& figure, const std::string& id) {
                       .points = {}};
         for (const auto& p : curve.points) {
             if (p.ours.n > 0) ours.points.push_back(scaled(p.log_ratio, p.ours, scale));
-            if (p.published) theirs.points.push_back(scaled(p.log_ratio, statistics_of(*p.published), scale));
+            if (p.published) theirs.points.push_back(scaled(p.log_ratio, p.published->value, scale));
         }
         if (!ours.points.empty()) plot.series.push_back(std::move(ours));
         if (!theirs.points.empty()) join(published, std::move(theirs));

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "imka/report/published.hpp"
+#include "imka/experiment/published.hpp"
 
 namespace imka::report {
 

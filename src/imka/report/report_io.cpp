@@ -8,7 +8,7 @@
 #include <set>
 
 #include "imka/data/registry.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 #include "imka/report/report.hpp"
 
 namespace imka::report {
@@ -76,7 +76,7 @@ Json plot_json(const Plot& plot) {
 
 // Figures
 
-Json statistics_json(const Statistics& s) {
+Json statistics_json(const Summary& s) {
     return {{"mean", s.mean}, {"std", s.std}, {"standard_error", s.error()}, {"n", s.n}};
 }
 
@@ -88,7 +88,7 @@ Json point_json(const Point& p) {
         j["imka"] = statistics_json(p.ours);
         j["imka"]["half_width"] = p.ours.half_width;
     }
-    if (p.published) j["published"] = statistics_json(statistics_of(*p.published));
+    if (p.published) j["published"] = statistics_json(p.published->value);
     if (p.ours.n > 0 && p.published) {
         j["difference"] = p.difference();
         j["standard_errors"] = p.errors();
@@ -150,8 +150,8 @@ Json deviating_json(const Report& report) {
                         {"quantity", to_string(f.quantity)},
                         {"mean", p.ours.mean},
                         {"std", p.ours.std},
-                        {"published", p.published->mean},
-                        {"published_std", p.published->std},
+                        {"published", p.published->value.mean},
+                        {"published_std", p.published->value.std},
                         {"difference", p.difference()},
                         {"standard_errors", p.errors()}});
     });
@@ -164,8 +164,8 @@ double expected_by_chance(const Report& report) {
     double sum = 0.0;
     each_point(report, [&](const DrawnFigure&, const Curve&, const Point& p) {
         const bool judged = p.verdict == Verdict::reproduced || p.verdict == Verdict::deviates;
-        if (!judged || p.ours.n + p.published->n < 3) return;
-        const auto freedom = p.ours.n + p.published->n - 2;
+        if (!judged || p.ours.n + p.published->value.n < 3) return;
+        const auto freedom = p.ours.n + p.published->value.n - 2;
         const auto [place, is_new] = beyond.try_emplace(freedom, 0.0);
         if (is_new) place->second = 1.0 - student_probability(kAllowedErrors, freedom);
         sum += place->second;
@@ -219,7 +219,7 @@ Json statement_json(const CheckedStatement& c) {
 
 // Fidelity
 
-Json fidelity_row_json(const FidelityRow& row) {
+Json fidelity_row_json(const FidelityScore& row) {
     return {{"dataset", row.dataset},
             {"kernel", row.kernel},
             {"cells", row.cells},

@@ -32,7 +32,7 @@ struct Cell {
     double log_ratio = 0.0;
 };
 
-std::optional<Statistics> gram_error(const View& view, const Cell& cell, const std::string& backend) {
+std::optional<Summary> gram_error(const View& view, const Cell& cell, const std::string& backend) {
     for (const auto& f : view.figures) {
         if (f.experiment != view.experiment || f.quantity != Quantity::gram_error ||
             f.dataset != cell.dataset || f.kernel != cell.kernel)

@@ -1,4 +1,4 @@
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 
 #include <cassert>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include "imka/base/parallel.hpp"
 
 namespace imka {
+
 // With T = sqrt(v) tan(a) the density is proportional to cos(a)^(v-1), whose integral is a finite sum of
 // powers of the cosine (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 double student_probability(double t, std::size_t freedom) {
@@ -36,21 +37,30 @@ double student_quantile(double confidence, std::size_t freedom) {
     return 0.5 * (low + high);
 }
 
+double Summary::error() const {
+    return n > 0 ? std / std::sqrt(static_cast<double>(n)) : 0.0;
+}
+
 Summary summarize(std::vector<double> values) {
     assert(!values.empty());
-    Summary s{.values = std::move(values)};
-    const auto n = static_cast<double>(s.values.size());
-    s.mean = tree_sum(s.values) / n;
-    if (s.values.size() < 2) return s;
-    std::vector<double> squares;
-    for (const double v : s.values) squares.push_back((v - s.mean) * (v - s.mean));
-    s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
-    s.half_width = student_quantile(0.95, s.values.size() - 1) * standard_error(s);
+    Summary s{.n = values.size()};
+    const auto n = static_cast<double>(s.n);
+    s.mean = tree_sum(values) / n;
+    if (s.n > 1) {
+        std::vector<double> squares;
+        for (const double v : values) squares.push_back((v - s.mean) * (v - s.mean));
+        s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
+        s.half_width = student_quantile(0.95, s.n - 1) * s.error();
+    }
+    s.values = std::move(values);
     return s;
 }
 
-double standard_error(const Summary& s) {
-    return s.std / std::sqrt(static_cast<double>(s.values.size()));
+double deviation(const Summary& a, const Summary& b) {
+    const double difference = a.mean - b.mean;
+    const double error = std::hypot(a.error(), b.error());
+    if (error > 0.0) return difference / error;
+    return difference == 0.0 ? 0.0 : std::copysign(INFINITY, difference);
 }
 
 }  // namespace imka

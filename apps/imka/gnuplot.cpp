@@ -74,6 +74,14 @@ void take_drawing(const fs::path& drawn, const fs::path& file) {
         fail(ErrorCode::io, fmt::format("{}: gnuplot did not draw it ({})", file.string(), error.message()));
 }
 
+// "svg" of "a.svg"
+std::string format_of(const fs::path& file) {
+    const auto ending = file.extension().string();
+    return ending.empty() ? "" : ending.substr(1);
+}
+
+}  // namespace
+
 bool gnuplot_installed() {
     const char* path = std::getenv("PATH");
     std::istringstream folders(path == nullptr ? "" : path);
@@ -82,14 +90,6 @@ bool gnuplot_installed() {
     }
     return false;
 }
-
-// "svg" of "a.svg"
-std::string format_of(const fs::path& file) {
-    const auto ending = file.extension().string();
-    return ending.empty() ? "" : ending.substr(1);
-}
-
-}  // namespace
 
 std::vector<fs::path> draw_figures(const std::vector<report::Plot>& plots, const fs::path& folder) {
     std::vector<fs::path> files;

@@ -9,6 +9,8 @@
 
 namespace imka::app {
 
+bool gnuplot_installed();
+
 // folder/<id>.svg and .pdf of every plot; each appears whole. Error{missing_part} without gnuplot. Returns
 // the files.
 std::vector<std::filesystem::path> draw_figures(const std::vector<report::Plot>& plots,

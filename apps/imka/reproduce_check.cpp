@@ -14,7 +14,6 @@ namespace imka::app {
 namespace {
 
 using report::CheckedCell;
-using report::Quantity;
 
 // "liu: ijcnn1" where a data set is in several tables.
 std::string dataset_name(const CheckedCell& c) {

@@ -16,6 +16,7 @@ using testing::HasSubstr;
 std::string file(const std::string& statement) {
     return "reproductions:\n"
            "  - {name: a, table: t, title: T, what: W}\n"
+           "published_runs: a\n"
            "sizes:\n"
            "  - {name: best, best: yes}\n"
            "goals:\n"
@@ -41,9 +42,9 @@ TEST(Paper, IsReadFromItsFile) {
     EXPECT_EQ(p.statements.at(0).than, "arccos0");
 }
 
-TEST(Paper, RefusesWhatAChecksDoesNotKnow) {
+TEST(Paper, RefusesWhatACheckDoesNotKnow) {
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: rises}")); }),
-                HasSubstr("line 14: unknown check 'rises'; known: error_falls, errs_less"));
+                HasSubstr("line 15: unknown check 'rises'; known: error_falls, errs_less"));
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: gap_is_wider, kernel: rbf}")); }),
                 HasSubstr("than"));
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: error_falls, kernel: rbf}")); }),

@@ -52,7 +52,7 @@ const Settings& default_settings(const std::string& backend) {
 
 // Settings of the published runs on a data set: the defaults, and what the experiment that repeats them says.
 Settings published_settings(const std::string& dataset, const std::string& backend) {
-    static const auto repetition = find_experiment("ridge");
+    static const auto repetition = find_experiment(paper().published_runs);
     auto settings = default_settings(backend);
     for (const auto& one : repetition.cases) {
         const auto says = [&](std::string_view name, const std::string& value) {

@@ -115,6 +115,7 @@ Paper parse_paper(std::string_view yaml) {
     const auto tree = parse_yaml(yaml, "paper.yaml");
     YamlReader reader(tree);
     Paper paper{.reproductions = read_all(reader, "reproductions", read_reproduction),
+                .published_runs = reader.text("published_runs"),
                 .sizes = read_all(reader, "sizes", read_size),
                 .goals = read_goals(reader.map("goals")),
                 .protocol_differences = read_all(reader, "protocol_differences", read_difference),

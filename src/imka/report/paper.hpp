@@ -65,6 +65,7 @@ struct Statement {
 
 struct Paper {
     std::vector<Reproduction> reproductions;
+    std::string published_runs;  // the experiment that has their settings
     std::vector<SizeRule> sizes;
     Goals goals;
     std::vector<ProtocolDifference> protocol_differences;

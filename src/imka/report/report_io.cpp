@@ -8,7 +8,7 @@
 #include <set>
 
 #include "imka/data/registry.hpp"
-#include "imka/metrics/summary.hpp"
+#include "imka/report/check.hpp"
 #include "imka/report/report.hpp"
 
 namespace imka::report {
@@ -158,19 +158,14 @@ Json deviating_json(const Report& report) {
     return list;
 }
 
-// Judged points that would lie beyond the limit if nothing differed (Student's law for their seeds).
-double expected_by_chance(const Report& report) {
-    std::map<std::size_t, double> beyond;
-    double sum = 0.0;
-    each_point(report, [&](const DrawnFigure&, const Curve&, const Point& p) {
-        const bool judged = p.verdict == Verdict::reproduced || p.verdict == Verdict::deviates;
-        if (!judged || p.ours.n + p.published->value.n < 3) return;
-        const auto freedom = p.ours.n + p.published->value.n - 2;
-        const auto [place, is_new] = beyond.try_emplace(freedom, 0.0);
-        if (is_new) place->second = 1.0 - student_probability(kAllowedErrors, freedom);
-        sum += place->second;
+double chance_of(const Report& report) {
+    std::vector<CheckedCell> judged;
+    each_point(report, [&](const DrawnFigure& drawn, const Curve&, const Point& p) {
+        if (p.verdict == Verdict::reproduced || p.verdict == Verdict::deviates)
+            judged.push_back(
+                {.experiment = drawn.figure.experiment, .published = *p.published, .ours = p.ours});
     });
-    return sum;
+    return expected_by_chance(judged);
 }
 
 // Averages and statements of the paper
@@ -342,7 +337,7 @@ std::string report_json(const Report& report) {
                            {"records", report.set.records.size()},
                            {"verdicts", counts_json(report.counts)},
                            {"allowed_standard_errors", kAllowedErrors},
-                           {"expected_by_chance", expected_by_chance(report)},
+                           {"expected_by_chance", chance_of(report)},
                            {"experiments", list_json(report.sections, section_json)},
                            {"deviating", deviating_json(report)},
                            {"absent", absent},

@@ -17,7 +17,7 @@
   const SVG = document.querySelector("svg").namespaceURI;
   const fill = (element, attributes, children) => {
     for (const [name, value] of Object.entries(attributes)) if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
-    element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
     return element;
   };
   const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
@@ -34,19 +34,26 @@
 
   // Numbers
 
+  // As printf and C++ print it: exact ties go to the even digit, where toFixed goes up.
+  const fixed = (x, digits) => {
+    const exact = x.toFixed(60);
+    const cut = exact.length - 60 + digits;
+    const below = exact.slice(0, cut).replace(/\.$/, "");
+    return /^50*$/.test(exact.slice(cut)) && /[02468]$/.test(below) ? below : x.toFixed(digits);
+  };
   const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
   const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
   const ratioText = (r) => String(Number(r.toPrecision(4)));
   const signed = (value, digits) => {
     if (!Number.isFinite(value)) return value > 0 ? "+∞" : "−∞";
-    const text = Math.abs(value).toFixed(digits);
+    const text = fixed(Math.abs(value), digits);
     return /[1-9]/.test(text) ? (value < 0 ? "−" : "+") + text : text;
   };
   const PERCENT = { scale: 100, digits: 2, percent: true };
   const PLAIN = { scale: 1, digits: 4, percent: false };
   const shownAs = (quantity) => (quantity === "accuracy" ? PERCENT : PLAIN);
   const quantityName = (quantity) => (quantity === "accuracy" ? "accuracy" : "Gram error");
-  const meanText = (mean, spread, as) => (as.scale * mean).toFixed(as.digits) + " ± " + (as.scale * spread).toFixed(as.digits);
+  const meanText = (mean, spread, as) => fixed(as.scale * mean, as.digits) + " ± " + fixed(as.scale * spread, as.digits);
   // A ratio to a spread of 0 is infinite; JSON has no such number.
   const ratio = (difference, spread) => (spread > 0 ? difference / spread : Math.sign(difference) * Infinity);
   const inErrors = (p) => p.standard_errors ?? Math.sign(p.difference) * Infinity;
@@ -147,7 +154,7 @@
       points(figure).filter((p) => p.log_ratio === last).map((p) => [text(p.label), ...comparison(p, as)]));
   };
 
-  const interval = (s, as) => (as.scale * (s.mean - s.half_width)).toFixed(as.digits) + " to " + (as.scale * (s.mean + s.half_width)).toFixed(as.digits);
+  const interval = (s, as) => fixed(as.scale * (s.mean - s.half_width), as.digits) + " to " + fixed(as.scale * (s.mean + s.half_width), as.digits);
   const allValues = (figure) => {
     const as = shownAs(figure.quantity);
     return details("All values", {}, table("All points" + (as.percent ? ", in percent" : ""),
@@ -236,7 +243,7 @@
         tile("miss", grouped(v.missing), "missing", "published, not among the records"),
         tile("mute", grouped(v.other_protocol), "not judged", "run in another protocol; shown beside")),
       boldNote("rule", "The rule.", "A mean is reproduced when it lies within " + report.allowed_standard_errors + " combined standard errors of the published mean. A standard error is the standard deviation over seeds divided by √n; ours and the published one are added in squares."
-        + (all > 0 ? " Chance alone would put about " + report.expected_by_chance.toFixed(1) + " of " + grouped(all) + " beyond." : "")),
+        + (all > 0 ? " Chance alone would put about " + fixed(report.expected_by_chance, 1) + " of " + grouped(all) + " beyond." : "")),
       deviationTable(), absent(),
       boldNote("note", "Reading the figures.", "Points are means over seeds; error bars are one standard deviation over seeds, the spread of single runs and not the uncertainty of the mean (tables give its 95 % interval). Violet circles are rff, blue squares orf, green triangles sorf; solid lines FP32, dashed lines a chip; hollow marks published means. Names under a figure switch its curves."));
   };
@@ -254,14 +261,14 @@
 
   const aimTile = (aim) => {
     const share = aim.quantity === "accuracy";
-    return tile(aim.met ? "good" : "bad", share ? (100 * aim.value).toFixed(1) + " %" : aim.value.toFixed(3), aim.quantity,
-      (share ? "aim: at least " + (100 * aim.aim).toFixed(0) + " % of cells" : "aim: at most " + aim.aim.toFixed(2) + "; seeds alone give " + aim.expected_noise.toFixed(3)) + "; " + (aim.met ? "met" : "not met"));
+    return tile(aim.met ? "good" : "bad", share ? fixed(100 * aim.value, 1) + " %" : fixed(aim.value, 3), aim.quantity,
+      (share ? "aim: at least " + fixed(100 * aim.aim, 0) + " % of cells" : "aim: at most " + fixed(aim.aim, 2) + "; seeds alone give " + fixed(aim.expected_noise, 3)) + "; " + (aim.met ? "met" : "not met"));
   };
-  const fidelityRow = (row) => [text(row.dataset), text(row.kernel), integer(row.cells), number(row.rms, row.rms.toFixed(3)), number(row.expected_noise, row.expected_noise.toFixed(3)),
-    number(row.excess, row.excess.toFixed(3)), number(row.mean, signed(row.mean, 3)), number(row.accuracy_cells ? row.accuracy_agrees / row.accuracy_cells : 0, row.accuracy_agrees + " of " + row.accuracy_cells)];
+  const fidelityRow = (row) => [text(row.dataset), text(row.kernel), integer(row.cells), number(row.rms, fixed(row.rms, 3)), number(row.expected_noise, fixed(row.expected_noise, 3)),
+    number(row.excess, fixed(row.excess, 3)), number(row.mean, signed(row.mean, 3)), number(row.accuracy_cells ? row.accuracy_agrees / row.accuracy_cells : 0, row.accuracy_agrees + " of " + row.accuracy_cells)];
   const fidelityCell = (c) => {
     const cells = [text(c.dataset), text(c.kernel), text(c.sampler), number(c.log_ratio, ratioText(c.log_ratio)), integer(c.m), number(c.gram_error, meanText(c.gram_error, c.gram_error_se, PLAIN)),
-      number(c.gram_error_measured, meanText(c.gram_error_measured, c.gram_error_measured_se, PLAIN)), number(c.residual, signed(c.residual, 3) + " ± " + c.residual_error.toFixed(3))];
+      number(c.gram_error_measured, meanText(c.gram_error_measured, c.gram_error_measured_se, PLAIN)), number(c.residual, signed(c.residual, 3) + " ± " + fixed(c.residual_error, 3))];
     if (c.accuracy === undefined) return [...cells, nothing(), nothing(), nothing()];
     const difference = c.accuracy - c.accuracy_measured;
     const agrees = make("span", { class: "v " + (c.accuracy_agrees ? "good" : "bad") }, (c.accuracy_agrees ? "✓ " : "✗ ") + signed(100 * difference, 2));
@@ -280,12 +287,12 @@
   const levelHeads = (rows) => rows[0].levels.flatMap((level) => ["imka, " + level.size, "published, " + level.size, "Δ"]);
   const levelCells = (row, show) => row.levels.flatMap(({ imka, published, verdict }) => [imka ? number(imka.mean, show(imka)) : nothing(), published ? number(published.mean, show(published)) : nothing(),
     imka && published ? judged(100 * (imka.mean - published.mean), 2, verdict) : nothing()]);
-  const pointsText = (mean, error) => signed(100 * mean, 2) + " ± " + (100 * error).toFixed(2);
+  const pointsText = (mean, error) => signed(100 * mean, 2) + " ± " + fixed(100 * error, 2);
   const accuracyTable = (rows) => table("Accuracy in percent, mean over samplers ± standard deviation over seeds averaged over samplers", ["data set", "kernel", "backend", ...levelHeads(rows)],
     rows.map((row) => [text(row.dataset), text(row.kernel), text(row.backend === "fp32" ? "FP32" : row.backend), ...levelCells(row, (l) => meanText(l.mean, l.std, PERCENT))]));
   const differenceTable = (rows) => table("What the chip changes: accuracy on the chip minus accuracy in FP32, in points ± standard error; Δ is the difference between ours and the published one",
     ["data set", "kernel", ...levelHeads(rows)], rows.map((row) => [text(row.dataset), text(row.kernel), ...levelCells(row, (l) => pointsText(l.mean, l.standard_error))]));
-  const meanCells = (m) => (m ? [number(m.mean, pointsText(m.mean, m.standard_error)), number(m.mean_absolute, (100 * m.mean_absolute).toFixed(3)),
+  const meanCells = (m) => (m ? [number(m.mean, pointsText(m.mean, m.standard_error)), number(m.mean_absolute, fixed(100 * m.mean_absolute, 3)),
     number(m.lowest, signed(100 * m.lowest, 2) + " (" + m.lowest_dataset + ")")] : [nothing(), nothing(), nothing()]);
   const meansTable = (means) => table("The same averaged over data sets, in points: mean difference ± standard error, mean absolute difference, the lowest",
     ["kernel", "size", "data sets", "imka, mean", "absolute", "lowest", "shared data sets", "imka, mean", "absolute", "lowest", "published, mean", "absolute", "lowest"],
@@ -295,7 +302,7 @@
     const [kind, word] = h.holds === h.cases ? ["good", "holds"] : h.holds === 0 ? ["bad", "does not hold"] : ["miss", "in part"];
     return { body: [make("span", { class: "v " + kind }, word), " " + h.holds + " of " + h.cases], sort: h.holds / h.cases };
   };
-  const statementTable = (list) => make("div", { class: "claims" }, table("What the text and its extended results say, checked on these records and, for comparison, on the published values. Comparisons allow two standard errors",
+  const statementTable = (list) => make("div", { class: "statements" }, table("What the text and its extended results say, checked on these records and, for comparison, on the published values. Comparisons allow two standard errors",
     ["statement", "imka", "numbers", "published", "numbers"], list.map((s) => [text(s.statement), holding(s.imka), text(s.imka.numbers), holding(s.published), text(s.published.numbers)])));
   const paper = (section) => {
     const chip = section.accuracy_differences.length > 0;
@@ -333,8 +340,8 @@
   const tally = (list) => list.map((t) => (t.value || "unknown") + " (" + grouped(t.runs) + " runs)").join("; ");
   const provenance = () => {
     const p = report.provenance;
-    const rows = [["Program", tally(p.program)], ["Build", tally(p.build)], ["Instruction set", tally(p.instruction_set)], ["Time of all runs", (p.wall_seconds / 60).toFixed(1) + " minutes"],
-      ["Largest memory", p.peak_memory_mb.toFixed(0) + " MB"], ["Last run finished", p.finished]];
+    const rows = [["Program", tally(p.program)], ["Build", tally(p.build)], ["Instruction set", tally(p.instruction_set)], ["Time of all runs", fixed(p.wall_seconds / 60, 1) + " minutes"],
+      ["Largest memory", fixed(p.peak_memory_mb, 0) + " MB"], ["Last run finished", p.finished]];
     const save = make("button", { type: "button", id: "csv" }, "Save all points as CSV");
     save.addEventListener("click", () => saveAs("points.csv", URL.createObjectURL(new Blob([csv()], { type: "text/csv" }))));
     return make("section", { id: "provenance" }, make("h2", {}, "Where this comes from"), make("dl", {}, rows.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),

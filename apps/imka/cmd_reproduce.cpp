@@ -138,7 +138,7 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
                             .chart_js = args.chart_js};
     const auto written = write_report(report, files);
     if (context.json) {
-        auto j = nlohmann::ordered_json::parse(report::summary_json(report));
+        auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page"] = files.page.string();
         j["page_bytes"] = written.page_bytes;
         fmt::print("{}\n", j.dump());

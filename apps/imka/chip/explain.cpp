@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/explain.hpp"
 #include "run_options.hpp"
@@ -46,19 +46,20 @@ std::vector<Explained> summarize_items(const ErrorAttribution& attribution) {
 
 constexpr double kVisible = 1e-3;  // share of the squared error
 
-BarChart make_chart(const std::string& title, const std::vector<Explained>& rows) {
-    BarChart chart{.title = title, .x_label = "share of the squared error (%)", .names = {}, .series = {}};
-    chart.series.resize(2);
-    chart.series[0].label = "alone";
-    chart.series[1].label = "saved by removal";
+report::Plot make_chart(const std::string& title, const std::vector<Explained>& rows) {
+    report::Plot chart{.title = title,
+                       .y_label = "share of the squared error (%)",
+                       .series = {{.label = "alone"}, {.label = "saved by removal"}},
+                       .bars = true};
     for (const auto& row : rows) {
         // A bar too small to see would only make the others smaller.
         if (std::max(std::abs(row.alone.mean), std::abs(row.saved.mean)) < kVisible) continue;
-        chart.names.emplace_back(row.item->name);
+        const auto place = static_cast<double>(chart.ticks.size());
+        chart.ticks.push_back({.at = place, .name = std::string(row.item->name)});
         for (std::size_t s = 0; s < 2; ++s) {
             const auto& summary = s == 0 ? row.alone : row.saved;
-            chart.series[s].values.push_back(100.0 * summary.mean);
-            chart.series[s].errors.push_back(100.0 * summary.half_width);
+            chart.series[s].points.push_back(
+                {.x = place, .y = 100.0 * summary.mean, .error = 100.0 * summary.half_width});
         }
     }
     return chart;
@@ -144,7 +145,8 @@ void show(const Args& args, const Context& context, const Outcome& o) {
     fmt::print("{}: {} %; without any non-ideality {} %\n\n", o.what, mean_text(full, 100.0),
                mean_text(none, 100.0));
     print_rows(rows, seeds.size());
-    fmt::print("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "), draw_text(chart));
+    fmt::print("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "),
+               report::draw_text(chart));
     print_figure_note(args.figure);
 }
 

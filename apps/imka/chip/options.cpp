@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "chip/figure.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/chip/spec/chip_io.hpp"

@@ -1,12 +1,11 @@
-// Normalised Gram errors, as the paper's main figure draws them.
+// Normalised Gram errors.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "imka/report/html.hpp"
-#include "imka/report/paper.hpp"
+#include "imka/report/averages.hpp"
 
 namespace imka::report {
 namespace {
@@ -149,7 +148,9 @@ std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const st
                 .y_label = "normalised Gram error",
                 .digits = 3,
                 .alt = {},
-                .series = {}};
+                .series = {},
+                .x_axis = XAxis::whole_numbers,
+                .apart = kApart};
             for (const auto side : {Side::ours, Side::published}) {
                 if (side == Side::published && !beside) continue;
                 for (const auto by : {Normaliser::task, Normaliser::kernel}) {

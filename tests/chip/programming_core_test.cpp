@@ -120,7 +120,7 @@ TEST(ProgramCoreBy, RefusesWhatMakesNoSense) {
     Bench b(8, 8);
     b.config.gradient.inputs = 1;
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::statistical); }),
-                HasSubstr("inputs: 1; it must be from 2"));
+                HasSubstr("inputs: 1 is out of range; it must be >= 2"));
     b.config.gradient = {.iterations = 0};
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::verify); }), HasSubstr("iterations: 0"));
     b.config.gradient = {};

@@ -90,9 +90,9 @@ TEST(InputJitter, LengthensPulsesThatAreThere) {
     EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "no pulse is shorter than none";
     EXPECT_EQ(jittered(c, 0.0, 1.5), 0.0);
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.dac.jitter_steps = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.dac.jitter_steps = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("input_jitter: -1"));
 }
@@ -180,9 +180,9 @@ TEST(PolarityError, IsNothingWhereSignsArePhases) {
         for (const double c : counts.values()) EXPECT_GT(c, 0.0);
     }
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.adc.polarity_error_counts = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.adc.polarity_error_counts = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("polarity_error: -1"));
 }
@@ -210,9 +210,9 @@ TEST(OffsetMean, IsAddedInOnePhaseAndCancelsInFour) {
         }
     }
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.adc.offset_mean_counts = std::nan("");
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.adc.offset_mean_counts = std::nan("");
+                    validate(wrong);
                 }),
                 HasSubstr("offset_mean: nan"));
 }

@@ -123,7 +123,7 @@ TEST(Experiment, FaultsAreNamedWithTheirPlace) {
         {"grid: {kernel: [rbf]}\n", "e.yaml: line 1: 'name' is missing"},
         {head, "e.yaml: 'grid' or 'cases' is missing"},
         {head + "base: {gamma: 1}\n", "'grid' or 'cases' is missing"},
-        {head + "gird: {kernel: [rbf]}\n", "e.yaml: line 2: 'gird' is not a known key; nearest: grid"},
+        {head + "gird: {kernel: [rbf]}\n", "e.yaml: line 2: 'gird' is not a known key; nearest: kind, grid"},
         {head + "name: b\n", "e.yaml: line 2: duplicate key 'name'"},
         {head + "grid: {}\n", "e.yaml: line 2: 'grid' is empty"},
         {head + "grid:\n", "e.yaml: line 2: 'grid' has no value"},

@@ -190,7 +190,7 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
              "or fidelity");
     const double share = static_cast<double>(counts.reproduced) / static_cast<double>(cells);
     if (context.json) {
-        fmt::print("{}\n", report::summary_json(report));
+        fmt::print("{}\n", report::report_json(report));
     } else {
         fmt::print("Cells whose mean is within 3 combined standard errors of the published one:\n\n{}\n",
                    counts_text(report));

@@ -113,7 +113,7 @@ BenchResult bench_way(const BenchSetup& setup, const Way& way) {
         result.targets = {
             {.what = "time / sgemm's", .wanted = way.wanted, .reached = multiple, .at_most = true}};
     const auto one = inputs(1, kSide);
-    const auto literal_product = [&] { literal_products(chip.cores[0], one.view(), chip.time, kIds); };
+    const auto literal_product = [&] { literal_products(chip.regions[0], one.view(), chip.time, kIds); };
     const double literal = least_seconds(setup.quick ? 1 : 3, literal_product) * products;
     result.note =
         fmt::format("{:.3g} k products/s, literal simulator {:.3g} times slower", products * 1e-3, literal);

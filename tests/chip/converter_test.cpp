@@ -11,7 +11,7 @@
 #include "imka/chip/converter/affine.hpp"
 #include "imka/chip/converter/dac.hpp"
 #include "imka/chip/converter/ir_drop.hpp"
-#include "imka/chip/core.hpp"
+#include "imka/chip/region.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

@@ -23,14 +23,14 @@ using testing::HasSubstr;
 
 // Counts of a perfect core with one error, by one simulator. Weights of 1 are g_max: 180 counts for a full
 // input.
-using Simulator = std::function<Matrix<double>(const ProgrammedCore&, MatrixView<const float>)>;
+using Simulator = std::function<Matrix<double>(const ProgrammedRegion&, MatrixView<const float>)>;
 
 const ProductIds kIds{.seed = 3, .first = 11};
 
-Matrix<double> by_literal(const ProgrammedCore& core, MatrixView<const float> x) {
+Matrix<double> by_literal(const ProgrammedRegion& core, MatrixView<const float> x) {
     return literal_counts(core, x, {}, kIds).counts;
 }
-Matrix<double> by_fast(const ProgrammedCore& core, MatrixView<const float> x) {
+Matrix<double> by_fast(const ProgrammedRegion& core, MatrixView<const float> x) {
     const auto counts = fast_counts(prepare(core, {}), x, kIds, {.threads = 1}).counts;
     Matrix<double> out(counts.rows(), counts.cols());
     std::ranges::copy(counts.values(), out.values().begin());
@@ -47,12 +47,12 @@ Matrix<float> matrix(std::size_t cols, const std::vector<float>& values) {
     return m;
 }
 
-ProgrammedCore core_with(const Matrix<float>& w, const std::function<void(CoreSpec&)>& set) {
+ProgrammedRegion core_with(const Matrix<float>& w, const std::function<void(CoreSpec&)>& set) {
     auto chip = chip_preset("ideal");
     chip.device.g_max_us = 20.7;
     set(chip.core);
     const std::vector<double> us(w.cols(), chip.device.g_max_us);
-    return program_core(chip.core, chip.device, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
+    return program_region(chip, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
 }
 
 // The same inputs again and again.

@@ -1,4 +1,4 @@
-// The manifest and what it says about the real files.
+// The manifest, compared with the real files.
 #include "imka/data/registry.hpp"
 
 #include <gmock/gmock.h>
@@ -150,7 +150,7 @@ TEST(RealData, FilesAreAsTheManifestSays) {
     }
 }
 
-// The published split was found as files; the row numbers must give exactly these rows in their order.
+// The split was published as files; our row numbers must give exactly these rows in order.
 TEST(RealData, LetterSplitGivesThePublishedRows) {
     IMKA_NEED_REAL_DATA(dir);
     const auto folder = dir / "letter";

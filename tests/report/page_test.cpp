@@ -108,7 +108,8 @@ TEST(Page, SurvivesHostileText) {
 
 TEST(Page, ReplacesBytesThatAreNotText) {
     RecordSet set;
-    set.records = {make_record({.dataset = "a\xFF\xC0\xBC<"})};
+    set.records = {make_record({})};
+    set.records[0].config["dataset"] = "a\xFF\xC0\xBC<";
     const auto page = page_of(make_report(set, ""));
     EXPECT_EQ(times(page, "\xFF"), 0U);
     EXPECT_EQ(times(page, "\xC0"), 0U) << "an overlong '<'";

@@ -44,7 +44,10 @@ struct TextGrid {
     Axis x;
     Axis y;
     std::vector<std::string> rows = std::vector<std::string>(kHeight, std::string(kWidth, ' '));
-    char& at(double px, double py) { return rows[y.cell(py, kHeight)][x.cell(px, kWidth)]; }
+    bool has(const PlotPoint& p) const {
+        return std::isfinite(x.scaled(p.x)) && std::isfinite(y.scaled(p.y));
+    }
+    char& at(const PlotPoint& p) { return rows[y.cell(p.y, kHeight)][x.cell(p.x, kWidth)]; }
 };
 
 std::string number_text(double v) {
@@ -60,6 +63,7 @@ void draw_line(const Series& series, char mark, TextGrid& grid) {
     for (std::size_t i = 0; i + 1 < series.points.size(); ++i) {
         const auto& a = series.points[i];
         const auto& b = series.points[i + 1];
+        if (!grid.has(a) || !grid.has(b)) continue;
         const auto first = grid.x.cell(a.x, kWidth);
         const auto last = grid.x.cell(b.x, kWidth);
         for (std::size_t c = first + 1; c < last; ++c) {
@@ -84,8 +88,7 @@ TextGrid text_grid(const Plot& plot) {
     }
     for (std::size_t s = 0; s < plot.series.size(); ++s) {
         for (const auto& p : plot.series[s].points) {
-            if (std::isfinite(grid.x.scaled(p.x)) && std::isfinite(p.y))
-                grid.at(p.x, p.y) = kMarks[s % kMarks.size()];
+            if (grid.has(p)) grid.at(p) = kMarks[s % kMarks.size()];
         }
     }
     return grid;

@@ -4,7 +4,7 @@
 
 int main() {
     const auto data = imka::load_dataset("ringnorm");
-    const imka::OmegaRecipe omega = {.sampler = imka::Sampler::orf, .truncation = 3.0, .m = 640};
+    const imka::OmegaRecipe omega = {.sampler = imka::Sampler::orf, .truncation = 3.0, .m = 320};
     const auto model = imka::fit_classifier({.recipe = {.omega = omega}}, data);
     const imka::RidgePredictor fp32(model);
     const auto chip = imka::on_chip(model, {.chip = imka::chip_preset("hermes")}, data.train.x);

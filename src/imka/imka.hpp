@@ -17,6 +17,6 @@
 #include "imka/learn/kernel_ridge.hpp"
 #include "imka/learn/ridge_model.hpp"
 #include "imka/metrics/accuracy.hpp"
-#include "imka/metrics/intervals.hpp"
 #include "imka/metrics/kernel_error.hpp"
+#include "imka/metrics/summary.hpp"
 #include "imka/omega/omega.hpp"

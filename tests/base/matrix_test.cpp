@@ -1,4 +1,4 @@
-// Matrices and views: layout, slices, alignment, sizes no machine has.
+// Matrices and views: layout, slices, alignment, impossible sizes.
 #include "imka/base/matrix.hpp"
 
 #include <gmock/gmock.h>

@@ -51,7 +51,7 @@ RidgeModel fit_classifier(RidgeFit fit, const Dataset& data, const Exec& exec = 
 // The same with features of the given maps, for example of chips, in place of the recipe's: every row passes
 // each of them, and the penalty grows with their number, so that the weights are those of the mean over maps.
 // Error{bad_usage} for several maps in a team.
-RidgeModel fit_classifier(const RidgeFit& fit, std::span<const FeatureMap> maps, MatrixView<const float> x,
+RidgeModel fit_classifier(const RidgeFit& fit, std::span<const SeededMap> maps, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec);
 RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixView<const float> y,
@@ -61,20 +61,25 @@ RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixV
 class RidgePredictor {
 public:
     explicit RidgePredictor(const RidgeModel& model);
-    RidgePredictor(const RidgeModel& model, FeatureMap map);  // e.g. the same Ω on a chip
-    // x must be standardised like the training rows. first_row is the number of x's first row in the
-    // caller's stream; it selects the noise of a chip.
-    void scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out,
-                std::uint64_t first_row = 0) const;
-    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec,
-                                       std::uint64_t first_row = 0) const;
+    // With another map, for example the same Ω on a chip, and the seed of its products.
+    RidgePredictor(const RidgeModel& model, FeatureMap map, std::uint64_t product_seed = 0);
+    // x must be standardised like the training rows. Row r of x is number first_row + r in the caller's
+    // stream, which selects the noise of a chip.
+    void scores(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                MatrixView<double> out) const;
+    std::vector<std::int32_t> classify(MatrixView<const float> x, std::uint64_t first_row,
+                                       const Exec& exec) const;
+    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec = {}) const {
+        return classify(x, 0, exec);
+    }
     std::size_t outputs() const { return weights_.w.cols(); }
-    const FeatureMap& feature_map() const { return map_; }
+    SeededMap feature_map() const { return {&map_, product_seed_}; }
 
 private:
     RidgeWeights weights_;
     Targets targets_;
     FeatureMap map_;
+    std::uint64_t product_seed_;
 };
 
 // Share of the rows of `part` that are classified correctly.
@@ -83,7 +88,7 @@ double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& e
 // An emulated chip and how the model is put on it.
 struct ChipTarget {
     ChipSpec chip;  // chip_preset("hermes"), load_chip("my.yaml")
-    ChipProjection projection;
+    BuildConfig build = {};
     std::optional<std::uint64_t> seed;  // of the devices and the noise; absent: that of the features
 };
 

@@ -52,8 +52,8 @@ sanitizer_folders() {
         case $file in */property | */system) ;; *) echo "${file##*/}" ;; esac
     done | sort -u
 }
-# Tests that take most of the time there and whose code others run too. scripts/check asan runs them all.
+# Of these, tests of statistics and of races, which are long and whose code others run too. scripts/check asan runs all.
 # shellcheck disable=SC2034 # used by scripts/test
-slow_under_sanitizers='SLOW'
+slow_under_sanitizers='FastLaw.*:Linalg.CallsFromManyThreadsGiveTheBitsTheyGiveAlone:Claim.NeverHasTwoHoldersWhileItsFileComesAndGoes'
 
 mkdir -p build

@@ -27,7 +27,8 @@ std::vector<Generator> generators() {
 [[noreturn]] void fail_unknown(const std::string& name) {
     std::vector<std::string_view> names;
     for (const auto& set : registered_sets()) names.emplace_back(set.name);
-    fail(ErrorCode::bad_usage, fmt::format("'{}' is not a known data set; known: {}", name, join(names)));
+    fail(ErrorCode::bad_usage,
+         fmt::format("'{}' is not a known data set; known: {}", name, join_names(names)));
 }
 
 const RegisteredSet& known_set(const std::string& name) {
@@ -473,7 +474,7 @@ void add_generate(CLI::App& data, Context& context) {
     const auto arguments = std::make_shared<GenerateArguments>();
     verb->add_option("name", arguments->name, "Generator")
         ->required()
-        ->type_name(join(EnumNames<Generator>::values, "|"));
+        ->type_name(join_names(EnumNames<Generator>::values, "|"));
     verb->add_option("--rows", arguments->rows, "Rows to write")->required();
     verb->add_option("--seed", arguments->seed, "Seed of the rows")->capture_default_str();
     verb->add_option("--output,-o", arguments->output, "File: .libsvm, .csv or .npy")->required();

@@ -39,12 +39,12 @@ TEST(Names, ListWhatIsKnown) {
 }
 
 TEST(Names, JoinPutsTheSeparatorBetween) {
-    EXPECT_EQ(join({}), "");
+    EXPECT_EQ(join_names({}), "");
     const std::vector<std::string_view> one = {"a"};
-    EXPECT_EQ(join(one), "a");
-    EXPECT_EQ(join(EnumNames<Fruit>::values, "|"), "apple|pear|quince");
+    EXPECT_EQ(join_names(one), "a");
+    EXPECT_EQ(join_names(EnumNames<Fruit>::values, "|"), "apple|pear|quince");
     const std::vector<std::string_view> with_empty = {"", "b"};
-    EXPECT_EQ(join(with_empty), ", b");
+    EXPECT_EQ(join_names(with_empty), ", b");
 }
 
 }  // namespace

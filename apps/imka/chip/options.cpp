@@ -23,7 +23,7 @@ bool is_name(const std::string& text) {
 
 template <NamedEnum E>
 std::string names_or_file() {
-    return join(EnumNames<E>::values, "|") + "|FILE";
+    return join_names(EnumNames<E>::values, "|") + "|FILE";
 }
 
 // Something that is neither a law nor a file was meant to be one of them.
@@ -31,7 +31,7 @@ template <NamedEnum E>
 Matrix<float> read_matrix(const std::string& option, const std::string& path) {
     if (!std::filesystem::exists(path))
         fail(ErrorCode::bad_usage, fmt::format("{} {}: neither a file nor a {}; known: {}", option, path,
-                                               EnumNames<E>::what, join(EnumNames<E>::values)));
+                                               EnumNames<E>::what, join_names(EnumNames<E>::values)));
     return read_table(path, {.label_column = "none"}).x;
 }
 

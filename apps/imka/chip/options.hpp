@@ -31,7 +31,7 @@ template <NamedEnum E>
 void add_enum_option(CLI::App& verb, const std::string& flag, E& value, const std::string& help) {
     verb.add_option_function<std::string>(
             flag, [&value](const std::string& text) { value = parse_enum<E>(text); }, help)
-        ->type_name(join(EnumNames<E>::values, "|"))
+        ->type_name(join_names(EnumNames<E>::values, "|"))
         ->default_str(std::string(to_string(value)));
 }
 

@@ -209,7 +209,7 @@ void add_chip_program(CLI::App& chip, Context& context) {
     verb->add_option("--methods", args->methods,
                      "Programming methods, separated by commas; default: all that the chip has a model for")
         ->delimiter(',')
-        ->type_name(join(EnumNames<ProgrammingMethod>::values, "|"));
+        ->type_name(join_names(EnumNames<ProgrammingMethod>::values, "|"));
     verb->add_option("--draws", args->draws, "Chips and weights to average over")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();

@@ -119,7 +119,8 @@ void set_field(const Fields& fields, std::string_view name, std::string_view tex
     if (it == fields.end()) {
         std::vector<std::string_view> names;
         for (const auto& f : fields) names.emplace_back(f.name);
-        fail(ErrorCode::bad_config, fmt::format("'{}' is not a known setting; known: {}", name, join(names)));
+        fail(ErrorCode::bad_config,
+             fmt::format("'{}' is not a known setting; known: {}", name, join_names(names)));
     }
     it->set(text);
 }

@@ -134,7 +134,7 @@ struct Codec<std::string> {
 };
 template <NamedEnum E>
 struct Codec<E> {
-    static std::string type() { return join(EnumNames<E>::values, "|"); }
+    static std::string type() { return join_names(EnumNames<E>::values, "|"); }
     static E parse(std::string_view text, std::string_view) { return parse_enum<E>(text); }
     static std::string json(E v) { return detail::string_json(to_string(v)); }
     static void check(E, const FieldInfo&, std::string_view) {}

@@ -47,10 +47,10 @@ std::string nearest_names(std::string_view text, std::span<const std::string_vie
     for (const auto& [distance, name] : near) {
         if (chosen.size() < kMost && distance <= near.front().first + 1) chosen.push_back(name);
     }
-    return fmt::format("nearest: {}", join(chosen));
+    return fmt::format("nearest: {}", join_names(chosen));
 }
 
-std::string join(std::span<const std::string_view> names, std::string_view separator) {
+std::string join_names(std::span<const std::string_view> names, std::string_view separator) {
     std::string text;
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (i > 0) text += separator;
@@ -63,7 +63,7 @@ std::size_t find_name(std::string_view text, std::span<const std::string_view> n
     const auto it = std::find(names.begin(), names.end(), text);
     if (it == names.end()) {
         fail(ErrorCode::bad_config,
-             fmt::format("'{}' is not a known {}; known: {}", text, what, join(names)));
+             fmt::format("'{}' is not a known {}; known: {}", text, what, join_names(names)));
     }
     return static_cast<std::size_t>(it - names.begin());
 }

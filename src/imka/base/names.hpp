@@ -36,7 +36,7 @@ E parse_enum(std::string_view text) {
 }
 
 // "rff, orf, sorf"
-std::string join(std::span<const std::string_view> names, std::string_view separator = ", ");
+std::string join_names(std::span<const std::string_view> names, std::string_view separator = ", ");
 
 // The names closest to `text`, to end an error message: "nearest: core.adc_noise". The last part of a dotted
 // name is also compared alone.

@@ -43,7 +43,7 @@ ProgrammingSummary pulse_regions(ProgrammedChip& chip, const ProgrammingConfig& 
                                          .ids = ids_of(chip.seed, plan.regions[r]),
                                          .config = config},
                                         exec);
-        add(result.cost, summary.cost);
+        add_cost(result.cost, summary.cost);
         add_mean(result.before, share, summary.before);
         add_mean(result.after, share, summary.after);
         summary.polarities += result.polarities;

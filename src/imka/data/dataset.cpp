@@ -281,7 +281,7 @@ Dataset load_dataset(const std::string& name, const LoadOptions& options, const 
     for (const auto& set : registered_sets()) sets.emplace_back(set.name);
     fail(ErrorCode::bad_usage,
          fmt::format("{} is not a data set ({}), a generator ({}), a file or a pair of files TRAIN:TEST",
-                     in_quotes(name), join(sets), join(EnumNames<Generator>::values)));
+                     in_quotes(name), join_names(sets), join_names(EnumNames<Generator>::values)));
 }
 
 DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec) {

@@ -46,7 +46,7 @@ Format format_or_fail(const std::filesystem::path& path, const ReadOptions& opti
     if (options.format) return *options.format;
     if (const auto format = format_of(path)) return *format;
     fail(ErrorCode::bad_config, fmt::format("{}: the name does not tell the format; give one of {}",
-                                            path.string(), join(EnumNames<Format>::values)));
+                                            path.string(), join_names(EnumNames<Format>::values)));
 }
 
 std::unique_ptr<RowReader> make_reader(ByteStream stream, Format format, const ReadOptions& options) {

@@ -32,7 +32,7 @@ ChipSpec find_chip(const std::string& name) {
     known.insert(known.end(), presets.begin(), presets.end());
     fail(ErrorCode::bad_config,
          fmt::format("'{}' is not a known backend; known: {}, or the file of a chip (NAME.yaml); {}", name,
-                     join(known), nearest_names(name, known)));
+                     join_names(known), nearest_names(name, known)));
 }
 
 std::uint64_t chip_seed(const ChipRun& run, std::uint64_t seed) {

@@ -114,7 +114,7 @@ const RunKind* find_run_kind(std::string_view name) {
 std::string run_kind_names() {
     std::vector<std::string_view> names;
     for (const auto& k : kKinds) names.push_back(k.name);
-    return join(names);
+    return join_names(names);
 }
 
 const RunKind& run_kind(std::string_view name) {

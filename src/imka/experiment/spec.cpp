@@ -227,8 +227,8 @@ Experiment find_experiment(const std::string& name_or_path) {
         names.push_back(known.name);
     }
     if (!std::filesystem::exists(name_or_path)) {
-        fail(ErrorCode::bad_usage,
-             fmt::format("'{}' is neither a known experiment ({}) nor a file", name_or_path, join(names)));
+        fail(ErrorCode::bad_usage, fmt::format("'{}' is neither a known experiment ({}) nor a file",
+                                               name_or_path, join_names(names)));
     }
     return read_experiment(name_or_path);
 }

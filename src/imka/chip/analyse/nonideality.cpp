@@ -164,7 +164,8 @@ const Nonideality& nonideality(std::string_view name) {
     if (found != kList.end()) return *found;
     std::vector<std::string_view> names;
     for (const auto& n : kList) names.push_back(n.name);
-    fail(ErrorCode::bad_usage, fmt::format("'{}' is not a known non-ideality; known: {}", name, join(names)));
+    fail(ErrorCode::bad_usage,
+         fmt::format("'{}' is not a known non-ideality; known: {}", name, join_names(names)));
 }
 
 ChipSettings only(ChipSettings settings, std::string_view name) {

@@ -154,7 +154,7 @@ void add_products(const PulseModel& m, std::uint64_t count, ProgrammingCost& cos
     cost.joules += static_cast<double>(count) * m.product_joules;
 }
 
-void add(const ProgrammingCost& part, ProgrammingCost& cost) {
+void add_cost(const ProgrammingCost& part, ProgrammingCost& cost) {
     cost.set_pulses += part.set_pulses;
     cost.pulses += part.pulses;
     cost.reads += part.reads;

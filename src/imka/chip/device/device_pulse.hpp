@@ -118,6 +118,6 @@ void add_pulse(const PulseModel& model, double current_ua, ProgrammingCost& cost
 // Waiting for t_verify and the reads after it.
 void add_verify(const PulseContext& context, ProgrammingCost& cost);
 void add_products(const PulseModel& model, std::uint64_t count, ProgrammingCost& cost);
-void add(const ProgrammingCost& part, ProgrammingCost& cost);
+void add_cost(const ProgrammingCost& part, ProgrammingCost& cost);
 
 }  // namespace imka

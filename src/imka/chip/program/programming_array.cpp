@@ -56,7 +56,7 @@ PulsedArray fill_array(const Exec& exec, const PulseContext& context, const Fill
     parallel_for(exec, a.rows, [&](std::size_t r) {
         for (std::size_t c = 0; c < a.cols; ++c) fill_cell(context, plan, r * a.cols + c, a, costs[r]);
     });
-    for (const auto& part : costs) add(part, cost);
+    for (const auto& part : costs) add_cost(part, cost);
     return a;
 }
 

@@ -187,7 +187,7 @@ std::uint64_t correct_all(Loop& k, const Estimate& estimate, double seconds, Pro
     parallel_for(k.exec, costs.size(),
                  [&](std::size_t r) { correct_row(k, estimate, r, seconds, costs[r]); });
     const auto before = cost.pulses;
-    for (const auto& part : costs) add(part, cost);
+    for (const auto& part : costs) add_cost(part, cost);
     return cost.pulses - before;
 }
 

@@ -501,7 +501,7 @@ TEST(Fast, RefusesBadInput) {
     Bench s;
     const auto fast = s.fast();
     EXPECT_THAT(error_of([&] { fast_products(fast, normals(1, 23, 1, 1.0F).view(), {}, {}); }),
-                HasSubstr("bad_data: inputs of length 23; the core holds weights of 24 inputs"));
+                HasSubstr("bad_data: inputs of length 23; the region holds weights of 24 inputs"));
     for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
         auto x = normals(300, 24, 1, 1.0F);
         x(299, 5) = bad;

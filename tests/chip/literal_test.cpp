@@ -315,7 +315,7 @@ TEST(Literal, SameSeedSameBitsForAnySplitOfTheBatch) {
 TEST(Literal, RefusesBadInput) {
     Bench s;
     EXPECT_THAT(error_of([&] { literal_products(s.core(), normals(1, 63, 1, 1.0F).view(), {}, {}); }),
-                HasSubstr("bad_data: inputs of length 63; the core holds weights of 64 inputs"));
+                HasSubstr("bad_data: inputs of length 63; the region holds weights of 64 inputs"));
     auto x = normals(1, 64, 1, 1.0F);
     x(0, 5) = std::nanf("");
     EXPECT_THAT(error_of([&] { literal_products(s.core(), x.view(), {}, {}); }), HasSubstr("input 5: nan"));

@@ -305,7 +305,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
     expect_fails("info --set core.adc_noise=2", 2, "name one");
     expect_fails("mvm --chip none.yaml", 3, "none.yaml");
-    expect_fails("mvm --chip-set core.adc_noise", 2, "--chip-set core.adc_noise: expected KEY=VALUE");
+    expect_fails("mvm --chip-set core.adc_noise", 2, "--chip-set 'core.adc_noise': expected KEY=VALUE");
     expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
     expect_fails("mvm --set core.adc_noise=-1", 2, "core.adc_noise");
     expect_fails("mvm --weights gaus", 2, "neither a file nor a law of weights; known: gauss, uniform");

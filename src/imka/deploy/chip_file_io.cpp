@@ -1,3 +1,4 @@
+// Reads and writes chip files.
 #include "imka/deploy/chip_file.hpp"
 
 #include <fmt/format.h>

@@ -138,7 +138,7 @@ std::string run_key(std::string_view kind, const SettingsText& config, std::stri
                     {"kind", kind},
                     {"config", as_object(changed_settings(config, defaults))},
                     {"data_sha256", data_sha256}};
-    return sha256_hex(j.dump());
+    return sha256_hex(j.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string to_json_line(const Record& r) {

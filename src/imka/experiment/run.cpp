@@ -99,8 +99,8 @@ SettingsText changed_settings(const SettingsText& settings, const SettingsText& 
 std::string config_hash(const RunConfig& config) {
     RunConfig copy = config;
     pin_chip(copy);
-    return sha256_hex(
-        nlohmann::json(changed_settings(texts_of(used_fields(copy)), default_settings_text())).dump());
+    const nlohmann::json changed = changed_settings(texts_of(used_fields(copy)), default_settings_text());
+    return sha256_hex(changed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 LoadOptions load_options(const RunConfig& config, const std::filesystem::path& data_dir) {

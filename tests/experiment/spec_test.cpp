@@ -157,7 +157,7 @@ TEST(Experiment, FaultsAreNamedWithTheirPlace) {
         {head + "base: &x {gamma: 1}\n", "e.yaml: line 2: anchor '&x'"},
         {head + "base: *x\n", "not valid YAML: yaml-cpp: error at line 2"},
         {head + "---\nname: b\n", "a second document"},
-        {head + "grid: {kernel: [rbf\n", "e.yaml: line 2: "},
+        {head + "grid: {kernel: [rbf\n", "not valid YAML: yaml-cpp: error at line 3"},
         {head + "grid: {kernel: \"rbf\n", "not valid YAML: yaml-cpp: error at line 3"},
         {head + "? [a]\n: b\n", "a key must be a scalar"},
         {head + "cases: [{seeds: [[[[1]]]]}]\n", "'seeds': expected a list of scalars"},

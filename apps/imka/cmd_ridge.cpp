@@ -9,7 +9,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/team.hpp"
-#include "imka/data/row_reader.hpp"
+#include "imka/experiment/file_map.hpp"
 #include "imka/experiment/mpi.hpp"
 #include "launch.hpp"
 #include "run_options.hpp"
@@ -29,13 +29,14 @@ void print_result(const RunConfig& config, const RunResult& r, const Dataset& da
     fmt::print("{}: {} training rows, {} test rows, {} classes\n", data.name, data.train.y.size(),
                data.test.y.size(), data.classes.size());
     fmt::print("{} features of the {} kernel{}, {} directions by {}, {} protocol\n", r.sizes.features,
-               to_string(config.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "", r.sizes.m,
-               to_string(config.sampler), to_string(config.protocol));
+               to_string(config.features.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "",
+               r.sizes.m, to_string(config.features.sampler), to_string(config.protocol));
     if (r.chip) fmt::print("{}\n", chip_text(*r.chip));
-    fmt::print("test accuracy    {}\n", summary_text(*r.accuracy, 100.0, " %"));
+    fmt::print("test accuracy    {}\n", summary_text(r.values.at("accuracy"), 100.0, " %"));
     if (data.bayes_error)
         fmt::print("best possible    {:.2f} % (Bayes rule)\n", 100.0 * (1.0 - *data.bayes_error));
-    if (r.gram_error) fmt::print("Gram error       {}\n", summary_text(*r.gram_error, 1.0, ""));
+    if (const auto error = r.values.find("gram_error"); error != r.values.end())
+        fmt::print("Gram error       {}\n", summary_text(error->second, 1.0, ""));
 }
 
 void fit_and_test(const RidgeArgs& args, Context& context) {
@@ -45,10 +46,10 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     if (first && !args.save.empty())
         probe.emplace(args.save);  // an unwritable place is an error before the work
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
-    const auto result = run_ridge(config, data, context.exec);
+    const auto result = run_seeds("ridge", config, data, context.exec);
     probe.reset();
     if (!first) return;
-    if (!args.save.empty()) save_model(args.save, result.model);
+    if (!args.save.empty()) save_model(args.save, *result.model);
     if (context.json) {
         fmt::print("{}\n", to_json(config, result));
     } else {
@@ -73,11 +74,6 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     }
 }
 
-void standardize(const RidgeModel& model, InputBlock& block, const Exec& exec) {
-    if (!model.standardization.mean.empty())
-        apply_standardization(model.standardization, block.x.view(), exec);
-}
-
 // Reads rows in blocks, so that files larger than memory can be predicted.
 void predict_file(const RidgeArgs& args, Context& context) {
     const auto model = load_model(args.load);
@@ -86,16 +82,15 @@ void predict_file(const RidgeArgs& args, Context& context) {
     auto options = read_options(args.run);
     options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
     AtomicFile out(args.output);
-    const std::function<void(InputBlock&)> prepare = [&](InputBlock& block) {
-        standardize(model, block, context.exec);
-    };
+    RowSource source{.path = args.predict, .options = options, .scaling = {}};
+    if (!model.standardization.mean.empty()) source.scaling = model.standardization;
     std::optional<ChipInfo> info;
     std::optional<RidgePredictor> chosen;
     if (args.run.config.backend.is_chip()) {
-        auto placed = map_on_chip(args.run.config, model.recipe, model.omega,
-                                  {.path = args.predict, .options = options, .prepare = prepare}, quiet);
+        auto placed = file_map(
+            {.config = args.run.config, .recipe = model.recipe, .omega = model.omega, .rows = source}, quiet);
         info = placed.chip;
-        chosen.emplace(model, std::move(placed.map));
+        chosen.emplace(model, std::move(placed.map), placed.seed);
     } else {
         chosen.emplace(model);
     }
@@ -104,16 +99,15 @@ void predict_file(const RidgeArgs& args, Context& context) {
     std::uint64_t rows = 0;
     std::uint64_t labelled = 0;
     std::uint64_t right = 0;
-    for_each_input_block(args.predict, options, context.exec, [&](InputBlock& block) {
-        prepare(block);
+    for_each_block(source, context.exec, [&](RowBlock& block) {
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), quiet, scores.view(), block.first_row);
+            predictor.scores(block.x.view(), block.first_row, quiet, scores.view());
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), quiet, block.first_row);
+            const auto y = predictor.classify(block.x.view(), block.first_row, quiet);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");
@@ -156,7 +150,7 @@ void add_ridge(CLI::App& root, Context& context) {
         root, "ridge", "Fit and test a kernel ridge classifier on random features",
         {"imka ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4",
          "imka ridge --dataset letter --n-components 2048 --save letter.imka",
-         "imka ridge --dataset letter --backend hermes --read-seconds 3600 --seeds 0..4",
+         "imka ridge --dataset letter --backend hermes --at 1h --seeds 0..4",
          "mpirun -n 4 imka ridge --dataset ijcnn1 --n-components 4096",
          "imka ridge --load letter.imka --predict new.csv --output classes.csv --label-column none"});
     add_common_options(*verb, context);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/experiment/sweep.hpp"
@@ -20,6 +21,7 @@ struct SweepArgs {
     std::string experiment;
     std::filesystem::path output;
     std::vector<std::string> overrides;
+    std::string at;
     bool list = false;
     bool dry_run = false;
     bool no_retry = false;
@@ -48,6 +50,8 @@ Experiment experiment_of(const SweepArgs& args) {
         const auto [key, value] = parse_assignment(text, "--set");
         override_setting(experiment, key, value);
     }
+    if (!args.at.empty())
+        override_setting(experiment, "read_seconds", fmt::format("{}", parse_duration(args.at, "--at")));
     return experiment;
 }
 
@@ -131,6 +135,8 @@ void add_sweep(CLI::App& root, Context& context) {
     verb->add_option("--set", args->overrides,
                      "Put a value or a list in the place of what the experiment says, e.g. --set seeds=0..2")
         ->type_name("KEY=VALUE");
+    verb->add_option("--at", args->at, "Time since programming at which chips are read: 90, 1h, 1d")
+        ->type_name("TIME");
     verb->add_flag("--dry-run", args->dry_run, "Only say what would run, how long and on how much disk");
     verb->add_flag("--no-retry", args->no_retry, "Leave runs alone that failed in an earlier start");
     verb->add_flag("--list", args->list, "Show the known experiments");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "app.hpp"
 #include "terminal.hpp"
@@ -13,13 +12,20 @@
 namespace imka::app {
 namespace {
 
-using Part = std::pair<const char*, double SweepTimes::*>;
-constexpr std::array kParts = {
-    Part{"loading data", &SweepTimes::load}, Part{"programming chips", &SweepTimes::chip},
-    Part{"features", &SweepTimes::features}, Part{"products ZᵀZ", &SweepTimes::products},
-    Part{"solve", &SweepTimes::solve},       Part{"predict", &SweepTimes::predict},
-    Part{"Gram", &SweepTimes::gram},         Part{"claims, records", &SweepTimes::record},
-    Part{"idle", &SweepTimes::idle}};
+struct TimePart {
+    const char* key;  // in JSON
+    const char* text;
+    double SweepTimes::*seconds;
+};
+constexpr std::array kParts = {TimePart{"load", "loading data", &SweepTimes::load},
+                               TimePart{"chip", "programming chips", &SweepTimes::chip},
+                               TimePart{"features", "features", &SweepTimes::features},
+                               TimePart{"products", "products ZᵀZ", &SweepTimes::products},
+                               TimePart{"solve", "solve", &SweepTimes::solve},
+                               TimePart{"predict", "predict", &SweepTimes::predict},
+                               TimePart{"gram", "Gram", &SweepTimes::gram},
+                               TimePart{"record", "claims, records", &SweepTimes::record},
+                               TimePart{"idle", "idle", &SweepTimes::idle}};
 
 std::string status_text(const SweepStatus& s) {
     const auto done = s.before + s.done;
@@ -60,11 +66,12 @@ std::string summary_text(const SweepSummary& s) {
                             s.unusable_lines);
     if (s.recorded > 0) {
         double sum = 0.0;
-        for (const auto& [name, part] : kParts) sum += s.times.*part;
+        for (const auto& part : kParts) sum += s.times.*part.seconds;
         std::vector<std::vector<std::string>> rows = {{"time, summed over threads", "s", "%"}};
-        for (const auto& [name, part] : kParts) {
-            rows.push_back({name, fmt::format("{:.1f}", s.times.*part),
-                            fmt::format("{:.1f}", 100.0 * s.times.*part / std::max(sum, 1e-9))});
+        for (const auto& part : kParts) {
+            const double seconds = s.times.*part.seconds;
+            rows.push_back({part.text, fmt::format("{:.1f}", seconds),
+                            fmt::format("{:.1f}", 100.0 * seconds / std::max(sum, 1e-9))});
         }
         text += "\n" + format_table(rows);
     }
@@ -75,14 +82,7 @@ std::string summary_text(const SweepSummary& s) {
 
 std::string summary_json(const Experiment& experiment, const std::string& output, const SweepSummary& s) {
     nlohmann::ordered_json times;
-    for (const auto& [name, part] :
-         {Part{"load", &SweepTimes::load}, Part{"chip", &SweepTimes::chip},
-          Part{"features", &SweepTimes::features}, Part{"products", &SweepTimes::products},
-          Part{"solve", &SweepTimes::solve}, Part{"predict", &SweepTimes::predict},
-          Part{"gram", &SweepTimes::gram}, Part{"record", &SweepTimes::record},
-          Part{"idle", &SweepTimes::idle}}) {
-        times[name] = s.times.*part;
-    }
+    for (const auto& part : kParts) times[part.key] = s.times.*part.seconds;
     nlohmann::ordered_json failures = nlohmann::ordered_json::array();
     for (const auto& f : s.failures) failures.push_back({{"run", f.label}, {"error", f.error}});
     const nlohmann::ordered_json j = {{"experiment", experiment.name},

@@ -11,7 +11,7 @@
 #include "imka/chip/converter/affine.hpp"
 #include "imka/chip/converter/dac.hpp"
 #include "imka/chip/converter/ir_drop.hpp"
-#include "imka/chip/core.hpp"
+#include "imka/chip/region.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 
@@ -37,15 +37,15 @@ TEST(Dac, RefusesWhatIsNotANumber) {
         EXPECT_THAT(error_of([&] { quantize_inputs({}, x, 1.0, steps); }), HasSubstr("bad_data: input 1: "));
     }
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.dac.levels = 0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.dac.levels = 0;
+                    validate(wrong);
                 }),
                 HasSubstr("input_levels: 0"));
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.dac.step_seconds = 0.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.dac.step_seconds = 0.0;
+                    validate(wrong);
                 }),
                 HasSubstr("input_step: 0"));
 }
@@ -112,15 +112,15 @@ TEST(Adc, ColumnsDifferByTheirDeviations) {
     EXPECT_EQ(draw_adc_columns(c, 5, 100, 1)[0].gain, columns[100].gain)
         << "a column alone is the same column";
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.adc.gain_sd = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.adc.gain_sd = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("gain_sd: -1"));
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.adc.counts_per_us = 0.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.adc.counts_per_us = 0.0;
+                    validate(wrong);
                 }),
                 HasSubstr("counts_per_us: 0"));
 }
@@ -163,15 +163,15 @@ TEST(Affine, RoundsAsConfigured) {
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -2.1), -3.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -500.0), -127.0);
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.affine.headroom = 0.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.affine.headroom = 0.0;
+                    validate(wrong);
                 }),
                 HasSubstr("output_headroom: 0"));
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.affine.output_bits = 1;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.affine.output_bits = 1;
+                    validate(wrong);
                 }),
                 HasSubstr("output_bits: 1"));
 }
@@ -205,15 +205,15 @@ TEST(IrDrop, HasTheSizeOfTheFormulaForAFullCore) {
     // a = 256 * 0.35 * 357.7e-6 = 0.03205; c = 0.01582; the weights have the mean 2/3 - 1/512.
     EXPECT_NEAR(loss, 0.01582 * (2.0 / 3.0 - 1.0 / 512.0), 2e-5);
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.ir_drop.scale = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.ir_drop.scale = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("ir_drop: -1"));
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.ir_drop.wire_ohm = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.ir_drop.wire_ohm = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("wire_resistance: -1"));
 }

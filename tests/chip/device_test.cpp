@@ -181,7 +181,8 @@ TEST(Device, RefusesImpossibleModels) {
                 HasSubstr("it must be >= 0 and <= 1"));
     EXPECT_THAT(error([](auto& m) { m.stuck_at_max_probability = m.stuck_at_reset_probability = 0.6; }),
                 HasSubstr("together"));
-    EXPECT_THAT(error([](auto& m) { m.g_ceiling_us = 0.0; }), HasSubstr("above g_floor"));
+    EXPECT_THAT(error([](auto& m) { m.g_ceiling_us = 0.0; }), HasSubstr("g_ceiling: 0 is out of range"));
+    EXPECT_THAT(error([](auto& m) { m.g_ceiling_us = m.g_floor_us = 5.0; }), HasSubstr("above g_floor"));
     EXPECT_THAT(error([](auto& m) { m.drift_sd.pieces[0].max = INFINITY; }), HasSubstr("drift_sd: piece 1"));
 }
 

@@ -23,14 +23,14 @@ using testing::HasSubstr;
 
 // Counts of a perfect core with one error, by one simulator. Weights of 1 are g_max: 180 counts for a full
 // input.
-using Simulator = std::function<Matrix<double>(const ProgrammedCore&, MatrixView<const float>)>;
+using Simulator = std::function<Matrix<double>(const ProgrammedRegion&, MatrixView<const float>)>;
 
 const ProductIds kIds{.seed = 3, .first = 11};
 
-Matrix<double> by_literal(const ProgrammedCore& core, MatrixView<const float> x) {
+Matrix<double> by_literal(const ProgrammedRegion& core, MatrixView<const float> x) {
     return literal_counts(core, x, {}, kIds).counts;
 }
-Matrix<double> by_fast(const ProgrammedCore& core, MatrixView<const float> x) {
+Matrix<double> by_fast(const ProgrammedRegion& core, MatrixView<const float> x) {
     const auto counts = fast_counts(prepare(core, {}), x, kIds, {.threads = 1}).counts;
     Matrix<double> out(counts.rows(), counts.cols());
     std::ranges::copy(counts.values(), out.values().begin());
@@ -47,12 +47,12 @@ Matrix<float> matrix(std::size_t cols, const std::vector<float>& values) {
     return m;
 }
 
-ProgrammedCore core_with(const Matrix<float>& w, const std::function<void(CoreSpec&)>& set) {
+ProgrammedRegion core_with(const Matrix<float>& w, const std::function<void(CoreSpec&)>& set) {
     auto chip = chip_preset("ideal");
     chip.device.g_max_us = 20.7;
     set(chip.core);
     const std::vector<double> us(w.cols(), chip.device.g_max_us);
-    return program_core(chip.core, chip.device, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
+    return program_region(chip, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
 }
 
 // The same inputs again and again.
@@ -90,9 +90,9 @@ TEST(InputJitter, LengthensPulsesThatAreThere) {
     EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "no pulse is shorter than none";
     EXPECT_EQ(jittered(c, 0.0, 1.5), 0.0);
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.dac.jitter_steps = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.dac.jitter_steps = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("input_jitter: -1"));
 }
@@ -180,9 +180,9 @@ TEST(PolarityError, IsNothingWhereSignsArePhases) {
         for (const double c : counts.values()) EXPECT_GT(c, 0.0);
     }
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.adc.polarity_error_counts = -1.0;
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.adc.polarity_error_counts = -1.0;
+                    validate(wrong);
                 }),
                 HasSubstr("polarity_error: -1"));
 }
@@ -210,9 +210,9 @@ TEST(OffsetMean, IsAddedInOnePhaseAndCancelsInFour) {
         }
     }
     EXPECT_THAT(error_of([] {
-                    CoreSpec c;
-                    c.adc.offset_mean_counts = std::nan("");
-                    validate(c);
+                    CoreSpec wrong;
+                    wrong.adc.offset_mean_counts = std::nan("");
+                    validate(wrong);
                 }),
                 HasSubstr("offset_mean: nan"));
 }

@@ -1,4 +1,4 @@
-// ARFF: what is read and what each fault gives.
+// ARFF: valid files and the message for each kind of error.
 #include "imka/data/arff.hpp"
 
 #include <gmock/gmock.h>

@@ -14,7 +14,7 @@
 namespace imka {
 namespace {
 
-// More than two batches of blocks, so that their seams are in the file.
+// More than two batches of blocks, so that the file contains batch boundaries.
 constexpr std::uint64_t kRows = 140001;
 
 TEST(Generate, EveryFormatHoldsTheSameRows) {

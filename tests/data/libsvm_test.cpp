@@ -1,4 +1,4 @@
-// LIBSVM text: what is read and what each fault gives.
+// LIBSVM text: valid files and the message for each kind of error.
 #include "imka/data/libsvm.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The manifest and what it says about the real files.
+// The manifest, compared with the real files.
 #include "imka/data/registry.hpp"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST(Manifest, IsReadStrictly) {
     EXPECT_EQ(message_of(kSmall), "no error");
     EXPECT_EQ(message_of(replaced("title: A", "titel: A")), "m.yaml: line 3: sets.a: 'title' is missing");
     EXPECT_EQ(message_of(replaced("rows: 1", "rows: 1\n        colour: red")),
-              "m.yaml: line 21: 'sets.a.files[1].colour' is not a known key; nearest: url");
+              "m.yaml: line 21: 'sets.a.files[1].colour' is not a known key; nearest: url, rows, names");
     EXPECT_EQ(message_of(replaced("title: A", "title: A\n    title: A")),
               "m.yaml: line 4: duplicate key 'title'");
     EXPECT_THAT(message_of(replaced("rows: 1", "rows: many")),
@@ -150,7 +150,7 @@ TEST(RealData, FilesAreAsTheManifestSays) {
     }
 }
 
-// The published split was found as files; the row numbers must give exactly these rows in their order.
+// The split was published as files; our row numbers must give exactly these rows in order.
 TEST(RealData, LetterSplitGivesThePublishedRows) {
     IMKA_NEED_REAL_DATA(dir);
     const auto folder = dir / "letter";

@@ -35,15 +35,16 @@ void write_measured(const std::filesystem::path& path, const std::string& chip_s
         auto config = point.config;
         config.chip.chip_set = chip_set;
         const auto data = load_dataset(config.dataset, load_options(config, {}), {});
-        const auto result = run_ridge(config, data, {});
+        const auto result = run_seeds("ridge", config, data, {});
         for (std::size_t i = 0; i < config.seeds.size(); ++i) {
             const auto row = [&](const char* metric, double value) {
-                out << fmt::format("ringnorm,{},{},{},0,{},{},hermes,{},{}\n", to_string(config.kernel),
-                                   to_string(config.sampler), *config.log_ratio,
-                                   20.0 * std::exp2(*config.log_ratio), config.seeds[i], metric, value);
+                out << fmt::format("ringnorm,{},{},{},0,{},{},hermes,{},{}\n",
+                                   to_string(config.features.kernel), to_string(config.features.sampler),
+                                   *config.features.log_ratio, 20.0 * std::exp2(*config.features.log_ratio),
+                                   config.seeds[i], metric, value);
             };
-            row("acc", result.accuracy->values[i]);
-            row("err", result.gram_error->values[i]);
+            row("acc", result.values.at("accuracy").values[i]);
+            row("err", result.values.at("gram_error").values[i]);
         }
     }
 }

@@ -45,13 +45,13 @@ TEST(Experiment, CombinesEachCaseWithTheWholeGrid) {
     const auto points = expand(e);
     ASSERT_EQ(points.size(), 8U);
     EXPECT_EQ(points[0].label, "dataset=ringnorm, split_seed=seed, kernel=rbf, log_ratio=1");
-    EXPECT_EQ(points[1].config.log_ratio, 2.5);
-    EXPECT_EQ(points[2].config.kernel, Kernel::arccos0);
+    EXPECT_EQ(points[1].config.features.log_ratio, 2.5);
+    EXPECT_EQ(points[2].config.features.kernel, Kernel::arccos0);
     EXPECT_EQ(points[4].config.dataset, "twonorm");
     EXPECT_EQ(points[4].config.ridge.alpha, 2.0);
     EXPECT_EQ(points[0].config.ridge.alpha, 0.5);
     for (const auto& p : points) {
-        EXPECT_EQ(p.config.gamma.value, 0.1);
+        EXPECT_EQ(p.config.features.gamma.value, 0.1);
         EXPECT_EQ(p.config.seeds, (std::vector<std::uint64_t>{0, 3, 4}));
     }
     const auto own = run_config(points[0], 3);
@@ -64,7 +64,7 @@ TEST(Experiment, ACaseOrTheGridBeatsBase) {
     const auto points = expand(
         parse("name: a\nbase: {gamma: 0.1, split_seed: seed}\ncases:\n  - {gamma: scale, split_seed: 2}\n"));
     ASSERT_EQ(points.size(), 1U);
-    EXPECT_FALSE(points[0].config.gamma.value.has_value());
+    EXPECT_FALSE(points[0].config.features.gamma.value.has_value());
     EXPECT_FALSE(points[0].split_by_seed);
     EXPECT_EQ(points[0].config.split_seed, 2U);
 }
@@ -92,7 +92,7 @@ TEST(Experiment, NamedListsOfCasesAreMultiplied) {
     EXPECT_EQ(points[2].label, "dataset=ringnorm, gamma=0.3, kernel=rbf");
     EXPECT_EQ(points[8].label, "dataset=waveform, alpha=2, gamma=0.1, kernel=rbf");
     EXPECT_EQ(points[10].label, "dataset=waveform, alpha=2, gamma=0.3, kernel=rbf") << "the later list wins";
-    EXPECT_EQ(points[10].config.gamma.value, 0.3);
+    EXPECT_EQ(points[10].config.features.gamma.value, 0.3);
     EXPECT_EQ(count_runs(e), 12U);
     EXPECT_EQ(expand(parse(to_yaml(e))).size(), 12U);
     EXPECT_EQ(to_yaml(parse(to_yaml(e))), to_yaml(e));
@@ -123,7 +123,7 @@ TEST(Experiment, FaultsAreNamedWithTheirPlace) {
         {"grid: {kernel: [rbf]}\n", "e.yaml: line 1: 'name' is missing"},
         {head, "e.yaml: 'grid' or 'cases' is missing"},
         {head + "base: {gamma: 1}\n", "'grid' or 'cases' is missing"},
-        {head + "gird: {kernel: [rbf]}\n", "e.yaml: line 2: 'gird' is not a known key; nearest: grid"},
+        {head + "gird: {kernel: [rbf]}\n", "e.yaml: line 2: 'gird' is not a known key; nearest: kind, grid"},
         {head + "name: b\n", "e.yaml: line 2: duplicate key 'name'"},
         {head + "grid: {}\n", "e.yaml: line 2: 'grid' is empty"},
         {head + "grid:\n", "e.yaml: line 2: 'grid' has no value"},
@@ -230,12 +230,12 @@ TEST(Experiment, SetReplacesWhatBaseGridAndCasesSay) {
     const auto points = expand(e);
     ASSERT_EQ(points.size(), 2U * 2U * 2U);
     for (const auto& p : points) {
-        EXPECT_EQ(p.config.log_ratio, 3.0);
+        EXPECT_EQ(p.config.features.log_ratio, 3.0);
         EXPECT_EQ(p.config.dataset, "waveform");
         EXPECT_EQ(p.config.seeds, std::vector<std::uint64_t>{7});
     }
-    EXPECT_EQ(points[0].config.gamma.value, 0.2);
-    EXPECT_FALSE(points[1].config.gamma.value.has_value());
+    EXPECT_EQ(points[0].config.features.gamma.value, 0.2);
+    EXPECT_FALSE(points[1].config.features.gamma.value.has_value());
     override_setting(e, "seeds", "[1, 3..5]");
     EXPECT_EQ(expand(e)[0].config.seeds.size(), 4U);
     for (const auto& [name, text, expected] :
@@ -309,7 +309,7 @@ TEST(Documentation, ExampleOfAnExperimentHasTheRunsItSays) {
 TEST(KnownExperiments, LiuHasTheSizesOfTheSurveysReplication) {
     std::map<Kernel, std::set<std::int64_t>> sizes;
     for (const auto& p : expand(find_experiment("liu")))
-        sizes[p.config.kernel].insert(run_sizes(p.config, 13).m);
+        sizes[p.config.features.kernel].insert(run_sizes(p.config, 13).m);
     EXPECT_EQ(sizes.size(), 3U);
     for (const auto& [kernel, m] : sizes)
         EXPECT_EQ(m, (std::set<std::int64_t>{26, 52, 104, 208, 416})) << to_string(kernel);

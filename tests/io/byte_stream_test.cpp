@@ -1,4 +1,4 @@
-// Lines and bytes from plain and compressed files, and what damaged ones give.
+// Lines and bytes from plain, compressed and damaged files.
 #include "imka/io/byte_stream.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ std::vector<std::string> lines_of(std::string_view bytes, const StreamOptions& o
     return lines_of(ByteStream("memory", bytes, options));
 }
 
-// Text that does not compress to nothing, longer than every buffer.
+// Text that compresses poorly and is longer than every buffer.
 std::string long_text() {
     std::string text;
     for (std::uint64_t i = 0; i < 60'000; ++i) {
@@ -65,7 +65,7 @@ TEST_P(EachCompression, ReadsConcatenatedMembersThrough) {
     EXPECT_EQ(lines_of(bytes), (std::vector<std::string>{"a", "bc", "d"}));
 }
 
-TEST_P(EachCompression, OfNothingHasNoLines) {
+TEST_P(EachCompression, EmptyInputHasNoLines) {
     EXPECT_TRUE(lines_of(compressed("", GetParam())).empty());
 }
 
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(ByteStream, EachCompression,
 
 class RealCompression : public testing::TestWithParam<Compression> {};
 
-// Every cut, not a chosen one: also inside the first bytes and the last checksum.
+// Truncates at every length, also within the first bytes and the last checksum.
 TEST_P(RealCompression, EveryTruncationIsAnError) {
     const auto bytes = compressed("1,2,3\n4,5,6\n", GetParam());
     const std::size_t least = GetParam() == Compression::bzip2 ? 4 : 2;
@@ -109,7 +109,8 @@ TEST_P(RealCompression, TruncationOfALongFileNamesThePlace) {
     EXPECT_THAT(error_of([&] { lines_of(half); }), HasSubstr(place));
 }
 
-// A flipped byte behind the marks must never give other lines silently: all four formats carry checksums.
+// A flipped byte after the magic number must never silently change the lines: all four formats have
+// checksums.
 TEST_P(RealCompression, EveryDamagedByteIsAnErrorOrChangesNothing) {
     const std::string text = "1,2,3\n4,5,6\n7,8,9\n";
     const auto good = compressed(text, GetParam());
@@ -135,7 +136,7 @@ TEST_P(RealCompression, BytesAfterTheEndAreAnError) {
 }
 
 TEST_P(RealCompression, ABombIsStoppedEarly) {
-    // 70 MB of zeros in a few hundred bytes to 70 kB: beyond the longest line.
+    // 70 MB of zeros, compressed to between a few hundred bytes and 70 kB: beyond the longest line.
     static const std::string zeros(70'000'000, '\0');
     const auto bomb = compressed(zeros, GetParam());
     EXPECT_LT(bomb.size(), 100'000U);

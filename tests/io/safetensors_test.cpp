@@ -1,4 +1,4 @@
-// safetensors: round trips, the documented layout, and what each fault gives.
+// safetensors: round trips, the documented layout, and the message for each kind of error.
 #include "imka/io/safetensors.hpp"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(Safetensors, ReadsVectorsAsOneRow) {
     EXPECT_EQ(file.f32.at("v").cols(), 2U);
 }
 
-// The length of this header is 0x88b1f: its bytes are the mark of a gzip file.
+// The length of this header is 0x88b1f: its bytes are the magic number of gzip.
 TEST(Safetensors, ReadsAFileThatBeginsLikeGzip) {
     const TempDir dir;
     std::string header = R"({"__metadata__":{"a":"b"}})";
@@ -100,8 +100,7 @@ TEST(Safetensors, EveryTruncationIsAnError) {
     EXPECT_THAT(error_of([&] { read(good + "x"); }), HasSubstr("bytes follow the tensors"));
 }
 
-// Whatever one byte of the header becomes, the result is a file or an error, and never other than
-// imka::Error.
+// Changing any header byte gives a valid file or an imka::Error.
 TEST(Safetensors, SurvivesEveryDamagedHeaderByte) {
     const TempDir dir;
     write_safetensors(dir / "a", example());

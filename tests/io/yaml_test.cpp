@@ -47,6 +47,17 @@ TEST(Yaml, AnEmptyFileIsAnEmptyMap) {
               "bad_config: a.yaml: line 2: empty value");
 }
 
+TEST(Yaml, AMissingBracketIsNotAMissingValue) {
+    const auto error = [](const std::string& text) {
+        return error_of([&] { (void)parse_yaml(text, "a.yaml"); });
+    };
+    EXPECT_THAT(error("name: [a\n"), HasSubstr("not valid YAML"));
+    EXPECT_EQ(error("a:\nb: ~\n"),
+              "bad_config: a.yaml: line 1: 'a' has no value; expected a scalar or a list");
+    EXPECT_EQ(error("~: 1\n"), "bad_config: a.yaml: line 1: empty key");
+    EXPECT_EQ(error("l: [1, ~]\n"), "bad_config: a.yaml: line 1: empty value");
+}
+
 TEST(Yaml, RefusesDuplicateKeysOnEveryLevel) {
     const auto error = [](const std::string& text) {
         return error_of([&] { (void)parse_yaml(text, "a.yaml"); });
@@ -64,7 +75,7 @@ TEST(Yaml, HasLimits) {
     EXPECT_EQ(error("a: " + std::string(7, '[') + "1" + std::string(7, ']')), "no error");
     EXPECT_THAT(error("a: " + std::string(8, '[') + "1" + std::string(8, ']')),
                 HasSubstr("more than 8 levels deep"));
-    EXPECT_THAT(error("a: " + std::string(100'000, '[')), HasSubstr("more than 8 levels deep"));
+    EXPECT_THAT(error("a: " + std::string(100'000, '[')), HasSubstr("a.yaml: line 1: "));
     EXPECT_EQ(error("#" + std::string(kMaxYamlBytes - 1, 'x')), "no error");
     EXPECT_THAT(error("#" + std::string(kMaxYamlBytes, 'x')), HasSubstr("1048577 bytes; at most 1048576"));
 }

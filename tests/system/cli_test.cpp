@@ -62,7 +62,7 @@ TEST(Cli, RidgeOnEmbeddedDataPrintsTheJsonOfTheInterface) {
 TEST(Cli, EveryVerbHasHelpWithExamples) {
     for (const auto* verb :
          {"data list", "data info", "data show", "data fetch", "data verify", "data export", "data generate",
-          "features", "gram", "ridge", "sweep", "validate", "bench", "doctor", "completion"}) {
+          "features", "gram", "ridge", "sweep", "reproduce", "bench", "doctor", "completion"}) {
         const auto r = run_imka(std::string(verb) + " --help");
         EXPECT_EQ(r.exit_code, 0) << verb;
         EXPECT_NE(r.out.find("Examples:"), std::string::npos) << verb;

@@ -130,9 +130,10 @@ void find_ban(const std::string& path, const std::string& code, const Ban& ban, 
     }
 }
 
-// "base" of src/imka/base/random.cpp, "apps" of apps/imka/main.cpp.
+// "base" of src/imka/base/random.cpp, "apps" of apps/imka/main.cpp. imka.hpp, which gathers the public
+// headers, sees what a program sees.
 std::string layer_of(const std::string& path) {
-    if (path.starts_with("apps/")) return "apps";
+    if (path.starts_with("apps/") || path == "src/imka/imka.hpp") return "apps";
     const std::string root = "src/imka/";
     const auto slash = path.find('/', root.size());
     return path.substr(root.size(), slash - root.size());

@@ -77,6 +77,15 @@ std::optional<Format> format_of(const std::filesystem::path& path) {
     return known->format;
 }
 
+void copy_row(const Row& row, std::span<float> out) {
+    if (!row.sparse) {
+        std::ranges::copy(row.values, out.begin());
+        return;
+    }
+    std::ranges::fill(out, 0.0F);
+    for (std::size_t i = 0; i < row.indices.size(); ++i) out[row.indices[i]] = row.values[i];
+}
+
 std::unique_ptr<RowReader> open_rows(ByteStream stream, const ReadOptions& options) {
     const auto name = stream.name();
     auto reader = make_reader(std::move(stream), format_or_fail(name, options), options);

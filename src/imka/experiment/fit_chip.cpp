@@ -13,27 +13,24 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/experiment/published.hpp"
 #include "imka/linalg/cholesky.hpp"
-#include "imka/metrics/accuracy.hpp"
-#include "imka/metrics/kernel_error.hpp"
 
 namespace imka {
 
 struct ChipComparison::Data {
     Dataset set;
-    std::vector<std::int32_t> accuracy_labels;
-    Matrix<float> accuracy_rows;
-    std::map<Kernel, Matrix<double>> exact;
+    Part thinned;  // of the test part, for accuracies
+    RunData runs{set};
 };
 
 struct ChipComparison::Run {
     std::size_t cell = 0;
-    std::size_t data = 0;
+    Data* data = nullptr;
     std::uint64_t seed = 0;
     RunConfig config;
-    Matrix<float> omega;
-    RidgeModel model;
+    RidgeModel model;  // fitted in FP32
 };
 
 namespace {
@@ -69,20 +66,21 @@ std::map<CellKey, std::size_t> cell_places(const ComparisonConfig& config, std::
 }
 
 CellKey key_of(const RunConfig& config) {
-    return {config.dataset, std::string(to_string(config.kernel)), std::string(to_string(config.sampler)),
-            std::llround(config.log_ratio.value_or(-1.0))};
+    return {config.dataset, std::string(to_string(config.features.kernel)),
+            std::string(to_string(config.features.sampler)),
+            std::llround(config.features.log_ratio.value_or(-1.0))};
 }
 
-// Rows first, first + step, ...: the test part as a whole, thinned out.
-void thin_out(const Part& test, std::int64_t rows, Matrix<float>& x, std::vector<std::int32_t>& y) {
+// Evenly spaced rows of the test part.
+Part thin_out(const Part& test, std::int64_t rows) {
     const auto n = std::min(static_cast<std::size_t>(rows), test.x.rows());
-    x = Matrix<float>(n, test.x.cols());
-    y.resize(n);
+    Part out{.x = Matrix<float>(n, test.x.cols()), .y = std::vector<std::int32_t>(n)};
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t row = i * test.x.rows() / n;
-        std::ranges::copy(test.x.row(row), x.row(i).begin());
-        y[i] = test.y[row];
+        std::ranges::copy(test.x.row(row), out.x.row(i).begin());
+        out.y[i] = test.y[row];
     }
+    return out;
 }
 
 // The differences that are made small, two a cell.
@@ -281,38 +279,28 @@ ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec)
                  fmt::format("{}: {}, {}, {}, r = {}: needs both Gram error and accuracy",
                              config.measured.string(), c.dataset, c.kernel, c.sampler, c.log_ratio));
     }
-    std::map<std::pair<std::string, std::uint64_t>, std::size_t> loaded;
+    std::map<std::pair<std::string, std::uint64_t>, Data*> loaded;
     for (const auto& point : expand(config.experiment)) {
         for (const auto seed : point.config.seeds) {
             auto run = run_config(point, seed);
             const auto cell = places.find(key_of(run));
             if (cell == places.end() || !run.backend.is_chip()) continue;
-            const auto [place, fresh] = loaded.try_emplace({run.dataset, run.split_seed}, data_.size());
-            if (fresh) {
-                auto data = std::make_unique<Data>();
+            auto& data = loaded[{run.dataset, run.split_seed}];
+            if (data == nullptr) {
+                data = data_.emplace_back(std::make_unique<Data>()).get();
                 data->set = load_dataset(run.dataset, load_options(run, config.data_dir), exec);
-                thin_out(data->set.test, config.test_rows, data->accuracy_rows, data->accuracy_labels);
-                data_.push_back(std::move(data));
+                data->thinned = thin_out(data->set.test, config.test_rows);
             }
-            auto& data = *data_[place->second];
-            if (!data.exact.contains(run.kernel))
-                data.exact[run.kernel] = reference_gram(run, data.set, exec);
-            runs_.push_back({.cell = cell->second,
-                             .data = place->second,
-                             .seed = seed,
-                             .config = std::move(run),
-                             .omega = {},
-                             .model = {}});
+            run.chip.fit_on = FitOn::fp32;
+            runs_.push_back(
+                {.cell = cell->second, .data = data, .seed = seed, .config = std::move(run), .model = {}});
         }
     }
     Progress progress(exec, "fitting weights", runs_.size());
     std::atomic<std::size_t> done = 0;
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         auto& run = runs_[i];
-        const auto& data = data_[run.data]->set;
-        const auto fit = ridge_fit(run.config, data, run.seed);
-        run.omega = sample(fit.recipe.omega, {.threads = 1});
-        run.model = fit_classifier(fit, data.train.x.view(), data.train.y, data.classes, {.threads = 1});
+        run.model = fit_run(run.config, run.data->set, run.seed, nullptr, {.threads = 1});
         ++done;
     });
     progress.update(done);
@@ -330,20 +318,20 @@ std::vector<FidelityCell> ChipComparison::emulate(const ChipSpec& chip, const Ex
     const Exec one{.threads = 1, .cancel = exec.cancel};
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         const auto& run = runs_[i];
-        const auto& data = *data_[run.data];
+        auto& data = *run.data;
+        const auto seeds = test_seeds(run.config.chip, run.seed);
         auto map = chip_feature_map(run.model.recipe,
                                     {.chip = chip,
-                                     .omega = run.omega,
+                                     .omega = run.model.omega,
                                      .inputs = data.set.train.x.view(),
                                      .config = run.config.chip.projection,
-                                     .seeds = test_seeds(run.config.chip, run.seed)},
+                                     .seed = seeds.chip},
                                     one)
                        .map;
-        errors[i] = measure_gram_error(run.config, data.set, data.exact.at(run.config.kernel), map, one);
-        const RidgePredictor predictor(run.model, std::move(map));
-        const auto y = predictor.classify(data.accuracy_rows.view(), one);
-        accuracies[i] = static_cast<double>(count_right(data.accuracy_labels, y)) /
-                        static_cast<double>(data.accuracy_labels.size());
+        const RidgePredictor predictor(run.model, std::move(map), seeds.products);
+        errors[i] = measure_gram_error(run.config, data.set, data.runs.exact_gram(run.config, one),
+                                       predictor.feature_map(), one);
+        accuracies[i] = accuracy(predictor, data.thinned, one);
     });
     std::vector<std::vector<double>> error_values(cells_.size());
     std::vector<std::vector<double>> accuracy_values(cells_.size());

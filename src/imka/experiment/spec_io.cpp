@@ -5,6 +5,7 @@
 #include <set>
 
 #include "imka/base/error.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/io/yaml.hpp"
 
@@ -52,8 +53,9 @@ public:
         e.title = root.find_text("title").value_or("");
         e.description = root.find_text("description").value_or("");
         e.kind = root.find_text("kind").value_or("ridge");
-        if (e.kind != "ridge")
-            refuse(root.line("kind"), fmt::format("'{}' is not a known kind; known: ridge", e.kind));
+        if (find_run_kind(e.kind) == nullptr)
+            refuse(root.line("kind"),
+                   fmt::format("'{}' is not a known kind; known: {}", e.kind, run_kind_names()));
         if (const auto base = root.find_map("base")) e.base = base_of(base->node());
         if (const auto grid = root.find_map("grid")) e.grid = grid_of(grid->node());
         if (const auto* cases = root.find("cases")) e.cases = cases_of(*cases);

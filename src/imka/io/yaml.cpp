@@ -20,7 +20,10 @@ constexpr std::size_t kMaxDepth = 8;
 class TreeBuilder : public YAML::EventHandler {
 public:
     explicit TreeBuilder(std::string_view where) : where_(where) {}
-    YamlNode take() { return std::move(root_); }
+    YamlNode take() {
+        if (!missing_.text.empty()) fail_at(where_, missing_.line, missing_.text);
+        return std::move(root_);
+    }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_++ > 0) refuse(mark, "a second document; expected one");
@@ -33,9 +36,14 @@ public:
         refuse(mark, "an alias; aliases are not supported, repeat the value");
     }
     void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
-        if (!expects_value()) refuse(mark, "empty value");
-        const auto& key = stack_.back().keys.back();
-        fail_at(where_, key.line, fmt::format("'{}' has no value; expected a scalar or a list", key.text));
+        if (expects_key()) refuse(mark, "empty key");
+        if (missing_.text.empty() && expects_value()) {
+            const auto& [key, line] = stack_.back().keys.back();
+            missing_ = {fmt::format("'{}' has no value; expected a scalar or a list", key), line};
+        } else if (missing_.text.empty()) {
+            missing_ = {"empty value", mark.line + 1};
+        }
+        attach({.kind = YamlNode::Kind::scalar, .line = mark.line + 1});
     }
     void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
                   const std::string& value) override {
@@ -95,6 +103,8 @@ private:
     std::vector<YamlNode> stack_;              // open lists and maps
     std::vector<std::set<std::string>> seen_;  // keys of each
     YamlNode root_{.kind = YamlNode::Kind::map};
+    YamlKey
+        missing_;  // the first value that is missing; reported last, since a bracket may be what is missing
 };
 
 }  // namespace

@@ -266,7 +266,10 @@ void compare(Figure& figure, const std::vector<Published>& published) {
         }
         if (met || !is_repeated(p, figure.experiment)) continue;
         auto& points = curve_for(figure, p).points;
-        points.push_back({.log_ratio = p.log_ratio, .published = p, .verdict = Verdict::missing});
+        auto& point = points.emplace_back();
+        point.log_ratio = p.log_ratio;
+        point.published = p;
+        point.verdict = Verdict::missing;
     }
     for (auto& curve : figure.curves) std::ranges::stable_sort(curve.points, {}, &Point::log_ratio);
 }

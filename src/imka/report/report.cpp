@@ -55,10 +55,10 @@ void add_fidelity(Section& section, const std::vector<Figure>& figures) {
 
 }  // namespace
 
-Report make_report(RecordSet set, const std::string& title) {
+Report make_report(RecordSet set, const std::string& title, const std::vector<Published>& published) {
     Report report{.title = title, .set = std::move(set), .notes = paper().notes};
-    auto figures = make_figures(report.set.records, published_values());
-    report.absent = absent_figures(figures, published_values());
+    auto figures = make_figures(report.set.records, published);
+    report.absent = absent_figures(figures, published);
     report.flags = find_flags(report.set);
     Ids ids;
     for (const auto& figure : figures) {

@@ -49,7 +49,8 @@ struct Report {
 };
 
 // An empty title is made from the experiments.
-Report make_report(RecordSet set, const std::string& title);
+Report make_report(RecordSet set, const std::string& title,
+                   const std::vector<Published>& published = published_values());
 
 // All drawings, in the order of the page.
 std::vector<Plot> all_plots(const Report& report);

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "imka/data/registry.hpp"
-#include "imka/report/check.hpp"
 #include "imka/report/report.hpp"
 
 namespace imka::report {
@@ -158,14 +157,15 @@ Json deviating_json(const Report& report) {
     return list;
 }
 
-double chance_of(const Report& report) {
-    std::vector<CheckedCell> judged;
-    each_point(report, [&](const DrawnFigure& drawn, const Curve&, const Point& p) {
-        if (p.verdict == Verdict::reproduced || p.verdict == Verdict::deviates)
-            judged.push_back(
-                {.experiment = drawn.figure.experiment, .published = *p.published, .ours = p.ours});
+// How many judged means chance alone would put beyond the limit (Student's law for the few seeds of a mean).
+double expected_by_chance(const Report& report) {
+    double sum = 0.0;
+    each_point(report, [&](const DrawnFigure&, const Curve&, const Point& p) {
+        if (p.verdict != Verdict::reproduced && p.verdict != Verdict::deviates) return;
+        const auto seeds = p.ours.n + p.published->value.n;
+        if (seeds > 2) sum += 1.0 - student_probability(kAllowedErrors, seeds - 2);
     });
-    return expected_by_chance(judged);
+    return sum;
 }
 
 // Averages and statements of the paper
@@ -337,7 +337,7 @@ std::string report_json(const Report& report) {
                            {"records", report.set.records.size()},
                            {"verdicts", counts_json(report.counts)},
                            {"allowed_standard_errors", kAllowedErrors},
-                           {"expected_by_chance", chance_of(report)},
+                           {"expected_by_chance", expected_by_chance(report)},
                            {"experiments", list_json(report.sections, section_json)},
                            {"deviating", deviating_json(report)},
                            {"absent", absent},

@@ -194,8 +194,8 @@ std::uint64_t correct_all(Loop& k, const Estimate& estimate, double seconds, Pro
 GradientStep iterate(Loop& k, std::uint64_t iteration, double seconds, ProgrammingCost& cost) {
     const auto& config = k.config;
     const std::uint64_t first = iteration * config.inputs;
-    const auto x = tuning_inputs(k.job.core, config.input_deviation, first, config.inputs);
-    auto y = measure_products(k.exec, k.job.core, crossbar_now(k, iteration, seconds), x, first);
+    const auto x = tuning_inputs(k.job.region, config.input_deviation, first, config.inputs);
+    auto y = measure_products(k.exec, k.job.region, crossbar_now(k, iteration, seconds), x, first);
     add_products(k.context.pulse, config.inputs, cost);
     const auto exact = exact_currents(k.exec, x, expected_us(k, seconds));
     const auto columns = fit_columns(y, exact);

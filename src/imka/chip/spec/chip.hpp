@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "imka/chip/core.hpp"
 #include "imka/chip/device/device.hpp"
 #include "imka/chip/device/device_pulse.hpp"
+#include "imka/chip/spec/core_spec.hpp"
 
 namespace imka {
 

@@ -108,32 +108,29 @@ SweepPlan make_plan(const std::string& name, const ReproduceArgs& args, const Co
 
 // Runs what is missing of every reproduction.
 struct Reproduced {
-    RecordSet set;  // of the planned runs
+    std::vector<std::filesystem::path> folders;
+    std::set<std::string> keys;  // of the runs asked for
     std::uint64_t failed = 0;
 };
 Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
     Reproduced done;
-    std::set<std::string> keys;
-    std::vector<std::filesystem::path> folders;
     for (const auto& name : chosen(args.names)) {
         const auto plan = make_plan(name, args, context);
         if (plan.runs.empty()) continue;
-        folders.push_back(args.output / name);
-        adopt_runs(plan, folders.back());
-        const auto summary =
-            run_shown(plan, {.output = folders.back(), .data_dir = context.data_dir}, context.exec);
+        const auto& folder = done.folders.emplace_back(args.output / name);
+        adopt_runs(plan, folder);
+        const auto summary = run_shown(plan, {.output = folder, .data_dir = context.data_dir}, context.exec);
         done.failed += summary.status.failed;
-        for (const auto& run : plan.runs) keys.insert(run.key);
+        for (const auto& run : plan.runs) done.keys.insert(run.key);
         if (!context.json) fmt::print("{}: {}\n", name, summary_text(summary));
     }
-    if (folders.empty()) fail(ErrorCode::bad_usage, "reproduce: --datasets names no data set of these runs");
-    done.set = read_records(folders);
-    std::erase_if(done.set.records, [&](const Record& r) { return !keys.contains(r.key); });
+    if (done.folders.empty())
+        fail(ErrorCode::bad_usage, "reproduce: none of these data sets is part of the runs");
     return done;
 }
 
-void render(const ReproduceArgs& args, const Context& context, RecordSet set) {
-    const auto report = report::make_report(std::move(set), "");
+void render(const ReproduceArgs& args, const Reproduced& done, const Context& context) {
+    const auto report = report::make_report(read_records(done.folders), "");
     const auto name = fmt::format("{}", fmt::join(args.names, "_"));
     const ReportFiles files{.page = args.output / (name + ".html"),
                             .figures = args.figures ? args.output / (name + "_figures") : "",
@@ -180,10 +177,10 @@ std::string counts_text(const report::Report& report) {
 
 // Exit code 1 where too few published cells are reproduced. Not all are asked for: of several hundred, a few
 // lie beyond 3 standard errors by chance (docs/validation.md).
-void check(const ReproduceArgs& args, RecordSet set, Context& context) {
+void check(const std::vector<Published>& published, const Reproduced& done, Context& context) {
     constexpr double kShareWanted = 0.9;
-    auto published = args.measured.empty() ? published_values() : read_published(args.measured);
-    std::erase_if(published, [&](const Published& p) { return !is_chosen(args.datasets, p.dataset); });
+    auto set = read_records(done.folders);
+    std::erase_if(set.records, [&](const Record& r) { return !done.keys.contains(r.key); });
     const auto report = report::make_report(std::move(set), "", published);
     const auto& counts = report.counts;
     const auto cells = counts.reproduced + counts.deviates + counts.missing;
@@ -204,20 +201,22 @@ void check(const ReproduceArgs& args, RecordSet set, Context& context) {
     if (share < kShareWanted) context.exit_code = 1;
 }
 
+void run_check(ReproduceArgs args, Context& context) {
+    auto published = args.measured.empty() ? published_values() : read_published(args.measured);
+    std::erase_if(published, [&](const Published& p) { return !is_chosen(args.datasets, p.dataset); });
+    // Only what there is to compare with is run.
+    for (const auto& p : published) args.datasets.push_back(p.dataset);
+    const auto done = run_missing(args, context);
+    check(published, done, context);
+    if (done.failed > 0) context.exit_code = 1;
+}
+
 void run(const ReproduceArgs& args, Context& context) {
-    if (args.names == std::vector<std::string>{"list"}) {
-        list_reproductions(context);
-        return;
-    }
-    // Before the work, not after it.
-    if (!args.check) check_chart_js(args.chart_js);
-    if (!args.measured.empty()) (void)read_published(args.measured);
-    auto done = run_missing(args, context);
-    if (args.check) {
-        check(args, std::move(done.set), context);
-    } else {
-        render(args, context, std::move(done.set));
-    }
+    if (args.names == std::vector<std::string>{"list"}) return list_reproductions(context);
+    if (args.check) return run_check(args, context);
+    check_chart_js(args.chart_js);  // before the work, not after it
+    const auto done = run_missing(args, context);
+    render(args, done, context);
     if (done.failed > 0) context.exit_code = 1;
 }
 

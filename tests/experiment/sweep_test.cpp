@@ -63,7 +63,7 @@ TEST(RunKey, OfAKnownRunStaysWhatItWas) {
     auto e = parse_experiment("name: a\ngrid: {kernel: [rbf]}\n", "a.yaml");
     const auto plan = plan_sweep(e, {}, Exec{});
     ASSERT_EQ(plan.runs.size(), 1U);
-    EXPECT_EQ(plan.runs[0].key, "0d15a64dc1e6cd3dcf625cc87ceb7f93ea9b6a3c945a13c697a3b841b477827b");
+    EXPECT_EQ(plan.runs[0].key, "779165df64fc933a89d377c01889f7628d8e550f4b1f8e20b216d512df9adccf");
     e.name = "b";
     EXPECT_EQ(plan_sweep(e, {}, Exec{}).runs[0].key, plan.runs[0].key) << "the name is no part of a run";
 }

@@ -67,7 +67,25 @@ void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<s
     }
 }
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+TextTable table_of(const Json& rows, const std::vector<std::string>& keys) {
+    const auto text = [](const Json& value) {
+        if (value.is_string()) return value.get<std::string>();
+        if (value.is_boolean()) return std::string(value.get<bool>() ? "yes" : "no");
+        return value.is_null() ? std::string() : value.dump();
+    };
+    TextTable table = {keys};
+    for (const auto& row : rows) {
+        auto& line = table.emplace_back();
+        for (const auto& key : keys) line.push_back(text(row.at(key)));
+    }
+    return table;
+}
+
+void print_json(const Json& json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string format_table(const TextTable& rows) {
     std::vector<std::size_t> widths;
     for (const auto& row : rows) {
         widths.resize(std::max(widths.size(), row.size()));

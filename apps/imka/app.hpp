@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,9 @@
 #include "imka/base/exec.hpp"
 
 namespace imka::app {
+
+using Json = nlohmann::ordered_json;
+using TextTable = std::vector<std::vector<std::string>>;
 
 struct Context {
     Exec exec;
@@ -41,7 +45,13 @@ void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<s
                        Assignments& given);
 
 // Text aligned in columns; the first row is the head.
-std::string format_table(const std::vector<std::vector<std::string>>& rows);
+std::string format_table(const TextTable& rows);
+
+// Objects as rows under the names of the keys; booleans are yes and no, null is empty.
+TextTable table_of(const Json& rows, const std::vector<std::string>& keys);
+
+// Indented, on standard output.
+void print_json(const Json& json);
 
 // Verbs: one file each, cmd_<verb>.cpp.
 void add_data(CLI::App& root, Context& context);

@@ -25,7 +25,8 @@ const std::vector<Benchmark>& benchmarks() {
         {"features", bench_features}, {"projection", bench_projection},
         {"sorf", bench_sorf},         {"ridge", bench_ridge},
         {"normals", bench_normals},   {"fwht", bench_fwht},
-        {"stream", bench_stream},     {"chip", bench_chip}};
+        {"stream", bench_stream},     {"chip", bench_chip},
+        {"one_row", bench_one_row}};
     return list;
 }
 
@@ -42,7 +43,7 @@ bool wanted(const BenchArgs& args, const std::string& name) {
     return std::ranges::any_of(args.names, [&](const auto& n) { return n == "all" || n == name; });
 }
 
-nlohmann::ordered_json machine_json(const Exec& exec) {
+Json machine_json(const Exec& exec) {
     return {{"cores", std::thread::hardware_concurrency()},
             {"threads", thread_count(exec)},
             {"memory_gb", memory_gigabytes()},
@@ -81,7 +82,7 @@ void run(const BenchArgs& args, Context& context) {
                      .stream_rows = args.rows};
     const auto peer = find_peer(args.python, context.exec);
     setup.peer = peer.get();
-    const auto peers = peer ? nlohmann::ordered_json::parse(peer->hello()) : nlohmann::ordered_json::object();
+    const auto peers = peer ? Json::parse(peer->hello()) : Json::object();
     for (const auto& [name, version] : peers.items()) {
         if (version.is_string()) setup.versions[name] = version.get<std::string>();
     }
@@ -97,11 +98,11 @@ void run(const BenchArgs& args, Context& context) {
         if (r.limit_time) r.limit_seconds = r.limit_time(setup.limits);
     }
     if (context.json) {
-        nlohmann::ordered_json j = {{"imka_version", build_info().version}, {"quick", args.quick}};
+        Json j = {{"imka_version", build_info().version}, {"quick", args.quick}};
         j["machine"] = machine_json(context.exec);
         j["limits"] = to_json(setup.limits);
         j["peers"] = peers;
-        j["results"] = nlohmann::ordered_json::array();
+        j["results"] = Json::array();
         for (const auto& r : results) j["results"].push_back(to_json(r));
         fmt::print("{}\n", j.dump());
     } else {

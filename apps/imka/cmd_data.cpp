@@ -10,20 +10,12 @@
 #include "imka/data/dataset.hpp"
 #include "imka/data/fetch.hpp"
 #include "imka/data/generate.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/data/inspect.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
-#include "imka/data/table.hpp"
 
 namespace imka::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
-using TextTable = std::vector<std::vector<std::string>>;
-
-void print_json(const Json& json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
 
 std::vector<Generator> generators() {
     std::vector<Generator> all;
@@ -44,61 +36,36 @@ const RegisteredSet& known_set(const std::string& name) {
     return *set;
 }
 
-bool is_present(const RegisteredSet& set, const Context& context) {
-    return std::all_of(set.files.begin(), set.files.end(), [&](const SourceFile& file) {
-        return find_source(set, file, context.data_dir).has_value();
-    });
-}
-
-std::uint64_t total_rows(const RegisteredSet& set) {
-    std::uint64_t rows = 0;
-    for (const auto& file : set.files) rows += file.rows;
-    return rows;
-}
-
 // list
 
 void run_list(const Context& context) {
-    if (context.json) {
-        Json sets = Json::array();
-        for (const auto& set : registered_sets()) {
-            sets.push_back({{"name", set.name},
-                            {"title", set.title},
-                            {"kind", "files"},
-                            {"present", is_present(set, context)},
-                            {"rows", total_rows(set)},
-                            {"d", set.default_sizes.features},
-                            {"classes", set.files[0].classes.size()},
-                            {"licence", set.licence}});
-        }
-        for (const auto g : generators()) {
-            const auto& info = generator_info(g);
-            sets.push_back({{"name", to_string(g)},
-                            {"title", info.description},
-                            {"kind", "generator"},
-                            {"present", true},
-                            {"rows", info.train_rows + info.test_rows},
-                            {"d", info.features},
-                            {"classes", info.classes},
-                            {"licence", "generated"}});
-        }
-        return print_json({{"data_dir", context.data_dir.string()}, {"sets", sets}});
-    }
-    TextTable table = {{"name", "present", "rows", "d", "classes", "licence", "title"}};
+    Json sets = Json::array();
     for (const auto& set : registered_sets()) {
-        table.push_back({set.name, is_present(set, context) ? "yes" : "no", std::to_string(total_rows(set)),
-                         std::to_string(set.default_sizes.features),
-                         std::to_string(set.files[0].classes.size()), set.licence, set.title});
+        sets.push_back({{"name", set.name},
+                        {"title", set.title},
+                        {"kind", "files"},
+                        {"present", is_present(set, context.data_dir)},
+                        {"rows", total_rows(set)},
+                        {"d", set.default_sizes.features},
+                        {"classes", set.files[0].classes.size()},
+                        {"licence", set.licence}});
     }
     for (const auto g : generators()) {
         const auto& info = generator_info(g);
-        table.push_back({std::string(to_string(g)), "made", std::to_string(info.train_rows + info.test_rows),
-                         std::to_string(info.features), std::to_string(info.classes), "generated",
-                         std::string(info.description)});
+        sets.push_back({{"name", to_string(g)},
+                        {"title", info.description},
+                        {"kind", "generator"},
+                        {"present", true},
+                        {"rows", info.train_rows + info.test_rows},
+                        {"d", info.features},
+                        {"classes", info.classes},
+                        {"licence", "generated"}});
     }
-    fmt::print("{}", format_table(table));
+    if (context.json) return print_json({{"data_dir", context.data_dir.string()}, {"sets", sets}});
+    fmt::print("{}",
+               format_table(table_of(sets, {"name", "present", "rows", "d", "classes", "licence", "title"})));
     if (context.data_dir.empty())
-        fmt::print("\nNo data directory is set: give --data-dir or the environment variable IMKA_DATA.\n");
+        fmt::print("\nNo data directory is set: use --data-dir or the environment variable IMKA_DATA.\n");
 }
 
 // info
@@ -130,7 +97,7 @@ Json info_json(const RegisteredSet& set, const Context& context) {
             {"licence", set.licence},
             {"citation", set.citation},
             {"folder", set.folder},
-            {"present", is_present(set, context)},
+            {"present", is_present(set, context.data_dir)},
             {"protocols",
              {{"default", sizes_json(set.default_sizes)}, {"measured", sizes_json(set.measured_sizes)}}},
             {"files", files}};
@@ -141,6 +108,10 @@ std::string balance_text(const SourceFile& file) {
     for (const auto& c : file.classes)
         text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", c.label, c.rows);
     return text;
+}
+
+std::vector<std::string> sizes_row(const std::string& protocol, const ProtocolSizes& s) {
+    return {protocol, std::to_string(s.features), std::to_string(s.train), std::to_string(s.test)};
 }
 
 void print_info(const RegisteredSet& set, const Context& context) {
@@ -158,14 +129,9 @@ void print_info(const RegisteredSet& set, const Context& context) {
         table.push_back({"table sha256", file.table_sha256});
     }
     fmt::print("{}\n", format_table(table));
-    TextTable sizes = {{"protocol", "d", "training rows", "test rows"}};
-    const auto add = [&](Protocol protocol, const ProtocolSizes& s) {
-        sizes.push_back({std::string(to_string(protocol)), std::to_string(s.features),
-                         std::to_string(s.train), std::to_string(s.test)});
-    };
-    add(Protocol::default_, set.default_sizes);
-    add(Protocol::measured, set.measured_sizes);
-    fmt::print("{}", format_table(sizes));
+    fmt::print("{}", format_table({{"protocol", "d", "training rows", "test rows"},
+                                   sizes_row("default", set.default_sizes),
+                                   sizes_row("measured", set.measured_sizes)}));
 }
 
 void print_generator(Generator g, const Context& context) {
@@ -239,29 +205,8 @@ const Part& part_of(const Dataset& data, const PartOptions& options) {
     return options.part == "test" ? data.test : data.train;
 }
 
-struct ColumnRange {
-    float min;
-    double mean;
-    float max;
-};
-
-std::vector<ColumnRange> column_ranges(const Matrix<float>& x, const Exec& exec) {
-    // Constant columns are shown here; a note on them would only repeat it.
-    const auto s = compute_standardization(x.view(), {.threads = exec.threads, .cancel = exec.cancel});
-    std::vector<ColumnRange> ranges;
-    for (std::size_t c = 0; c < x.cols(); ++c) ranges.push_back({x(0, c), s.mean[c], x(0, c)});
-    for (std::size_t r = 1; r < x.rows(); ++r) {
-        for (std::size_t c = 0; c < x.cols(); ++c) {
-            ranges[c].min = std::min(ranges[c].min, x(r, c));
-            ranges[c].max = std::max(ranges[c].max, x(r, c));
-        }
-    }
-    return ranges;
-}
-
-Json class_counts(const Dataset& data, const Part& part) {
-    std::vector<std::uint64_t> counts(data.classes.size());
-    for (const auto y : part.y) ++counts[static_cast<std::size_t>(y)];
+Json class_json(const Dataset& data, const Part& part) {
+    const auto counts = class_counts(data, part);
     Json json = Json::object();
     for (std::size_t c = 0; c < counts.size(); ++c) json[data.classes[c]] = counts[c];
     return json;
@@ -273,7 +218,7 @@ Json show_json(const Dataset& data, const PartOptions& options, std::size_t rows
     for (std::size_t r = 0; r < rows; ++r)
         first.push_back({{"class", data.classes[static_cast<std::size_t>(part.y[r])]}, {"x", part.x.row(r)}});
     Json columns = Json::array();
-    for (const auto& c : column_ranges(part.x, exec))
+    for (const auto& c : column_ranges(part.x.view(), exec))
         columns.push_back({{"min", c.min}, {"mean", c.mean}, {"max", c.max}});
     return {{"dataset", data.name},
             {"protocol", options.protocol},
@@ -281,7 +226,7 @@ Json show_json(const Dataset& data, const PartOptions& options, std::size_t rows
             {"standardized", !options.raw},
             {"rows", part.x.rows()},
             {"d", part.x.cols()},
-            {"classes", class_counts(data, part)},
+            {"classes", class_json(data, part)},
             {"source_sha256", data.source_sha256},
             {"bayes_error", data.bayes_error ? Json(*data.bayes_error) : Json()},
             {"first_rows", first},
@@ -304,29 +249,22 @@ void run_show(const PartOptions& options, std::uint64_t most_rows, const Context
         if (shown < part.x.cols()) first.back().push_back("...");
     }
     TextTable columns = {{"feature", "min", "mean", "max"}};
-    const auto ranges = column_ranges(part.x, context.exec);
+    const auto ranges = column_ranges(part.x.view(), context.exec);
     for (std::size_t c = 0; c < ranges.size(); ++c) {
         columns.push_back({std::to_string(c + 1), fmt::format("{:.6g}", ranges[c].min),
                            fmt::format("{:.6g}", ranges[c].mean), fmt::format("{:.6g}", ranges[c].max)});
     }
     TextTable classes = {{"class", "rows"}};
     const auto counts = class_counts(data, part);
-    for (const auto& [label, count] : counts.items()) classes.push_back({label, count.dump()});
+    for (std::size_t c = 0; c < counts.size(); ++c)
+        classes.push_back({data.classes[c], std::to_string(counts[c])});
     fmt::print("{}\n{}\n{}", format_table(first), format_table(classes), format_table(columns));
 }
 
-Table labelled_table(const Dataset& data, const Part& part) {
-    Table table{.x = part.x, .labels = {}};
-    for (const auto y : part.y) table.labels.push_back(data.classes[static_cast<std::size_t>(y)]);
-    return table;
-}
-
-void write_npy_pair(const std::filesystem::path& output, const Part& part) {
-    Matrix<float> y(part.y.size(), 1);
-    std::transform(part.y.begin(), part.y.end(), y.values().begin(),
-                   [](std::int32_t c) { return static_cast<float>(c); });
-    write_npy(labels_beside(output), y.view());
-    write_npy(output, part.x.view());
+Json paths_json(const std::vector<std::filesystem::path>& paths) {
+    Json list = Json::array();
+    for (const auto& path : paths) list.push_back(path.string());
+    return list;
 }
 
 struct ExportOptions {
@@ -340,30 +278,16 @@ void run_export(const ExportOptions& options, const Context& context) {
         options.format.empty() ? output_format(options.output) : parse_enum<Format>(options.format);
     const auto data = load(options.part, context);
     const auto& part = part_of(data, options.part);
-    switch (format) {
-        case Format::libsvm:
-            write_libsvm(options.output, labelled_table(data, part));
-            break;
-        case Format::csv:
-            write_csv(options.output, labelled_table(data, part));
-            break;
-        case Format::npy:
-            write_npy_pair(options.output, part);
-            break;
-        case Format::arff:
-            fail(ErrorCode::bad_usage, "arff files are read, but not written");
-    }
-    Json files = {options.output};
-    if (format == Format::npy) files.push_back(labels_beside(options.output).string());
+    const auto files = export_part(data, part, format, options.output);
     if (context.json) {
         return print_json({{"dataset", data.name},
                            {"part", options.part.part},
                            {"rows", part.x.rows()},
                            {"d", part.x.cols()},
                            {"classes", data.classes},
-                           {"files", files}});
+                           {"files", paths_json(files)}});
     }
-    for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.get<std::string>(), part.x.rows());
+    for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.string(), part.x.rows());
 }
 
 // fetch and verify
@@ -401,57 +325,46 @@ void run_fetch(const FetchArguments& arguments, const Context& context) {
     if (context.json) print_json({{"files", files}});
 }
 
-// One file's line of `verify`.
-struct Verdict {
-    std::string dataset;
-    std::string path;
-    std::string state;  // ok, other copy, wrong, absent
-    SourceCheck check;
-};
-
-std::vector<Verdict> verify_set(const RegisteredSet& set, const Context& context) {
-    std::vector<Verdict> verdicts;
-    for (const auto& file : set.files) {
-        check_cancelled(context.exec);
-        const auto path = find_source(set, file, context.data_dir);
-        if (!path) {
-            verdicts.push_back({set.name, file.names[0], "absent", {}});
-            continue;
-        }
-        auto check = check_source(*path, file);
-        const auto* state = check.raw_sha256 == file.raw_sha256 ? "ok" : "ok (other spelling)";
-        verdicts.push_back({set.name, path->string(), check.right ? state : "wrong", std::move(check)});
+const char* state_text(FileState state) {
+    switch (state) {
+        case FileState::ok:
+            return "ok";
+        case FileState::other_copy:
+            return "ok (other spelling)";
+        case FileState::wrong:
+            return "wrong";
+        case FileState::absent:
+            break;
     }
-    return verdicts;
+    return "absent";
 }
 
 void run_verify(const std::vector<std::string>& names, Context& context) {
-    std::vector<Verdict> verdicts;
     for (const auto& name : names) known_set(name);
-    for (const auto& set : registered_sets()) {
-        if (!names.empty() && std::find(names.begin(), names.end(), set.name) == names.end()) continue;
-        for (auto& verdict : verify_set(set, context)) verdicts.push_back(std::move(verdict));
-    }
-    // Without names only what is there is asked about; nothing at all is not a passed check.
-    const auto count = [&](auto&& holds) { return std::count_if(verdicts.begin(), verdicts.end(), holds); };
-    const auto absent = count([](const Verdict& v) { return v.state == "absent"; });
-    const auto good = count([](const Verdict& v) { return v.check.right; });
-    const bool right = good > 0 && good + (names.empty() ? absent : 0) == std::ssize(verdicts);
-    if (!right) context.exit_code = 1;
     Json files = Json::array();
-    TextTable table = {{"data set", "file", "state", "table sha256"}};
-    for (const auto& v : verdicts) {
-        files.push_back({{"dataset", v.dataset},
-                         {"path", v.path},
-                         {"state", v.state},
-                         {"raw_sha256", v.check.raw_sha256},
-                         {"table_sha256", v.check.table_sha256},
-                         {"problem", v.check.problem}});
-        table.push_back(
-            {v.dataset, v.path, v.state, v.check.problem.empty() ? v.check.table_sha256 : v.check.problem});
+    std::size_t good = 0;
+    std::size_t bad = 0;
+    for (const auto& set : registered_sets()) {
+        if (!names.empty() && std::ranges::find(names, set.name) == names.end()) continue;
+        for (const auto& [path, state, check] : verify_set(set, context.data_dir, context.exec)) {
+            // Without names, only files that are there count.
+            if (check.right)
+                ++good;
+            else if (state != FileState::absent || !names.empty())
+                ++bad;
+            files.push_back({{"dataset", set.name},
+                             {"path", path.string()},
+                             {"state", state_text(state)},
+                             {"raw_sha256", check.raw_sha256},
+                             {"table_sha256", check.table_sha256},
+                             {"problem", check.problem}});
+        }
     }
+    // Nothing at all is not a passed check.
+    const bool right = good > 0 && bad == 0;
+    if (!right) context.exit_code = 1;
     if (context.json) return print_json({{"ok", right}, {"files", files}});
-    fmt::print("{}", format_table(table));
+    fmt::print("{}", format_table(table_of(files, {"dataset", "path", "state", "table_sha256", "problem"})));
 }
 
 // generate
@@ -468,19 +381,17 @@ void run_generate(const GenerateArguments& arguments, const Context& context) {
     generate_file(
         {.generator = generator, .seed = arguments.seed, .rows = arguments.rows, .output = arguments.output},
         context.exec);
-    Json files = {arguments.output};
-    if (output_format(arguments.output) == Format::npy)
-        files.push_back(labels_beside(arguments.output).string());
+    std::vector<std::filesystem::path> files = {arguments.output};
+    if (output_format(arguments.output) == Format::npy) files.push_back(labels_beside(arguments.output));
     if (context.json) {
         return print_json({{"generator", arguments.name},
                            {"seed", arguments.seed},
                            {"rows", arguments.rows},
                            {"d", generator_info(generator).features},
                            {"bayes_error", generator_info(generator).bayes_error},
-                           {"files", files}});
+                           {"files", paths_json(files)}});
     }
-    for (const auto& file : files)
-        fmt::print("wrote {} ({} rows)\n", file.get<std::string>(), arguments.rows);
+    for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.string(), arguments.rows);
 }
 
 // The verbs under `imka data`. Options live as long as the parser: its callbacks own them.

@@ -1,14 +1,12 @@
 // imka doctor: what this build is, what the machine offers, what is missing and how to get it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "app.hpp"
 #include "gnuplot.hpp"
 #include "imka/base/version.hpp"
-#include "imka/data/registry.hpp"
+#include "imka/data/inspect.hpp"
 #include "imka/experiment/mpi.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "machine.hpp"
@@ -17,9 +15,9 @@
 namespace imka::app {
 namespace {
 
-nlohmann::ordered_json report(const Context& context) {
+Json report(const Context& context) {
     const auto build = build_info();
-    nlohmann::ordered_json j;
+    Json j;
     j["imka_version"] = build.version;
     j["build"] = {{"type", build.build_type}, {"compiler", build.compiler}, {"sanitize", build.sanitize}};
     j["blas"] = blas_description();
@@ -31,12 +29,9 @@ nlohmann::ordered_json report(const Context& context) {
     j["chart_js"] = std::filesystem::exists(default_chart_js());
     j["gnuplot"] = gnuplot_installed();
     j["data_dir"] = context.data_dir.string();
-    j["data_sets"] = nlohmann::ordered_json::object();
+    j["data_sets"] = Json::object();
     for (const auto& set : registered_sets()) {
-        const bool present = std::ranges::all_of(set.files, [&](const SourceFile& f) {
-            return find_source(set, f, context.data_dir).has_value();
-        });
-        j["data_sets"][set.name] = present ? "present" : "missing";
+        j["data_sets"][set.name] = is_present(set, context.data_dir) ? "present" : "missing";
     }
     return j;
 }
@@ -45,9 +40,9 @@ std::string there_or(bool there, std::string_view package) {
     return there ? "present" : fmt::format("missing: apt-get install {}", package);
 }
 
-void print_report(const nlohmann::ordered_json& j) {
+void print_report(const Json& j) {
     const auto text = [&](const char* key) { return j.at(key).get<std::string>(); };
-    std::vector<std::vector<std::string>> rows = {
+    TextTable rows = {
         {"imka", text("imka_version")},
         {"build", fmt::format("{}, {}", j["build"]["type"].get<std::string>(),
                               j["build"]["compiler"].get<std::string>())},
@@ -65,7 +60,7 @@ void print_report(const nlohmann::ordered_json& j) {
         const bool there = state == "present";
         rows.push_back({"  " + name, there ? "present" : fmt::format("missing: imka data fetch {}", name)});
     }
-    rows.push_back({"embedded data", "ringnorm, twonorm, waveform (always there)"});
+    rows.push_back({"generated data", "ringnorm, twonorm, waveform (always available)"});
     fmt::print("{}", format_table(rows));
 }
 

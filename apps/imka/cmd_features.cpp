@@ -6,9 +6,7 @@
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
-#include "imka/data/npy.hpp"
-#include "imka/data/standardize.hpp"
-#include "imka/features/choose_projector.hpp"
+#include "imka/experiment/file_map.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -54,136 +52,58 @@ std::vector<Combination> all_combinations() {
 }
 
 void print_list(const Context& context) {
-    const auto rows = all_combinations();
+    Json list = Json::array();
+    for (const auto& c : all_combinations()) {
+        const auto& k = kernel_row(c.kernel);
+        list.push_back({{"kernel", to_string(c.kernel)},
+                        {"kernel_formula", k.formula},
+                        {"law", k.law_text},
+                        {"features", features_text(k.feature_law(1.0, 1).functions)},
+                        {"sampler", to_string(c.sampler)},
+                        {"norms", c.sampler == Sampler::rff ? "" : to_string(c.norms)},
+                        {"omega", c.formula},
+                        {"bias", to_string(c.bias)},
+                        {"reason", c.reason}});
+    }
     if (context.json) {
-        nlohmann::ordered_json list = nlohmann::ordered_json::array();
-        for (const auto& c : rows) {
-            const auto& k = kernel_row(c.kernel);
-            list.push_back({{"kernel", to_string(c.kernel)},
-                            {"kernel_formula", k.formula},
-                            {"law", k.law_text},
-                            {"features", features_text(k.feature_law(1.0, 1).functions)},
-                            {"sampler", to_string(c.sampler)},
-                            {"norms", c.sampler == Sampler::rff ? "" : to_string(c.norms)},
-                            {"omega", c.formula},
-                            {"bias", to_string(c.bias)},
-                            {"reason", c.reason}});
-        }
-        fmt::print("{}\n", nlohmann::ordered_json{{"combinations", list}}.dump());
+        fmt::print("{}\n", Json{{"combinations", list}}.dump());
         return;
     }
-    std::vector<std::vector<std::string>> kernels = {
-        {"kernel", "k(x, y)", "law of the directions ω", "features of u = ωᵀx"}};
-    for (const auto& k : kernel_registry()) {
+    TextTable kernels = {{"kernel", "k(x, y)", "law of the directions ω", "features of u = ωᵀx"}};
+    for (const auto& k : kernel_registry())
         kernels.push_back({std::string(to_string(k.kernel)), std::string(k.formula), std::string(k.law_text),
                            features_text(k.feature_law(1.0, 1).functions)});
-    }
-    std::vector<std::vector<std::string>> table = {
-        {"kernel", "sampler", "norms", "estimate", "block of directions", "why"}};
-    for (const auto& c : rows) {
-        table.push_back({std::string(to_string(c.kernel)), std::string(to_string(c.sampler)),
-                         c.sampler == Sampler::rff ? "-" : std::string(to_string(c.norms)),
-                         std::string(to_string(c.bias)), c.formula, c.reason});
-    }
-    fmt::print("{}\n{}", format_table(kernels), format_table(table));
+    fmt::print("{}\n{}", format_table(kernels),
+               format_table(table_of(list, {"kernel", "sampler", "norms", "bias", "omega", "reason"})));
 }
 
-// The number of features that a file has; LIBSVM files say so only at their end.
-std::uint32_t count_features(const std::filesystem::path& path, const ReadOptions& options,
-                             const Exec& exec) {
-    const auto reader = open_rows(path, options);
-    if (const auto known = reader->features()) return *known;
-    std::uint32_t most = 0;
-    Row row;
-    Progress progress(exec, "first pass", 0);
-    for (std::uint64_t n = 1; reader->next(row); ++n) {
-        if (!row.indices.empty()) most = std::max(most, row.indices.back() + 1);
-        if (n % 4096 == 0) {
-            check_cancelled(exec);
-            progress.update(n);
-        }
-    }
-    if (most == 0) fail(ErrorCode::bad_data, fmt::format("{}: holds no feature", path.string()));
-    return most;
-}
-
-// Mean and deviation in one pass over the file (Welford), in the order of the rows.
-Standardization stream_standardization(const std::filesystem::path& path, const ReadOptions& options,
-                                       const Exec& exec) {
-    std::vector<double> mean;
-    std::vector<double> squares;
-    double n = 0.0;
-    for_each_input_block(path, options, exec, [&](InputBlock& block) {
-        mean.resize(block.x.cols());
-        squares.resize(block.x.cols());
-        for (std::size_t r = 0; r < block.x.rows(); ++r) {
-            n += 1.0;
-            for (std::size_t c = 0; c < mean.size(); ++c) {
-                const double delta = block.x(r, c) - mean[c];
-                mean[c] += delta / n;
-                squares[c] += delta * (block.x(r, c) - mean[c]);
-            }
-        }
-    });
-    for (auto& s : squares) s = s > 0.0 ? std::sqrt(s / (n - 1.0)) : 1.0;
-    return {.mean = std::move(mean), .std = std::move(squares)};
-}
-
-// d, and a pass over the file where gamma is `scale`.
-InputStatistics file_statistics(const FeatureConfig& config, const ChipInput& input, const Exec& exec) {
-    if (config.gamma.value) return {.d = *input.options.features};
-    InputMoments moments;
-    for_each_input_block(input.path, input.options, exec, [&](InputBlock& block) {
-        input.prepare(block);
-        moments.add(std::as_const(block.x).view());
-    });
-    return moments.statistics();
-}
-
-void map_file(const FeatureArgs& args, Context& context) {
+void write_features(const FeatureArgs& args, Context& context) {
     const auto& config = args.run.config;
     auto options = read_options(args.run);
     options.features = count_features(args.input, options, context.exec);
     const auto sizes = run_sizes(config, *options.features);
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
-    Standardization scaling;
-    if (args.standardize) scaling = stream_standardization(args.input, options, context.exec);
-    const std::function<void(InputBlock&)> prepare = [&](InputBlock& block) {
-        if (args.standardize) apply_standardization(scaling, block.x.view(), context.exec);
-    };
-    const ChipInput input{.path = args.input, .options = options, .prepare = prepare};
-    const auto recipe = resolve(config.features, feature_use(config),
-                                file_statistics(config.features, input, context.exec), config.seeds.front());
-    validate(recipe);
-    auto omega = sample(recipe.omega, context.exec);
-    if (!args.save_omega.empty()) write_npy(args.save_omega, std::as_const(omega).view());
-    auto [map, chip] =
-        config.backend.is_chip()
-            ? map_on_chip(config, recipe, omega, input, context.exec)
-            : RunMap{
-                  .map = FeatureMap(recipe, choose_projector(recipe.omega, std::move(omega), context.exec)),
-                  .chip = {}};
-    std::uint64_t rows = 0;
-    for_each_input_block(args.input, options, context.exec, [&, &map = map](InputBlock& block) {
-        prepare(block);
-        Matrix<float> z(block.x.rows(), map.features());
-        map.transform(block.x.view(), block.first_row, context.exec, z.view());
-        out.append(std::as_const(z).view());
-        rows += z.rows();
-    });
+    RowSource source{.path = args.input, .options = options, .scaling = {}};
+    if (args.standardize) source.scaling = compute_standardization(source, context.exec);
+    const auto recipe = file_recipe(config, source, context.exec);
+    const auto omega = sample(recipe.omega, context.exec);
+    if (!args.save_omega.empty()) write_npy(args.save_omega, omega.view());
+    const auto [map, chip, seed] =
+        file_map({.config = config, .recipe = recipe, .omega = omega, .rows = source}, context.exec);
+    const auto rows = map_file({&map, seed}, source, context.exec, out);
     out.commit();
     if (context.json) {
-        nlohmann::ordered_json j = {{"input", args.input.string()},
-                                    {"output", args.output.string()},
-                                    {"rows", rows},
-                                    {"d", sizes.d},
-                                    {"m", sizes.m},
-                                    {"D", sizes.features},
-                                    {"kernel", to_string(config.features.kernel)},
-                                    {"sampler", to_string(config.features.sampler)},
-                                    {"seed", config.seeds.front()},
-                                    {"backend", config.backend.name}};
-        if (chip) j["chip"] = nlohmann::ordered_json::parse(to_json(*chip));
+        Json j = {{"input", args.input.string()},
+                  {"output", args.output.string()},
+                  {"rows", rows},
+                  {"d", sizes.d},
+                  {"m", sizes.m},
+                  {"D", sizes.features},
+                  {"kernel", to_string(config.features.kernel)},
+                  {"sampler", to_string(config.features.sampler)},
+                  {"seed", config.seeds.front()},
+                  {"backend", config.backend.name}};
+        if (chip) j["chip"] = Json::parse(to_json(*chip));
         fmt::print("{}\n", j.dump());
         return;
     }
@@ -196,9 +116,10 @@ void check_args(const FeatureArgs& args) {
     if (args.input.empty() || args.output.empty()) {
         fail(ErrorCode::bad_usage, "--input FILE and --output FILE.npy are needed (or --list)");
     }
-    if (args.run.config.seeds.size() != 1) fail(ErrorCode::bad_usage, "one seed makes one file; give --seed");
+    if (args.run.config.seeds.size() != 1)
+        fail(ErrorCode::bad_usage, "a file needs exactly one seed; use --seed");
     if (args.run.config.protocol != Protocol::default_) {
-        fail(ErrorCode::bad_usage, "a file has no measured protocol; leave --protocol out");
+        fail(ErrorCode::bad_usage, "--protocol measured needs a data set, not a file");
     }
 }
 
@@ -231,7 +152,7 @@ void add_features(CLI::App& root, Context& context) {
         }
         finish_run_args(args->run);
         check_args(*args);
-        map_file(*args, context);
+        write_features(*args, context);
     });
 }
 

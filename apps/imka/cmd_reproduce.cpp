@@ -138,7 +138,7 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
                             .chart_js = args.chart_js};
     const auto written = write_report(report, files);
     if (context.json) {
-        auto j = nlohmann::ordered_json::parse(report::summary_json(report));
+        auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page"] = files.page.string();
         j["page_bytes"] = written.page_bytes;
         fmt::print("{}\n", j.dump());
@@ -190,7 +190,7 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
              "or fidelity");
     const double share = static_cast<double>(counts.reproduced) / static_cast<double>(cells);
     if (context.json) {
-        fmt::print("{}\n", report::summary_json(report));
+        fmt::print("{}\n", report::report_json(report));
     } else {
         fmt::print("Cells whose mean is within 3 combined standard errors of the published one:\n\n{}\n",
                    counts_text(report));

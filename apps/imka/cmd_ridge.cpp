@@ -9,7 +9,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/team.hpp"
-#include "imka/data/row_reader.hpp"
+#include "imka/experiment/file_map.hpp"
 #include "imka/experiment/mpi.hpp"
 #include "launch.hpp"
 #include "run_options.hpp"
@@ -74,11 +74,6 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     }
 }
 
-void standardize(const RidgeModel& model, InputBlock& block, const Exec& exec) {
-    if (!model.standardization.mean.empty())
-        apply_standardization(model.standardization, block.x.view(), exec);
-}
-
 // Reads rows in blocks, so that files larger than memory can be predicted.
 void predict_file(const RidgeArgs& args, Context& context) {
     const auto model = load_model(args.load);
@@ -87,16 +82,15 @@ void predict_file(const RidgeArgs& args, Context& context) {
     auto options = read_options(args.run);
     options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
     AtomicFile out(args.output);
-    const std::function<void(InputBlock&)> prepare = [&](InputBlock& block) {
-        standardize(model, block, context.exec);
-    };
+    RowSource source{.path = args.predict, .options = options, .scaling = {}};
+    if (!model.standardization.mean.empty()) source.scaling = model.standardization;
     std::optional<ChipInfo> info;
     std::optional<RidgePredictor> chosen;
     if (args.run.config.backend.is_chip()) {
-        auto placed = map_on_chip(args.run.config, model.recipe, model.omega,
-                                  {.path = args.predict, .options = options, .prepare = prepare}, quiet);
+        auto placed = file_map(
+            {.config = args.run.config, .recipe = model.recipe, .omega = model.omega, .rows = source}, quiet);
         info = placed.chip;
-        chosen.emplace(model, std::move(placed.map));
+        chosen.emplace(model, std::move(placed.map), placed.seed);
     } else {
         chosen.emplace(model);
     }
@@ -105,16 +99,15 @@ void predict_file(const RidgeArgs& args, Context& context) {
     std::uint64_t rows = 0;
     std::uint64_t labelled = 0;
     std::uint64_t right = 0;
-    for_each_input_block(args.predict, options, context.exec, [&](InputBlock& block) {
-        prepare(block);
+    for_each_block(source, context.exec, [&](RowBlock& block) {
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), quiet, scores.view(), block.first_row);
+            predictor.scores(block.x.view(), block.first_row, quiet, scores.view());
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), quiet, block.first_row);
+            const auto y = predictor.classify(block.x.view(), block.first_row, quiet);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");

@@ -47,10 +47,8 @@ void list_experiments(const Context& context) {
 Experiment experiment_of(const SweepArgs& args) {
     auto experiment = find_experiment(args.experiment);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: expected KEY=VALUE", text));
-        override_setting(experiment, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--set");
+        override_setting(experiment, key, value);
     }
     if (!args.at.empty())
         override_setting(experiment, "read_seconds", fmt::format("{}", parse_duration(args.at, "--at")));

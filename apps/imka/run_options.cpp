@@ -6,41 +6,9 @@
 
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
-#include "imka/base/random.hpp"
-#include "imka/data/table.hpp"
+#include "imka/io/settings.hpp"
 
 namespace imka::app {
-namespace {
-
-constexpr std::size_t kBlockRows = 4096;
-
-void copy_row(const Row& row, std::span<float> out) {
-    if (!row.sparse) {
-        std::ranges::copy(row.values, out.begin());
-        return;
-    }
-    std::ranges::fill(out, 0.0F);
-    for (std::size_t i = 0; i < row.indices.size(); ++i) out[row.indices[i]] = row.values[i];
-}
-
-// At most `count` rows of a file, all equally likely, drawn in one pass.
-Matrix<float> sample_rows(const ChipInput& input, std::size_t count, std::uint64_t seed, const Exec& exec) {
-    Matrix<float> kept;
-    std::uint64_t rows = 0;
-    for_each_input_block(input.path, input.options, exec, [&](InputBlock& block) {
-        input.prepare(block);
-        if (rows == 0) kept = Matrix<float>(count, block.x.cols());
-        for (std::size_t r = 0; r < block.x.rows(); ++r, ++rows) {
-            // Row n takes the place of another with the probability count / (n + 1).
-            const auto place = rows < count ? rows : uniform_int(seed, Stream::subsample, rows, rows + 1);
-            if (place < count) std::ranges::copy(block.x.row(r), kept.row(place).begin());
-        }
-    });
-    if (rows < count) kept.resize_rows(static_cast<std::size_t>(rows));
-    return kept;
-}
-
-}  // namespace
 
 void add_feature_options(CLI::App& verb, RunArgs& args) {
     verb.add_option("--config", args.config_file, "YAML file with settings; flags and --set override it")
@@ -96,12 +64,10 @@ void add_input_options(CLI::App& verb, RunArgs& args) {
 
 void finish_run_args(RunArgs& args) {
     const auto list = fields(args.config);
-    if (!args.config_file.empty()) load_yaml(list, args.config_file);
+    if (!args.config_file.empty()) load_yaml(args.config_file, list);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: expected KEY=VALUE", text));
-        set_field(list, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--set");
+        set_field(list, key, value);
     }
     for (const auto& [name, text] : args.given) set_field(list, name, text);
     validate(args.config);
@@ -111,54 +77,6 @@ ReadOptions read_options(const RunArgs& args) {
     ReadOptions options{.format = args.config.format, .label_column = args.config.label_column};
     if (args.n_features > 0) options.features = args.n_features;
     return options;
-}
-
-void for_each_input_block(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec,
-                          const std::function<void(InputBlock&)>& body) {
-    const auto reader = open_rows(path, options);
-    const auto features = reader->features();
-    if (!features)
-        fail(ErrorCode::bad_usage, fmt::format("{}: the number of features is not known", path.string()));
-    Progress progress(exec, "rows", 0);
-    InputBlock block;
-    std::uint64_t rows = 0;
-    Row row;
-    bool more = reader->next(row);
-    while (more) {
-        check_cancelled(exec);
-        block.first_row = rows;
-        block.labels.clear();
-        block.x = Matrix<float>(kBlockRows, *features);
-        while (more && block.labels.size() < kBlockRows) {
-            if (!row.sparse && row.values.size() != *features) {
-                fail(ErrorCode::bad_data, fmt::format("{}: line {}: {} features, not {}", path.string(),
-                                                      row.line, row.values.size(), *features));
-            }
-            copy_row(row, block.x.row(block.labels.size()));
-            block.labels.push_back(row.label.empty() ? std::string() : canonical_label(row.label));
-            more = reader->next(row);
-        }
-        block.x.resize_rows(block.labels.size());
-        rows += block.labels.size();
-        body(block);
-        progress.update(rows);
-    }
-    if (rows == 0) fail(ErrorCode::bad_data, fmt::format("{}: holds no row", path.string()));
-}
-
-RunMap map_on_chip(const RunConfig& config, const FeatureRecipe& recipe, const Matrix<float>& omega,
-                   const ChipInput& input, const Exec& exec) {
-    const auto& run = config.chip;
-    const auto chip = resolve_chip(config.backend, run);
-    const auto seeds = test_seeds(run, config.seeds.front());
-    const auto rows =
-        sample_rows(input, static_cast<std::size_t>(run.projection.calibration_inputs), seeds.chip, exec);
-    auto placed = chip_feature_map(
-        recipe,
-        {.chip = chip, .omega = omega, .inputs = rows.view(), .config = run.projection, .seeds = seeds},
-        exec);
-    const auto info = chip_info(chip, run, placed);
-    return {.map = std::move(placed.map), .chip = info};
 }
 
 std::string chip_text(const ChipInfo& chip) {

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,27 +36,6 @@ void add_input_options(CLI::App& verb, RunArgs& args);
 void finish_run_args(RunArgs& args);
 
 ReadOptions read_options(const RunArgs& args);
-
-struct InputBlock {
-    Matrix<float> x;
-    std::vector<std::string> labels;  // canonical; empty text where a row has none
-    std::uint64_t first_row = 0;
-};
-// Reads a file in blocks of rows; memory does not grow with the file. options.features must be known for
-// LIBSVM.
-void for_each_input_block(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec,
-                          const std::function<void(InputBlock&)>& body);
-
-// A file whose rows pass a chip; `prepare` is applied to every block before (scaling).
-struct ChipInput {
-    const std::filesystem::path& path;
-    const ReadOptions& options;
-    const std::function<void(InputBlock&)>& prepare;
-};
-// The chip of the settings with Ω on it, calibrated on rows of the file, which are drawn in a pass of their
-// own.
-RunMap map_on_chip(const RunConfig& config, const FeatureRecipe& recipe, const Matrix<float>& omega,
-                   const ChipInput& input, const Exec& exec);
 
 // "on the chip hermes (compensated, read 3600 s after programming, 3 cores)"
 std::string chip_text(const ChipInfo& chip);

@@ -158,12 +158,13 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     config.chip.chip_set = "device.programming_scale=4";
     const auto weights = [&](FitOn fit) {
         config.chip.fit_on = fit;
-        return fit_run(config, data, 0, Exec{}).weights.w;
+        const auto on_chip = run_map(config, data, 0, Exec{});
+        return fit_run(config, data, 0, &on_chip.map, Exec{}).weights.w;
     };
     auto digital = config;
     digital.backend.name = "fp32";
     digital.features.truncation = 3.0;
-    EXPECT_EQ(weights(FitOn::fp32), fit_run(digital, data, 0, Exec{}).weights.w);
+    EXPECT_EQ(weights(FitOn::fp32), fit_run(digital, data, 0, nullptr, Exec{}).weights.w);
     EXPECT_NE(weights(FitOn::chip), weights(FitOn::fp32));
     EXPECT_NE(weights(FitOn::chips), weights(FitOn::chip));
 

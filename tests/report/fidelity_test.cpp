@@ -12,6 +12,10 @@
 namespace {
 
 using namespace imka::report;
+using imka::FidelityCell;
+using imka::FidelityScore;
+using imka::published_values;
+using imka::Quantity;
 using imka::Record;
 
 // Two seeds in every cell with published chip values: Gram errors factor · mean · (1 ± 0.05), accuracies
@@ -123,16 +127,13 @@ TEST(Fidelity, OfSeveralChipsIsOneEach) {
     EXPECT_NEAR(all[1].totals[2].rms, std::log(1.3), 1e-12);
 }
 
-TEST(Fidelity, StandsOnThePageAndInTheSummary) {
+TEST(Fidelity, IsInTheDocument) {
     imka::RecordSet set;
     set.records = emulated(1.1, 0.0);
     const auto report = make_report(set, "");
     ASSERT_EQ(report.sections.size(), 1U);
-    EXPECT_EQ(report.sections[0].fidelity_plots.size(), 4U) << "two a kernel";
-    const auto page = render_page(report, "var Chart;");
-    EXPECT_NE(page.find("Emulated against measured chip"), std::string::npos);
-    EXPECT_NE(page.find("All 120 cells"), std::string::npos);
-    const auto j = nlohmann::json::parse(summary_json(report)).at("experiments").at(0).at("fidelity").at(0);
+    EXPECT_EQ(report.sections[0].fidelity_plots.size(), 4U) << "two per kernel";
+    const auto j = nlohmann::json::parse(report_json(report)).at("experiments").at(0).at("fidelity").at(0);
     EXPECT_EQ(j.at("cells").size(), 120U);
     EXPECT_NEAR(j.at("aims").at(0).at("value").get<double>(), std::log(1.1), 1e-12);
     for (const auto& plot : all_plots(report)) EXPECT_FALSE(plot.alt.empty());

@@ -14,6 +14,10 @@
 namespace {
 
 using namespace imka::report;
+using imka::parse_published;
+using imka::Published;
+using imka::published_values;
+using imka::Quantity;
 using imka::Record;
 using testing::HasSubstr;
 

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "imka/data/npy.hpp"
 #include "imka/experiment/mpi.hpp"
+#include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/temp_dir.hpp"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "imka/base/random.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/temp_dir.hpp"
 
@@ -170,6 +170,23 @@ TEST(ChipCli, ExplainTakesTheGramErrorOfADataSet) {
     EXPECT_GT(j.at("full_error").at("mean"), j.at("error_without_all").at("mean"));
 }
 
+TEST(ChipCli, ExplainTruncatesOnlyGaussianDirections) {
+    const auto j = run_json(
+        "explain --dataset ringnorm --kernel laplace --sampler rff --log-ratio 2 --gram-rows 50 --seed 0 "
+        "--calibration-inputs 100");
+    EXPECT_GT(j.at("full_error").at("mean"), j.at("error_without_all").at("mean"));
+}
+
+TEST(ChipCli, EarlierSpellingsOfOptionsStillWork) {
+    const auto now =
+        run_imka("chip mvm --backend hermes-od --chip-set core.adc_noise=2 --at 1h --seed 1 --json" + kSmall);
+    EXPECT_EQ(now.exit_code, 0) << now.err;
+    EXPECT_EQ(
+        now.out,
+        run_imka("chip mvm --chip hermes-od --set core.adc_noise=2 --time 1h --seed 1 --json" + kSmall).out);
+    EXPECT_EQ(run_json("mvm --read-seconds 3600 --seed 1" + kSmall).at("seconds"), 3600.0);
+}
+
 TEST(ChipCli, AgeShowsWhatCompensationGives) {
     const auto j = run_json("age --times 1h,30d --seeds 0..2" + kSmall);
     ASSERT_EQ(j.at("times").size(), 2U);
@@ -246,7 +263,7 @@ TEST(ChipCli, BadMeasurementsAreErrorsThatLoseNothing) {
         expect_fails("fit " + csv + " --output " + yaml, 3, message);
     };
     fails("target,read\n1,nan\n", "p.csv: line 2");
-    fails("1\n2\n3\n", "1 column; target and read in uS belong there");
+    fails("1\n2\n3\n", "1 column; expected target and read in uS");
     fails("target,read\n1,1.1\n2,2.2\n", "2 reads at the first time; a curve of degree 3 needs 50");
     fails(pairs() + "5.0", "p.csv: line 602");
     fails("target,speed\n1,2\n", "column 'speed'; known: target, read, time, device");
@@ -288,7 +305,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
     expect_fails("info --set core.adc_noise=2", 2, "name one");
     expect_fails("mvm --chip none.yaml", 3, "none.yaml");
-    expect_fails("mvm --set core.adc_noise", 2, "KEY=VALUE");
+    expect_fails("mvm --chip-set core.adc_noise", 2, "--chip-set core.adc_noise: expected KEY=VALUE");
     expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
     expect_fails("mvm --set core.adc_noise=-1", 2, "core.adc_noise");
     expect_fails("mvm --weights gaus", 2, "neither a file nor a law of weights; known: gauss, uniform");
@@ -296,7 +313,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
     expect_fails("mvm --rows 0", 2, "--rows");
     expect_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
-    expect_fails("age --times 1d,1h", 2, "times rise");
+    expect_fails("age --times 1d,1h", 2, "--times 1h: times must be above 0 and increase");
     expect_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
     expect_fails("program --methods luck", 2, "'luck' is not a known programming method");
 }

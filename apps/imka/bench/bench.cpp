@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "imka/base/random.hpp"
+#include "imka/ops/normals/normals.hpp"
+
 namespace imka::app {
 namespace {
 
@@ -52,12 +55,12 @@ std::string limit_text(const BenchResult& r) {
     return fmt::format("{:.0f} %", 100.0 * r.limit_seconds / median(r.seconds));
 }
 
-nlohmann::ordered_json interval_json(const MedianInterval& i) {
+Json interval_json(const MedianInterval& i) {
     return {{"median", i.median}, {"low", i.low}, {"high", i.high}, {"confidence", i.confidence}};
 }
 
-nlohmann::ordered_json rival_json(const RivalResult& r) {
-    nlohmann::ordered_json j = {{"name", r.name}};
+Json rival_json(const RivalResult& r) {
+    Json j = {{"name", r.name}};
     if (!r.missing.empty()) j["missing"] = r.missing;
     if (!r.error.empty()) j["error"] = r.error;
     if (r.seconds.empty()) return j;
@@ -83,8 +86,20 @@ double seconds_of(const std::function<void()>& body) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+double least_seconds(int repeats, const std::function<void()>& body) {
+    double least = seconds_of(body);
+    for (int r = 1; r < repeats; ++r) least = std::min(least, seconds_of(body));
+    return least;
+}
+
+Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    Matrix<float> x(rows, cols);
+    ops::fill_normal(seed, Stream::test, 0, x.values());
+    return x;
+}
+
 std::string sizes_json(const Sizes& sizes) {
-    nlohmann::ordered_json j = nlohmann::ordered_json::object();
+    Json j = Json::object();
     for (const auto& [name, value] : sizes) {
         const auto whole = static_cast<std::int64_t>(value);
         if (static_cast<double>(whole) == value) {
@@ -135,18 +150,18 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
     setup.peer->forget();
 }
 
-nlohmann::ordered_json to_json(const BenchResult& r) {
-    nlohmann::ordered_json j = {{"name", r.name}, {"what", r.title}};
-    j["sizes"] = nlohmann::ordered_json::parse(sizes_json(r.sizes));
+Json to_json(const BenchResult& r) {
+    Json j = {{"name", r.name}, {"what", r.title}};
+    j["sizes"] = Json::parse(sizes_json(r.sizes));
     const auto ours = median_interval(r.seconds);
     j["ours"] = {{"median_seconds", ours.median}, {"interval", interval_json(ours)}, {"seconds", r.seconds}};
-    j["rivals"] = nlohmann::ordered_json::array();
+    j["rivals"] = Json::array();
     for (const auto& rival : r.rivals) j["rivals"].push_back(rival_json(rival));
     if (r.limit_seconds > 0.0) {
         j["limit"] = {
             {"what", r.limit}, {"seconds", r.limit_seconds}, {"share", r.limit_seconds / ours.median}};
     }
-    j["targets"] = nlohmann::ordered_json::array();
+    j["targets"] = Json::array();
     for (const auto& t : r.targets) {
         j["targets"].push_back({{"what", t.what},
                                 {t.at_most ? "at_most" : "at_least", t.wanted},
@@ -159,9 +174,8 @@ nlohmann::ordered_json to_json(const BenchResult& r) {
     return j;
 }
 
-std::vector<std::vector<std::string>> table_rows(const std::vector<BenchResult>& results) {
-    std::vector<std::vector<std::string>> rows = {
-        {"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "wanted"}};
+TextTable table_rows(const std::vector<BenchResult>& results) {
+    TextTable rows = {{"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "wanted"}};
     for (const auto& r : results) {
         std::vector<std::string> row = {r.title, time_text(median(r.seconds))};
         const std::vector<std::string> end = {limit_text(r), targets_text(r)};

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app.hpp"
 #include "bench/peer.hpp"
 #include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
 #include "imka/metrics/medians.hpp"
 
 namespace imka::app {
@@ -101,11 +102,17 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
                 BenchResult& result);
 
 double seconds_of(const std::function<void()>& body);
+// The least time of some repeats: what else the machine does only adds.
+double least_seconds(int repeats, const std::function<void()>& body);
 
-// The benchmarks: one function a name of `imka bench`.
+// Standard normal numbers.
+Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed);
+
+// The benchmarks: one function for each name of `imka bench`.
 std::vector<BenchResult> bench_features(const BenchSetup& setup);
 std::vector<BenchResult> bench_projection(const BenchSetup& setup);
 std::vector<BenchResult> bench_sorf(const BenchSetup& setup);
+std::vector<BenchResult> bench_one_row(const BenchSetup& setup);
 std::vector<BenchResult> bench_ridge(const BenchSetup& setup);
 std::vector<BenchResult> bench_normals(const BenchSetup& setup);
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup);
@@ -121,8 +128,8 @@ struct CalibrateOptions {
 };
 void calibrate_projection(const CalibrateOptions& options, const Exec& exec);
 
-nlohmann::ordered_json to_json(const BenchResult& result);
-nlohmann::ordered_json to_json(const MachineLimits& limits);
-std::vector<std::vector<std::string>> table_rows(const std::vector<BenchResult>& results);
+Json to_json(const BenchResult& result);
+Json to_json(const MachineLimits& limits);
+TextTable table_rows(const std::vector<BenchResult>& results);
 
 }  // namespace imka::app

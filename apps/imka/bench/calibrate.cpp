@@ -8,12 +8,10 @@
 #include "app.hpp"
 #include "bench/bench.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/base/random.hpp"
 #include "imka/features/choose_projector.hpp"
 #include "imka/features/project_digital.hpp"
 #include "imka/features/project_sorf.hpp"
 #include "imka/linalg/gemm.hpp"
-#include "imka/ops/normals/normals.hpp"
 
 namespace imka::app {
 namespace {
@@ -34,13 +32,7 @@ std::vector<OmegaRecipe> shapes(bool quick) {
     return list;
 }
 
-Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
-    Matrix<float> x(rows, cols);
-    ops::fill_normal(seed, Stream::test, 0, x.values());
-    return x;
-}
-
-// The least time of some rounds that alternate: what else the machine does only adds.
+// The least time of some rounds that alternate.
 ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
     const auto d = static_cast<std::size_t>(recipe.d);
     const auto m = static_cast<std::size_t>(recipe.m);
@@ -52,7 +44,7 @@ ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
     const auto passes = 1 + 20'000'000 / (kTileRows * m * (d + 64));
     const auto row_nanoseconds = [&](const Projector& p) {
         const auto body = [&] {
-            for (std::size_t i = 0; i < passes; ++i) p.project(x.view(), 0, u.view());
+            for (std::size_t i = 0; i < passes; ++i) p.project(x.view(), {}, {.threads = 1}, u.view());
         };
         return seconds_of(body) * 1e9 / static_cast<double>(passes * kTileRows);
     };
@@ -69,7 +61,7 @@ const char* choice(double gain) {
     return gain >= kLeastGain ? "structured" : "dense";
 }
 
-nlohmann::ordered_json constants_json(const ProjectionConstants& c) {
+Json constants_json(const ProjectionConstants& c) {
     return {{"dense_fixed", c.dense_fixed},
             {"dense_input", c.dense_input},
             {"structured_fixed", c.structured_fixed},
@@ -83,14 +75,12 @@ std::ptrdiff_t agreements(const std::vector<ProjectionTiming>& timings, const Pr
     });
 }
 
-nlohmann::ordered_json report_json(const std::vector<ProjectionTiming>& timings,
-                                   const ProjectionConstants& fitted) {
-    nlohmann::ordered_json j = {{"constants", constants_json(kProjectionConstants)},
-                                {"fitted", constants_json(fitted)}};
+Json report_json(const std::vector<ProjectionTiming>& timings, const ProjectionConstants& fitted) {
+    Json j = {{"constants", constants_json(kProjectionConstants)}, {"fitted", constants_json(fitted)}};
     j["least_gain"] = kLeastGain;
     j["agreements"] = agreements(timings, kProjectionConstants);
     j["fitted_agreements"] = agreements(timings, fitted);
-    j["shapes"] = nlohmann::ordered_json::array();
+    j["shapes"] = Json::array();
     for (const auto& t : timings) {
         j["shapes"].push_back({{"d", t.recipe.d},
                                {"m", t.recipe.m},
@@ -104,8 +94,7 @@ nlohmann::ordered_json report_json(const std::vector<ProjectionTiming>& timings,
 }
 
 void print_report(const std::vector<ProjectionTiming>& timings, const ProjectionConstants& fitted) {
-    std::vector<std::vector<std::string>> rows = {
-        {"d", "m", "measured gain", "model", "fitted", "measured choice", "model", "fitted"}};
+    TextTable rows = {{"d", "m", "measured gain", "model", "fitted", "measured choice", "model", "fitted"}};
     for (const auto& t : timings) {
         const double gain = t.cost.gain();
         const double model = projection_cost(t.recipe).gain();

@@ -26,18 +26,6 @@
 namespace imka::app {
 namespace {
 
-Matrix<float> gaussian(std::size_t rows, std::size_t cols, std::uint64_t seed) {
-    Matrix<float> x(rows, cols);
-    ops::fill_normal(seed, Stream::test, 0, x.values());
-    return x;
-}
-
-Exec quiet(const Exec& exec) {
-    Exec copy = exec;
-    copy.progress = nullptr;
-    return copy;
-}
-
 double operations(std::size_t rows, std::size_t d, std::size_t m) {
     return 2.0 * static_cast<double>(rows) * static_cast<double>(d) * static_cast<double>(m);
 }
@@ -82,14 +70,6 @@ std::vector<std::int32_t> two_classes(MatrixView<const float> x) {
     return y;
 }
 
-void project_all(const Projector& projector, MatrixView<const float> x, const Exec& exec,
-                 MatrixView<float> u) {
-    parallel_for(exec, x.rows() / kTileRows, [&](std::size_t t) {
-        const std::size_t first = t * kTileRows;
-        projector.project(x.slice_rows(first, kTileRows), first, u.slice_rows(first, kTileRows));
-    });
-}
-
 double largest_difference(const Matrix<float>& a, const Matrix<float>& b) {
     double largest = 0.0;
     for (std::size_t i = 0; i < a.values().size(); ++i)
@@ -102,7 +82,7 @@ constexpr std::size_t kFwhtKept = 65536;
 
 // Against plain loops in double; the bound is that of the header.
 BenchCheck check_fwht(std::size_t n) {
-    auto values = gaussian(1, n, 0);
+    auto values = normals(1, n, 0);
     std::vector<double> exact(values.values().begin(), values.values().end());
     double sum = 0.0;
     for (const double v : exact) sum += std::abs(v);
@@ -116,7 +96,7 @@ BenchCheck check_fwht(std::size_t n) {
 
 BenchResult bench_fwht_size(const BenchSetup& setup, std::size_t n) {
     const std::size_t passes = setup.quick ? 2 : 512;
-    Matrix<float> x = gaussian(kFwhtKept / n, n, 0);
+    Matrix<float> x = normals(kFwhtKept / n, n, 0);
     BenchResult result{.name = "fwht",
                        .title = fmt::format("Walsh-Hadamard {} x {}, one core", x.rows(), n),
                        .sizes = {{"n", n}, {"rows", x.rows()}, {"passes", passes}},
@@ -149,7 +129,7 @@ BenchResult bench_fwht_size(const BenchSetup& setup, std::size_t n) {
 
 BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t m) {
     const std::size_t rows = setup.quick ? kTileRows : 32 * kTileRows;
-    const auto exec = quiet(setup.exec);
+    const auto exec = without_progress(setup.exec);
     const OmegaRecipe recipe{.gamma = 0.5 / static_cast<double>(d),
                              .sampler = Sampler::sorf,
                              .d = static_cast<std::int64_t>(d),
@@ -157,11 +137,11 @@ BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t
                              .seed = 1};
     const SorfProjector structured(recipe);
     const DigitalProjector dense(sample(recipe, exec));
-    const auto x = gaussian(rows, d, 0);
+    const auto x = normals(rows, d, 0);
     Matrix<float> u(rows, m);
     Matrix<float> expected(rows, m);
-    project_all(structured, x.view(), exec, u.view());
-    project_all(dense, x.view(), exec, expected.view());
+    structured.project(x.view(), {}, exec, u.view());
+    dense.project(x.view(), {}, exec, expected.view());
     const double error = largest_difference(u, expected);
     // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
     constexpr double kBound = 1e-4;
@@ -173,9 +153,8 @@ BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t
                                  .bound = kBound,
                                  .ok = error <= kBound}};
     run_rounds(
-        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
-        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
-        result);
+        setup, [&] { structured.project(x.view(), {}, exec, u.view()); },
+        {{.name = "dense projection", .body = [&] { dense.project(x.view(), {}, exec, u.view()); }}}, result);
     result.limit = "writing";
     result.limit_time = [=](const MachineLimits& l) {
         return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
@@ -193,17 +172,17 @@ std::vector<BenchResult> bench_features(const BenchSetup& setup) {
     constexpr std::size_t kInputs = 22;
     const std::size_t m = setup.quick ? 128 : 704;
     constexpr double kGamma = 0.02;
-    const auto exec = quiet(setup.exec);
+    const auto exec = without_progress(setup.exec);
     const FeatureMap map(
         {.omega = {.gamma = kGamma, .d = kInputs, .m = static_cast<std::int64_t>(m), .seed = 1}});
-    const auto x = gaussian(rows, kInputs, 0);
+    const auto x = normals(rows, kInputs, 0);
     BenchResult result{.name = "features",
                        .title = fmt::format("features {} x {} -> {}", rows, kInputs, 2 * m),
                        .sizes = {{"rows", rows}, {"d", kInputs}, {"D", 2 * m}, {"gamma", kGamma}},
                        .check = check_map(map, x.view(), exec)};
     Matrix<float> z(rows, map.features());
     run_rounds(
-        setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
+        setup, [&] { map.transform(x.view(), {}, exec, z.view()); },
         {{.name = "scikit-learn", .peer = "sklearn_features", .package = "sklearn"},
          {.name = "PyTorch", .peer = "torch_features", .package = "torch"},
          {.name = "ours into new memory", .body = [&] { map.transform(x.view(), exec); }}},
@@ -219,13 +198,13 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     const std::size_t d = setup.quick ? 100 : 1000;
     const std::size_t m = setup.quick ? 256 : 2048;
     const double gamma = 0.5 / static_cast<double>(d);
-    const auto exec = quiet(setup.exec);
+    const auto exec = without_progress(setup.exec);
     const FeatureMap map({.omega = {.gamma = gamma,
                                     .d = static_cast<std::int64_t>(d),
                                     .m = static_cast<std::int64_t>(m),
                                     .seed = 1}});
-    const auto x = gaussian(rows, d, 0);
-    const auto omega = gaussian(m, d, 1);
+    const auto x = normals(rows, d, 0);
+    const auto omega = normals(m, d, 1);
     BenchResult result{.name = "projection",
                        .title = fmt::format("features {} x {} -> {}", rows, d, 2 * m),
                        .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}, {"gamma", gamma}},
@@ -242,7 +221,7 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
         });
     };
     run_rounds(
-        setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
+        setup, [&] { map.transform(x.view(), {}, exec, z.view()); },
         {{.name = "the product alone (sgemm)", .body = product},
          {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"},
          {.name = "PyTorch", .peer = "torch_features", .package = "torch"}},
@@ -262,9 +241,9 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
     const std::size_t m = setup.quick ? 64 : 704;
     constexpr double kGamma = 0.02;
     constexpr double kAlpha = 0.5;
-    const auto exec = quiet(setup.exec);
-    const auto x = gaussian(rows, kInputs, 0);
-    const auto test = gaussian(test_rows, kInputs, 1);
+    const auto exec = without_progress(setup.exec);
+    const auto x = normals(rows, kInputs, 0);
+    const auto test = normals(test_rows, kInputs, 1);
     const auto y = two_classes(x.view());
     const RidgeFit fit{
         .recipe = {.omega = {.gamma = kGamma, .d = kInputs, .m = static_cast<std::int64_t>(m), .seed = 1}},

@@ -4,47 +4,40 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "bench/bench.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/chip/chip_matrix.hpp"
-#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/build.hpp"
+#include "imka/chip/programmed_chip.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/simulate/fast.hpp"
 #include "imka/chip/simulate/literal.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "imka/linalg/gemm.hpp"
-#include "imka/ops/normals/normals.hpp"
 
 namespace imka::app {
 namespace {
 
 constexpr std::size_t kSide = 256;   // of a full core
-constexpr double kInputScale = 0.3;  // deviation of inputs; most calibrated ranges are near 4 of them
+constexpr float kInputScale = 0.3F;  // deviation of inputs; most calibrated ranges are near 4 of them
 const Exec kOneCore{.threads = 1};   // ratios to one matrix product are those of one processor core
 const ProductIds kIds{.seed = 5, .first = 0};
 
-Matrix<float> gaussian(std::size_t rows, std::size_t cols, std::uint64_t seed, float scale) {
-    Matrix<float> x(rows, cols);
-    ops::fill_normal(seed, Stream::test, 0, x.values());
-    for (auto& v : x.values()) v *= scale;
-    return x;
-}
-
 Matrix<float> inputs(std::size_t rows, std::size_t cols) {
-    return gaussian(rows, cols, 2, static_cast<float>(kInputScale));
+    auto x = normals(rows, cols, 2);
+    for (auto& v : x.values()) v *= kInputScale;
+    return x;
 }
 
 // A square matrix that fills cores, calibrated and programmed: 8-bit inputs and outputs, read noise new in
 // every product, noise of the converters, scale and offset of every column fitted.
-ChipMatrix programmed(const ChipSpec& spec, std::size_t side) {
-    auto chip = ideal_matrix(spec, gaussian(side, side, 1, 1.0F), 3);
-    place(chip);
-    calibrate(chip, inputs(256, side).view(), {}, kOneCore);
-    program(chip, {}, kOneCore);
-    calibrate_outputs(chip, kOneCore);
-    return chip;
+ProgrammedChip programmed(const ChipSpec& spec, std::size_t side) {
+    const auto sample = inputs(256, side);
+    return build_chip(
+        BuildJob{
+            .chip = spec, .weights = normals(side, side, 1), .sample = sample.view(), .steps = {}, .seed = 3},
+        kOneCore);
 }
 
 // Ways through the simulator, by what the converter does.
@@ -75,12 +68,12 @@ BenchCheck check_way(const Way& way) {
     const auto chip = programmed(spec, kSide);
     const ReadTime time{.seconds = 0.0, .spacing_seconds = 0.0};
     const auto x = inputs(2, kSide);
-    const auto fast = fast_products(prepare(chip.cores[0], time), x.view(), kIds, kOneCore);
-    const auto literal = literal_products(chip.cores[0], x.view(), time, kIds);
+    const auto fast = fast_products(prepare(chip.regions[0], time), x.view(), kIds, kOneCore);
+    const auto literal = literal_products(chip.regions[0], x.view(), time, kIds);
     double steps = 0.0;
     for (std::size_t i = 0; i < fast.values().size(); ++i)
         steps = std::max(steps, std::abs(double{fast.values()[i]} - literal.values()[i]) /
-                                    chip.cores[0].affine.output_step);
+                                    chip.regions[0].affine.output_step);
     return {.what = "largest difference to the literal simulator without noise, output steps",
             .value = steps,
             .bound = 1.01,
@@ -93,21 +86,12 @@ void multiply(const Matrix<float>& x, const Matrix<float>& w, Matrix<float>& y) 
         gemm_nt(x.view().slice_rows(first, kTileRows), w.view(), y.view().slice_rows(first, kTileRows));
 }
 
-double literal_seconds(const ChipMatrix& chip, int repeats) {
-    const auto x = inputs(1, kSide);
-    double least = std::numeric_limits<double>::infinity();
-    for (int r = 0; r < repeats; ++r)
-        least =
-            std::min(least, seconds_of([&] { literal_products(chip.cores[0], x.view(), chip.time, kIds); }));
-    return least;
-}
-
 BenchResult bench_way(const BenchSetup& setup, const Way& way) {
     const std::size_t rows = setup.quick ? kTileRows : 16 * kTileRows;
     const auto chip = programmed(chip_of(way), kSide);
-    const auto core = prepare(chip.cores[0], chip.time);
+    const auto core = prepare(chip.regions[0], chip.time);
     const auto x = inputs(rows, kSide);
-    const auto w = gaussian(kSide, kSide, 1, 1.0F);
+    const auto w = normals(kSide, kSide, 1);
     Matrix<float> y(rows, kSide);
     BenchResult result{.name = "chip",
                        .title = fmt::format("core of {0} x {0}, {1} products, {2}", kSide, rows, way.name),
@@ -128,7 +112,9 @@ BenchResult bench_way(const BenchSetup& setup, const Way& way) {
     if (way.wanted > 0.0)
         result.targets = {
             {.what = "time / sgemm's", .wanted = way.wanted, .reached = multiple, .at_most = true}};
-    const double literal = literal_seconds(chip, setup.quick ? 1 : 3) * products;
+    const auto one = inputs(1, kSide);
+    const auto literal_product = [&] { literal_products(chip.regions[0], one.view(), chip.time, kIds); };
+    const double literal = least_seconds(setup.quick ? 1 : 3, literal_product) * products;
     result.note =
         fmt::format("{:.3g} k products/s, literal simulator {:.3g} times slower", products * 1e-3, literal);
     result.more = {{"products_per_second", products},
@@ -148,31 +134,32 @@ void add_core_time(std::size_t cores, BenchResult& result) {
 }
 
 // As many products of single cores, one core for all: what 64 cores cost if the cost is linear.
-BenchResult bench_cores(const BenchSetup& setup, const FastCore& one, std::size_t cores) {
+BenchResult bench_cores(const BenchSetup& setup, const FastRegion& one, std::size_t cores) {
     const std::size_t rows = setup.quick ? kTileRows : 4 * kTileRows;
     const auto side = kSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));
     const auto chip = programmed(chip_of(kFourPhases), side);
-    const auto folded = ready(chip, kOneCore);
+    FastEmulator emulator(chip, kOneCore);
+    Matrix<float> y(rows, side);
     const auto x = inputs(rows, side);
     const auto few = inputs(rows, kSide);
     BenchResult result{.name = "chip",
                        .title = fmt::format("{} cores, {} products, four phases", cores, rows),
                        .sizes = {{"rows", rows}, {"cores", cores}},
                        .check = {.what = "cores",
-                                 .value = static_cast<double>(folded.cores.size()),
+                                 .value = static_cast<double>(core_count(chip.plan)),
                                  .bound = static_cast<double>(cores),
-                                 .ok = folded.cores.size() == cores}};
+                                 .ok = core_count(chip.plan) == cores}};
     const auto pieces = [&] {
         for (std::size_t c = 0; c < cores; ++c) fast_products(one, few.view(), kIds, kOneCore);
     };
     run_rounds(
-        setup, [&] { chip_products(folded, x.view(), kIds, kOneCore); },
+        setup, [&] { emulator.multiply(0, x.view(), kIds, kOneCore, y.view()); },
         {{.name = fmt::format("{} times 1 core", cores), .body = pieces}}, result);
     add_core_time(cores, result);
     return result;
 }
 
-BenchResult bench_batch(const BenchSetup& setup, const FastCore& core, std::size_t rows) {
+BenchResult bench_batch(const BenchSetup& setup, const FastRegion& core, std::size_t rows) {
     const auto x = inputs(rows, kSide);
     BenchResult result{.name = "chip",
                        .title = fmt::format("1 core, batch of {}, four phases", rows),
@@ -201,7 +188,7 @@ std::vector<BenchResult> bench_chip(const BenchSetup& setup) {
     std::vector<BenchResult> results;
     for (const auto& way : {kLinear, kOnePhase, kFourPhases}) results.push_back(bench_way(setup, way));
     const auto chip = programmed(chip_of(kFourPhases), kSide);
-    const auto core = prepare(chip.cores[0], chip.time);
+    const auto core = prepare(chip.regions[0], chip.time);
     const std::size_t most_cores = setup.quick ? 4 : 64;
     for (std::size_t cores = 4; cores <= most_cores; cores *= 4)
         results.push_back(bench_cores(setup, core, cores));

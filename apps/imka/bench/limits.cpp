@@ -7,10 +7,8 @@
 #include "bench/bench.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/base/random.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
-#include "imka/ops/normals/normals.hpp"
 
 namespace imka::app {
 namespace {
@@ -18,18 +16,10 @@ namespace {
 constexpr std::size_t kTasksPerThread = 4;
 constexpr std::size_t kBandwidthBytes = std::size_t{1} << 28U;  // well beyond the caches
 
-Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
-    Matrix<float> x(rows, cols);
-    ops::fill_normal(seed, Stream::test, 0, x.values());
-    return x;
-}
-
 // The best of some repeats after one to warm up.
 double best_rate(double units, int repeats, const std::function<void()>& body) {
     body();
-    double best = seconds_of(body);
-    for (int r = 1; r < repeats; ++r) best = std::min(best, seconds_of(body));
-    return units / best;
+    return units / least_seconds(repeats, body);
 }
 
 // Rate over all threads of a task that has memory of its own; make() gives one such task.
@@ -77,8 +67,7 @@ double bandwidth(const Exec& exec, int repeats,
 }  // namespace
 
 MachineLimits measure_limits(const Exec& exec, int repeats) {
-    Exec quiet = exec;
-    quiet.progress = nullptr;
+    const auto quiet = without_progress(exec);
     Exec one = quiet;
     one.threads = 1;
     MachineLimits limits;
@@ -117,7 +106,7 @@ double measure_syrk(const Exec& exec, int repeats) {
     });
 }
 
-nlohmann::ordered_json to_json(const MachineLimits& l) {
+Json to_json(const MachineLimits& l) {
     return {{"sgemm_gflops_one_core", l.sgemm_core * 1e-9},
             {"sgemm_gflops", l.sgemm_all * 1e-9},
             {"syrk_gflops", l.syrk_all * 1e-9},

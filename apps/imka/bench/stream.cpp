@@ -51,8 +51,7 @@ struct StreamTimes {
 
 StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& shown, Block& block,
                        RidgeWeights& weights) {
-    Exec exec = shown;
-    exec.progress = nullptr;
+    const auto exec = without_progress(shown);
     StreamTimes times;
     times.total = seconds_of([&] {
         Progress progress(shown, "bench stream", rows);
@@ -62,7 +61,7 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
             const auto x = std::as_const(block.x).view().slice_rows(0, count);
             const auto z = block.rows.z(0, count);
             times.generate += seconds_of([&] { generate(first, count, exec, block); });
-            times.features += seconds_of([&] { map.transform(x, first, exec, z); });
+            times.features += seconds_of([&] { map.transform(x, {.first = first}, exec, z); });
             times.ridge += seconds_of([&] { sums.add(block.rows.view(0, count), exec); });
             progress.update(first + count);
         }
@@ -77,7 +76,7 @@ BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std
                          const Exec& exec, Block& block) {
     generate(first, kBlock, exec, block);
     const auto z = block.rows.z(0, kBlock);
-    map.transform(std::as_const(block.x).view(), first, exec, z);
+    map.transform(std::as_const(block.x).view(), {.first = first}, exec, z);
     Matrix<double> scores(kBlock, 1);
     ridge_predict(weights, z, exec, scores.view());
     std::size_t right = 0;
@@ -93,8 +92,7 @@ std::vector<BenchResult> bench_stream(const BenchSetup& setup) {
     const std::uint64_t rows = setup.quick ? 20000 : setup.stream_rows;
     const std::int64_t m = setup.quick ? 128 : 512;
     const auto inputs = generator_info(Generator::ringnorm).features;
-    Exec exec = setup.exec;
-    exec.progress = nullptr;
+    const auto exec = without_progress(setup.exec);
     const bool reset = reset_peak_memory();
     const FeatureMap map({.omega = {.gamma = 0.05, .d = inputs, .m = m, .seed = kSeed}});
     auto block = make_block(map);

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/fit_measured.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/chip/device/fit_device.hpp"
@@ -44,8 +44,8 @@ Columns find_columns(const std::vector<std::string>& names, std::size_t count, c
     if (!is_header(names)) {
         if (count < 2 || count > 3)
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: {} column{}; target and read in uS belong there, and a time in s may", file,
-                             count, count == 1 ? "" : "s"));
+                 fmt::format("{}: {} column{}; expected target and read in uS, and optionally a time in s",
+                             file, count, count == 1 ? "" : "s"));
         if (count == 3) columns.time = 2;
         return columns;
     }
@@ -82,38 +82,24 @@ DeviceReads load_reads(const std::filesystem::path& file) {
         if (!columns.device) continue;
         const float id = x(r, *columns.device);
         if (!(id >= 0.0F && id < 16777216.0F && id == std::floor(id)))
-            fail(ErrorCode::bad_data,
-                 fmt::format("{}: row {}: device {}; a whole number from 0 on belongs there", file.string(),
-                             r + 1, id));
+            fail(ErrorCode::bad_data, fmt::format("{}: row {}: device {}; expected a whole number >= 0",
+                                                  file.string(), r + 1, id));
         reads.device.push_back(static_cast<std::size_t>(id));
     }
     return reads;
 }
 
-DeviceFit fit_file(const Args& args, const DeviceReads& reads) {
-    try {
-        return fit_device(reads, args.fit);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::bad_data) throw;
-        fail(e.code(), fmt::format("{}: {}", args.file.string(), e.what()));
-    }
-}
-
-double curve_at(const DeviceFit& fit, double u) {
-    double s = 0.0;
-    for (std::size_t k = fit.sigma_us.size(); k-- > 0;) s = s * u + fit.sigma_us[k].value;
-    return s;
-}
-
-ChipFigure make_figure(const DeviceFit& fit) {
-    FigureSeries data{.label = "reads, by ranges of the target", .style = FigureStyle::points, .points = {}};
+report::Plot make_figure(const DeviceFit& fit) {
+    report::Series data{.label = "reads, by ranges of the target", .draw = report::Draw::marks, .points = {}};
     for (const auto& b : fit.bins) data.points.push_back({.x = b.u, .y = b.sd_us, .error = b.sd_error_us});
-    FigureSeries curve{.label = "fitted curve", .style = FigureStyle::formula, .points = {}};
-    for (int i = 0; i <= 60; ++i) curve.points.push_back({.x = i / 60.0, .y = curve_at(fit, i / 60.0)});
+    report::Series curve{.label = "fitted curve", .draw = report::Draw::curve, .points = {}};
+    for (int i = 0; i <= 60; ++i)
+        curve.points.push_back({.x = i / 60.0, .y = fitted_sigma_us(fit, i / 60.0)});
     return {.title = "Programming error",
             .x_label = fmt::format("u = target / {:.4g} uS", fit.g_max_us),
             .y_label = "standard deviation of read - target (uS)",
-            .series = {std::move(curve), std::move(data)}};
+            .series = {std::move(curve), std::move(data)},
+            .from_zero = true};
 }
 
 Json constant_json(const FittedConstant& c) {
@@ -186,31 +172,13 @@ void print_fit(const Args& args, const DeviceFit& fit) {
             "{:.4f})\n",
             fit.ks_distance, fit.ks_reads, fit.ks_distance <= limit ? "as Gaussian" : "not Gaussian", limit);
     }
-    fmt::print("\n{}", draw_text(make_figure(fit)));
+    fmt::print("\n{}", report::draw_text(make_figure(fit)));
 }
 
-bool is_fitted(const std::string& key, const DeviceFit& fit) {
-    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
-    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
-}
-
-// The chip of --chip with the fitted devices. How single devices answer to pulses was not measured.
+// The chip of --backend with the fitted devices.
 ChipSpec fitted_chip(const Args& args, const DeviceFit& fit) {
-    auto spec = load_spec(args.chip);
-    spec.description = fmt::format("{} with devices fitted to {} reads of {}", spec.name, fit.reads,
-                                   args.file.filename().string());
+    auto spec = with_fit(load_spec(args.chip), fit, args.file.filename().string());
     spec.name = args.output.stem().string();
-    spec.device = with_fit(spec.device, fit);
-    spec.pulses.reset();
-    std::erase_if(spec.provenance,
-                  [&](const Provenance& p) { return p.key.starts_with("pulses.") || is_fitted(p.key, fit); });
-    const auto source = fmt::format("imka chip fit: maximum likelihood, {} reads of {}", fit.reads,
-                                    args.file.filename().string());
-    std::vector<std::string> keys = {"device.g_max", "device.programming_error",
-                                     "device.programming_reference_g_max"};
-    if (fit.drift) keys.insert(keys.end(), {"device.t_0", "device.drift_mean", "device.drift_sd"});
-    for (const auto& key : keys) spec.provenance.push_back({.key = key, .source = source});
-    validate(spec);
     return spec;
 }
 
@@ -220,14 +188,15 @@ void run(const Args& args, const Context& context) {
              "chip fit: name a CSV of reads, or --measured FILE with results of a chip");
     if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
     check_figure(args.figure);
-    const auto fit = fit_file(args, load_reads(args.file));
+    const auto reads = load_reads(args.file);
+    const auto fit = with_file_name(args.file, [&] { return fit_device(reads, args.fit); });
     if (!args.output.empty()) write_file_atomic(args.output, chip_text(fitted_chip(args, fit)));
     if (!args.figure.empty()) draw_file(make_figure(fit), args.figure);
     if (context.json) return print_json(fit_json(fit));
     print_fit(args, fit);
-    if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
+    print_figure_note(args.figure);
     if (!args.output.empty())
-        fmt::print("\n{0}: {1} with these devices; try 'imka chip mvm --chip {0}'\n", args.output.string(),
+        fmt::print("\n{0}: {1} with these devices; try 'imka chip mvm --backend {0}'\n", args.output.string(),
                    args.chip.chip);
 }
 
@@ -261,7 +230,7 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->get_option("--chip")->description("The chip whose other constants --output keeps");
     verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
         ->type_name("FILE.yaml");
-    verb->add_option("--figure", args->figure, "Draw it: FILE.svg, .pdf or .png (needs gnuplot)");
+    add_figure_option(*verb, args->figure, "Draw the fit");
     verb->callback([args, &context] { run(*args, context); });
 }
 

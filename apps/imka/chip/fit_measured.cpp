@@ -20,7 +20,7 @@ FreeConstant parse_free(const std::string& text) {
     if (equals == std::string::npos || dots == std::string::npos || slash == std::string::npos ||
         !(equals < dots && dots < slash))
         fail(ErrorCode::bad_usage,
-             fmt::format("--free {}: NAME=LOW..HIGH/STEP belongs here, core.adc_noise=0..5/0.5 for example",
+             fmt::format("--free {}: expected NAME=LOW..HIGH/STEP, for example core.adc_noise=0..5/0.5",
                          text));
     const auto number = [&](std::size_t from, std::size_t to) {
         return detail::parse_number(text.substr(from, to - from), "--free " + text);
@@ -43,12 +43,11 @@ TextTable score_table(const std::vector<FidelityScore>& all) {
     return table;
 }
 
-nlohmann::ordered_json score_json(const std::vector<FidelityScore>& all) {
-    auto list = nlohmann::ordered_json::array();
+Json score_json(const std::vector<FidelityScore>& all) {
+    auto list = Json::array();
     for (const auto& s : all)
         list.push_back({{"kernel", s.kernel},
-                        {"dataset", s.dataset == "all" ? nlohmann::ordered_json(nullptr)
-                                                       : nlohmann::ordered_json(s.dataset)},
+                        {"dataset", s.dataset == "all" ? Json(nullptr) : Json(s.dataset)},
                         {"cells", s.cells},
                         {"rms_ln", s.rms},
                         {"mean_ln", s.bias},
@@ -57,7 +56,7 @@ nlohmann::ordered_json score_json(const std::vector<FidelityScore>& all) {
     return list;
 }
 
-nlohmann::ordered_json cell_json(const FidelityCell& c) {
+Json cell_json(const FidelityCell& c) {
     return {{"dataset", c.dataset},
             {"kernel", c.kernel},
             {"sampler", c.sampler},
@@ -102,12 +101,11 @@ void print_constants(const std::vector<FreeConstant>& free, const FittedChip& fi
     fmt::print("{}\n", format_table(table));
 }
 
-nlohmann::ordered_json fit_json(const std::vector<FreeConstant>& free, const FittedChip& fit) {
-    nlohmann::ordered_json j;
-    auto& constants = j["constants"] = nlohmann::ordered_json::array();
+Json fit_json(const std::vector<FreeConstant>& free, const FittedChip& fit) {
+    Json j;
+    auto& constants = j["constants"] = Json::array();
     for (std::size_t p = 0; p < free.size(); ++p) {
-        nlohmann::ordered_json row = {
-            {"name", free[p].name}, {"value", fit.values[p]}, {"standard_error", fit.errors[p]}};
+        Json row = {{"name", free[p].name}, {"value", fit.values[p]}, {"standard_error", fit.errors[p]}};
         for (std::size_t q = 0; q < free.size(); ++q)
             row["correlations"][free[q].name] = fit.correlations(p, q);
         constants.push_back(std::move(row));

@@ -14,24 +14,6 @@
 namespace imka::app {
 namespace {
 
-struct Geometry {
-    std::uint64_t cores = 0;
-    std::uint64_t cells = 0;  // weights
-    std::uint64_t devices = 0;
-    double bytes = 0.0;  // that the emulator needs for all of them
-};
-
-Geometry geometry(const ChipSpec& spec) {
-    Geometry g;
-    g.cores = static_cast<std::uint64_t>(spec.cores) * static_cast<std::uint64_t>(spec.chips);
-    g.cells =
-        g.cores * static_cast<std::uint64_t>(spec.core.rows) * static_cast<std::uint64_t>(spec.core.cols);
-    g.devices = g.cells * 2 * static_cast<std::uint64_t>(spec.device.devices_per_polarity);
-    // Weight, and for each polarity conductance, exponent and noise.
-    g.bytes = static_cast<double>(g.cells * (1 + 2 * 3) * sizeof(float));
-    return g;
-}
-
 void list_chips(const Context& context) {
     Json chips = Json::array();
     TextTable table = {{"name", "g_max", "devices per polarity", "programming by pulses", "description"}};
@@ -71,7 +53,9 @@ public:
     }
     void print() const {
         if (sources_.empty()) return;
-        fmt::print("\nSources (a constant without one has its default or was set here):\n");
+        fmt::print(
+            "\nSources (a constant without a source has its default value or was set on the command "
+            "line):\n");
         for (std::size_t s = 0; s < sources_.size(); ++s) fmt::print("  [{}] {}\n", s + 1, sources_[s]);
     }
 
@@ -102,54 +86,38 @@ void print_constants(const ChipSpec& spec, const std::vector<ConstantText>& cons
     sources.print();
 }
 
-struct Speed {
-    double seconds = 0.0;  // of one product of a core
-    double tops = 0.0;     // of all cores
-    std::optional<double> joules;
-    std::optional<double> tops_per_watt;
-};
-
-Speed speed(const ChipSpec& spec) {
-    Speed s{.seconds = product_seconds(spec.core), .joules = product_joules(spec.core)};
-    const double operations = 2.0 * spec.core.rows * spec.core.cols;
-    s.tops = operations * spec.cores * spec.chips / s.seconds / 1e12;
-    if (s.joules) s.tops_per_watt = operations / *s.joules / 1e12;
-    return s;
-}
-
 Json or_null(const std::optional<double>& value) {
     return value ? Json(*value) : Json();
 }
 
 void show_chip(const ChipSpec& spec, const Context& context) {
-    const auto g = geometry(spec);
-    const auto fast = speed(spec);
+    const auto c = chip_capacity(spec);
     const auto constants = describe(spec);
     if (context.json) {
         return print_json({{"name", spec.name},
                            {"description", spec.description},
                            {"hash", chip_hash(spec)},
                            {"chips", spec.chips},
-                           {"cores", g.cores},
-                           {"weights", g.cells},
-                           {"devices", g.devices},
-                           {"emulator_bytes", g.bytes},
-                           {"product_seconds", fast.seconds},
-                           {"product_joules", or_null(fast.joules)},
-                           {"tops", fast.tops},
-                           {"tops_per_watt", or_null(fast.tops_per_watt)},
+                           {"cores", c.cores},
+                           {"weights", c.weights},
+                           {"devices", c.devices},
+                           {"emulator_bytes", c.emulator_bytes},
+                           {"product_seconds", c.product_seconds},
+                           {"product_joules", or_null(c.product_joules)},
+                           {"tops", c.tops},
+                           {"tops_per_watt", or_null(c.tops_per_watt)},
                            {"constants", constants_json(constants)}});
     }
     fmt::print("{}: {}\n\n", spec.name, spec.description);
-    fmt::print("{} core{} of {} x {}{}: {} weights, {} devices ({} per weight)\n", g.cores,
-               g.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
-               spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", g.cells, g.devices,
+    fmt::print("{} core{} of {} x {}{}: {} weights, {} devices ({} per weight)\n", c.cores,
+               c.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
+               spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", c.weights, c.devices,
                2 * spec.device.devices_per_polarity);
-    fmt::print("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * fast.seconds,
-               fast.joules ? fmt::format("{:.4g} nJ", 1e9 * *fast.joules) : "energy not known", fast.tops,
-               fast.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *fast.tops_per_watt) : "");
+    fmt::print("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * c.product_seconds,
+               c.product_joules ? fmt::format("{:.4g} nJ", 1e9 * *c.product_joules) : "energy not known",
+               c.tops, c.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *c.tops_per_watt) : "");
     fmt::print("programming by pulses: {}\n", spec.pulses ? "modelled" : "not known; statistical only");
-    fmt::print("memory of the emulator with every device programmed: {:.0f} MB\n", g.bytes / 1e6);
+    fmt::print("memory of the emulator with every device programmed: {:.0f} MB\n", c.emulator_bytes / 1e6);
     fmt::print("hash of the constants: {}\n", chip_hash(spec));
     print_constants(spec, constants);
 }
@@ -163,10 +131,11 @@ void add_chip_info(CLI::App& chip, Context& context) {
     };
     auto args = std::make_shared<Args>();
     args->chip.chip.clear();
-    auto* verb = add_verb(chip, "info", "Which chips there are; every constant of one, with unit and source",
-                          {"imka chip info", "imka chip info hermes --set core.adc_noise=2"});
+    auto* verb =
+        add_verb(chip, "info", "List the chips, or every constant of one chip with its unit and source",
+                 {"imka chip info", "imka chip info hermes --chip-set core.adc_noise=2"});
     add_common_options(*verb, context);
-    verb->add_option("name", args->name, "A chip or its YAML file; none: a list")
+    verb->add_option("name", args->name, "Chip name or YAML file; default: list all chips")
         ->type_name("NAME|FILE.yaml");
     add_chip_options(*verb, args->chip);
     verb->callback([args, &context] {
@@ -174,7 +143,7 @@ void add_chip_info(CLI::App& chip, Context& context) {
         if (!args->chip.chip.empty()) return show_chip(load_spec(args->chip), context);
         if (!args->chip.overrides.empty())
             fail(ErrorCode::bad_usage,
-                 "--set changes a chip: name one, as in 'imka chip info hermes --set ...'");
+                 "--chip-set needs a chip: name one, as in 'imka chip info hermes --chip-set ...'");
         list_chips(context);
     });
 }

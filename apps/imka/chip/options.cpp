@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
-#include "imka/base/random.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/chip/spec/chip_io.hpp"
 #include "imka/data/table.hpp"
-#include "imka/deploy/chip_matrix_io.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
@@ -34,46 +35,15 @@ Matrix<float> read_matrix(const std::string& option, const std::string& path) {
     return read_table(path, {.label_column = "none"}).x;
 }
 
-float draw_weight(const ProblemArgs& args, std::uint64_t seed, std::uint64_t index) {
-    if (args.weights == to_string(WeightLaw::uniform))
-        return static_cast<float>(2.0 * uniform(seed, Stream::synthetic_value, index) - 1.0);
-    return truncated_normal(seed, Stream::synthetic_value, index, static_cast<float>(args.weight_sigmas));
-}
-
-float draw_input(const ProblemArgs& args, std::uint64_t seed, std::uint64_t index) {
-    if (args.inputs == to_string(InputLaw::uniform))
-        return static_cast<float>(2.0 * uniform(seed, Stream::synthetic_mix, index) - 1.0);
-    if (args.inputs == to_string(InputLaw::sparse) &&
-        uniform(seed, Stream::synthetic_class, index) < args.sparsity)
-        return 0.0F;
-    return normal(seed, Stream::synthetic_mix, index);
-}
-
-std::size_t default_count(std::size_t rows) {
-    // Enough to tell effective weights from noise; for large matrices that would take too long.
-    constexpr std::size_t kMost = 4096;
-    return 4 * rows <= kMost ? std::max<std::size_t>(1000, 4 * rows) : 2000;
-}
-
-// The split of inputs from a file: the first half calibrates, the other tests.
-Matrix<float> some_rows(const Matrix<float>& x, std::size_t first, std::size_t count) {
-    Matrix<float> out(count, x.cols());
-    for (std::size_t r = 0; r < count; ++r) std::ranges::copy(x.row(first + r), out.row(r).begin());
-    return out;
-}
-
-Matrix<float> stacked(const Matrix<float>& a, const Matrix<float>& b) {
-    Matrix<float> out(a.rows() + b.rows(), a.cols());
-    std::ranges::copy(a.values(), out.values().begin());
-    std::ranges::copy(b.values(), out.values().begin() + static_cast<std::ptrdiff_t>(a.values().size()));
-    return out;
+// The matrix of a file; where the text names a law, that is set and there is none.
+template <NamedEnum E>
+Matrix<float> law_or_matrix(const std::string& option, const std::string& text, E& law) {
+    if (!is_name<E>(text)) return read_matrix<E>(option, text);
+    law = parse_enum<E>(text);
+    return {};
 }
 
 }  // namespace
-
-void print_json(const Json& json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
 
 Json summary_json(const Summary& s) {
     return {{"mean", s.mean}, {"std", s.std}, {"ci95", s.half_width}, {"values", s.values}};
@@ -90,11 +60,12 @@ std::string mean_text(const Summary& s, double factor) {
 }
 
 void add_chip_options(CLI::App& verb, ChipArgs& args) {
-    verb.add_option("--chip", args.chip, "A chip by name ('imka chip info' lists them) or its YAML file")
+    verb.add_option("--backend,--chip", args.chip,
+                    "Chip: a name ('imka chip info' lists them) or a YAML file")
         ->type_name("NAME|FILE.yaml")
         ->capture_default_str();
-    verb.add_option("--set", args.overrides,
-                    "Give a constant of the chip another value, e.g. --set core.adc_noise=2")
+    verb.add_option("--chip-set,--set", args.overrides,
+                    "Change a constant of the chip, e.g. --chip-set core.adc_noise=2")
         ->type_name("KEY=VALUE");
 }
 
@@ -105,7 +76,8 @@ void add_seed_options(CLI::App& verb, ChipArgs& args) {
     const auto shown = args.seeds.size() == 1 ? std::to_string(args.seeds[0])
                                               : fmt::format("{}..{}", args.seeds.front(), args.seeds.back());
     verb.add_option_function<std::string>(
-            "--seeds", parse, "Seeds: each names a chip, and weights and inputs where these are drawn")
+            "--seeds", parse,
+            "Seeds: each gives one chip, and new weights and inputs unless these come from files")
         ->type_name("list such as 0..9 or 1,4,7")
         ->default_str(shown);
     verb.add_option_function<std::string>("--seed", parse, "One seed")
@@ -118,173 +90,131 @@ ChipSpec load_spec(const ChipArgs& args) {
                       args.chip.find('/') != std::string::npos;
     auto spec = file ? load_chip(args.chip) : chip_preset(args.chip);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
-        set_constant(spec, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--chip-set");
+        set_constant(spec, key, value);
     }
     return spec;
 }
 
 void add_problem_options(CLI::App& verb, ProblemArgs& args) {
+    auto& config = args.config;
     verb.add_option("--weights", args.weights,
-                    "Law of the weights, or a file (NPY, CSV) with a row for each input")
+                    "Distribution of the weights, or a file (NPY, CSV) with one row per input")
         ->type_name(names_or_file<WeightLaw>())
         ->capture_default_str();
-    verb.add_option("--weight-sigmas", args.weight_sigmas, "Gaussian weights are cut at this many deviations")
+    verb.add_option("--weight-sigmas", config.weight_sigmas,
+                    "Truncate Gaussian weights at this many standard deviations")
         ->check(CLI::Range(0.01, 6.0))
         ->capture_default_str();
-    verb.add_option("--input-law", args.inputs,
-                    "Law of the inputs, or a file with an input in each row; its first half calibrates")
+    verb.add_option(
+            "--input-law", args.inputs,
+            "Distribution of the inputs, or a file with one input per row (the first half calibrates)")
         ->type_name(names_or_file<InputLaw>())
         ->capture_default_str();
-    verb.add_option("--sparsity", args.sparsity, "Share of zeros in sparse inputs")
+    verb.add_option("--sparsity", config.sparsity, "Share of zeros in sparse inputs")
         ->check(CLI::Range(0.0, 0.999))
         ->capture_default_str();
-    verb.add_option("--rows", args.rows, "Inputs of the matrix")
+    verb.add_option("--rows", config.rows, "Inputs of the matrix")
         ->check(CLI::Range(1, 1 << 20))
         ->capture_default_str();
-    verb.add_option("--cols", args.cols, "Outputs of the matrix")
+    verb.add_option("--cols", config.cols, "Outputs of the matrix")
         ->check(CLI::Range(1, 1 << 20))
         ->capture_default_str();
-    verb.add_option("--inputs", args.count, "Products to measure; 0: enough for the size")
+    verb.add_option("--inputs", config.count, "Products to measure; 0: chosen by the size of the matrix")
         ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
-    verb.add_option("--calibration-inputs", args.calibration_count, "Inputs that calibration looks at")
+    verb.add_option("--calibration-inputs", config.calibration_count, "Inputs used for calibration")
         ->check(CLI::Range(2, 1'000'000))
         ->capture_default_str();
-    add_enum_option(verb, "--input-range", args.input_range, "How calibration chooses the range of inputs");
+    add_enum_option(verb, "--input-range", args.input_range, "How calibration chooses the input range");
 }
 
-ProblemSource::ProblemSource(const ProblemArgs& args)
-    : args_(args), rows_(args.rows), cols_(args.cols), count_(args.count) {
-    if (!is_name<WeightLaw>(args.weights)) {
-        weight_file_ = read_matrix<WeightLaw>("--weights", args.weights);
-        rows_ = weight_file_.rows();
-        cols_ = weight_file_.cols();
-    }
-    check_fits_memory(static_cast<double>(rows_), static_cast<double>(cols_), 64,
-                      "the devices of the matrix");
-    read_inputs();
+std::string problem_text(const ProblemArgs& args, const ChipTrials& trials) {
+    const auto weights =
+        trials.programmed ? std::string("the chip's weights")
+        : args.weights == to_string(WeightLaw::gauss)
+            ? fmt::format("Gaussian weights truncated at {} standard deviations", args.config.weight_sigmas)
+            : fmt::format("{} weights", args.weights);
+    const auto inputs = args.inputs == to_string(InputLaw::sparse)
+                            ? fmt::format("Gaussian inputs, {} % of them 0", 100.0 * args.config.sparsity)
+                        : args.inputs == to_string(InputLaw::gauss) ? "Gaussian inputs"
+                                                                    : fmt::format("{} inputs", args.inputs);
+    return fmt::format("{}, {}, input range by {}", weights, inputs, to_string(args.input_range));
 }
 
-ProblemSource::ProblemSource(const ProblemArgs& args, const Matrix<float>& weights)
-    : args_(args), weight_file_(weights), rows_(weights.rows()), cols_(weights.cols()), count_(args.count) {
-    args_.weights = "the chip's";
-    read_inputs();
-}
-
-void ProblemSource::read_inputs() {
-    if (count_ == 0) count_ = default_count(rows_);
-    if (is_name<InputLaw>(args_.inputs)) return;
-    input_file_ = read_matrix<InputLaw>("--input-law", args_.inputs);
-    if (input_file_.cols() != rows_)
-        fail(ErrorCode::bad_data, fmt::format("{}: inputs of length {}; the matrix has {} inputs",
-                                              args_.inputs, input_file_.cols(), rows_));
-    if (input_file_.rows() < 4)
-        fail(ErrorCode::bad_data,
-             fmt::format("{}: {} inputs; at least 4 are needed, half of them to calibrate", args_.inputs,
-                         input_file_.rows()));
-    const auto half = input_file_.rows() / 2;
-    count_ = args_.count == 0 ? half : std::min(args_.count, half);
-}
-
-Matrix<float> ProblemSource::draw_weights(std::uint64_t seed) const {
-    Matrix<float> w(rows_, cols_);
-    for (std::size_t i = 0; i < w.values().size(); ++i) w.values()[i] = draw_weight(args_, seed, i);
-    return w;
-}
-
-Matrix<float> ProblemSource::draw_inputs(std::uint64_t seed, std::uint64_t first, std::size_t count) const {
-    Matrix<float> x(count, rows_);
-    const std::uint64_t begin = first * rows_;
-    for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = draw_input(args_, seed, begin + i);
-    return x;
-}
-
-Problem ProblemSource::draw(std::uint64_t seed) const {
-    Problem problem;
-    problem.weights = weight_file_.rows() > 0 ? weight_file_ : draw_weights(seed);
-    if (input_file_.rows() > 0) {
-        const auto half = input_file_.rows() / 2;
-        problem.calibration = some_rows(input_file_, 0, std::min(half, args_.calibration_count));
-        problem.inputs = some_rows(input_file_, half, count_);
-    } else {
-        problem.calibration = draw_inputs(seed, 0, args_.calibration_count);
-        problem.inputs = draw_inputs(seed, args_.calibration_count, count_);
-    }
-    return problem;
-}
-
-std::string ProblemSource::description() const {
-    const auto weights = args_.weights == to_string(WeightLaw::gauss)
-                             ? fmt::format("Gaussian weights cut at {} deviations", args_.weight_sigmas)
-                             : fmt::format("{} weights", args_.weights);
-    const auto inputs = args_.inputs == to_string(InputLaw::sparse)
-                            ? fmt::format("Gaussian inputs, {} % of them 0", 100.0 * args_.sparsity)
-                        : args_.inputs == to_string(InputLaw::gauss) ? "Gaussian inputs"
-                                                                     : fmt::format("{} inputs", args_.inputs);
-    return fmt::format("{}, {}, range by {}", weights, inputs, to_string(args_.input_range));
+void add_programming_option(CLI::App& verb, ChipBuild& build) {
+    add_enum_option(verb, "--programming", build.programming.method, "How devices are programmed");
 }
 
 void add_load_option(CLI::App& verb, std::filesystem::path& file) {
-    auto* load = verb.add_option("--load", file, "A programmed chip that 'imka chip program --output' wrote")
+    auto* load = verb.add_option("--load", file, "Programmed chip written by 'imka chip program --output'")
                      ->check(CLI::ExistingFile);
-    for (const auto* other : {"--chip", "--set", "--weights", "--rows", "--cols", "--programming"})
+    for (const auto* other : {"--backend", "--chip-set", "--weights", "--rows", "--cols", "--programming"})
         load->excludes(verb.get_option(other));
 }
 
-ChipMatrix load_programmed(const std::filesystem::path& file) {
-    auto chip = load_chip_matrix(file);
-    require_state(chip, ChipState::programmed, ChipState::compensated, file.string());
-    return chip;
+void add_time_options(CLI::App& verb, TimeArgs& args) {
+    verb.add_option("--at,--time,--read-seconds", args.at,
+                    "Time since programming, in seconds or with a unit: 90, 30min, 1h, 7d, 1y")
+        ->type_name("TIME")
+        ->capture_default_str();
+    verb.add_option("--spacing", args.spacing, "Time between two products")
+        ->type_name("TIME")
+        ->capture_default_str();
 }
 
-void check_fits_chip(const ChipSpec& spec, const ProblemSource& source, const PlacementConfig& placement) {
-    auto chip = ideal_matrix(spec, Matrix<float>(source.rows(), source.cols()), 0);
-    place(chip, placement);
+ReadTime read_time(const TimeArgs& args) {
+    return {.seconds = parse_duration(args.at, "--at"),
+            .spacing_seconds = parse_duration(args.spacing, "--spacing")};
 }
 
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
-    return {.spec = spec, .calibration = {.inputs = args.calibration_count, .input_range = args.input_range}};
+    return {.spec = spec,
+            .calibration = {.inputs = args.config.calibration_count, .input_range = args.input_range}};
 }
 
-ChipMatrix build_chip(const ChipSettings& settings, const Problem& problem, const BuildPlan& plan,
-                      std::uint64_t seed, const Exec& exec) {
-    auto chip = ideal_matrix(settings.spec, problem.weights, seed);
-    place(chip, plan.placement);
-    if (settings.whole_range) {
-        auto calibration = settings.calibration;
-        const auto all = stacked(problem.calibration, problem.inputs);
-        calibration.inputs = all.rows();
-        calibrate(chip, all.view(), calibration, exec);
-    } else {
-        calibrate(chip, problem.calibration.view(), settings.calibration, exec);
-    }
-    program(chip, plan.programming, exec);
-    if (plan.output_calibration) calibrate_outputs(chip, exec);
-    return chip;
+ChipTrials make_trials(const TrialArgs& args) {
+    ChipTrials trials{.build = args.build, .seeds = args.chip.seeds};
+    if (!args.load.empty()) trials.programmed = load_chip_file(args.load);
+    trials.build.settings =
+        make_settings(trials.programmed ? trials.programmed->plan.spec : load_spec(args.chip), args.problem);
+    auto config = args.problem.config;
+    auto weights = trials.programmed ? trials.programmed->plan.matrices.front().weights
+                                     : law_or_matrix("--weights", args.problem.weights, config.weights);
+    auto inputs = law_or_matrix("--input-law", args.problem.inputs, config.inputs);
+    trials.source = with_file_name(args.problem.inputs, [&] {
+        return make_problem_source(config, std::move(weights), std::move(inputs));
+    });
+    return trials;
 }
 
-void compensate_by(ChipMatrix& chip, AgeCompensation kind, const Exec& exec) {
-    switch (kind) {
-        case AgeCompensation::none:
-            return;
-        case AgeCompensation::global:
-            return compensate(chip, DriftCompensation::global);
-        case AgeCompensation::column:
-            return compensate(chip, DriftCompensation::column);
-        case AgeCompensation::outputs:
-            return calibrate_outputs(chip, exec);
-    }
+void add_figure_option(CLI::App& verb, std::filesystem::path& file, const std::string& help) {
+    verb.add_option("--figure", file, help + ": FILE.svg, .pdf or .png (needs gnuplot)");
 }
 
-std::uint64_t product_seed(std::uint64_t chip_seed) {
-    return chip_seed + (std::uint64_t{1} << 40U);
+void print_figure_note(const std::filesystem::path& file) {
+    if (!file.empty()) fmt::print("\n{} written\n", file.string());
+}
+
+Json chip_json(const ChipTrials& trials) {
+    const auto& spec = trials.build.settings.spec;
+    return {{"chip", spec.name},
+            {"chip_hash", chip_hash(spec)},
+            {"rows", trials.source.config.rows},
+            {"cols", trials.source.config.cols}};
+}
+
+std::string seeds_text(const ChipTrials& trials) {
+    return fmt::format("{} seed{}", trials.seeds.size(), trials.seeds.size() == 1 ? "" : "s");
+}
+
+std::string chip_line(const ChipTrials& trials) {
+    const auto& config = trials.source.config;
+    return chip_line(trials.build.settings.spec, config.rows, config.cols);
 }
 
 std::string chip_line(const ChipSpec& spec, std::size_t rows, std::size_t cols) {
-    const auto tiles = tile_matrix(rows, cols, spec.core).tiles.size();
+    const auto tiles = tile_matrix(rows, cols, spec.core).size();
     return fmt::format("{}: a {} x {} matrix on {} of {} cores of {} x {}", spec.name, rows, cols, tiles,
                        static_cast<std::size_t>(spec.cores) * static_cast<std::size_t>(spec.chips),
                        spec.core.rows, spec.core.cols);

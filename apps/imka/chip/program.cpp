@@ -3,103 +3,33 @@
 
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
-#include "imka/chip/spec/chip_fields.hpp"
-#include "imka/deploy/chip_matrix_io.hpp"
+#include "imka/chip/analyse/compare_programming.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
 
 struct Args {
-    ChipArgs chip;
-    ProblemArgs problem;
+    TrialArgs trial;
     std::vector<std::string> methods;
     std::uint64_t draws = 1;
     std::uint64_t seed = 0;
-    int iterations = GradientConfig{}.iterations;
     std::filesystem::path figure;
     std::filesystem::path output;
-};
-
-// One method over all draws.
-struct MethodResult {
-    ProgrammingMethod method = ProgrammingMethod::statistical;
-    std::vector<ProgrammingSummary> draws;
 };
 
 std::vector<ProgrammingMethod> chosen_methods(const Args& args, const ChipSpec& spec) {
     std::vector<ProgrammingMethod> methods;
     for (const auto& name : args.methods) methods.push_back(parse_enum<ProgrammingMethod>(name));
-    if (!methods.empty()) return methods;
-    methods.push_back(ProgrammingMethod::statistical);
-    if (spec.pulses) {
-        methods.insert(methods.end(), {ProgrammingMethod::verify, ProgrammingMethod::max_set_fill,
-                                       ProgrammingMethod::gradient_descent});
-    }
-    return methods;
-}
-
-// The outcome of statistical programming is drawn, not measured: it is measured here as the others are.
-void measure_statistical(const ChipMatrix& chip, const ProgrammingConfig& config, const Exec& exec,
-                         ProgrammingSummary& summary) {
-    const double share = 1.0 / static_cast<double>(chip.core_count());
-    for (std::size_t c = 0; c < chip.core_count(); ++c) {
-        const auto& tile = chip.tiling.tiles[c % chip.tiling.tiles.size()];
-        Matrix<float> weights(tile.rows, tile.cols);
-        for (std::size_t r = 0; r < tile.rows; ++r)
-            std::ranges::copy(chip.weights.row(tile.first_row + r).subspan(tile.first_col, tile.cols),
-                              weights.row(r).begin());
-        const auto errors = programming_errors(exec,
-                                               {.chip = chip.spec,
-                                                .weights = weights.view(),
-                                                .mapping = chip.mappings[c % chip.tiling.tiles.size()],
-                                                .ids = chip.cores[c].ids,
-                                                .config = config},
-                                               chip.cores[c], chip.time);
-        summary.after.weight += share * errors.weight;
-        summary.after.product += share * errors.product;
-        summary.polarities += 2 * tile.rows * tile.cols;
-    }
-    summary.before = summary.after;
-}
-
-std::vector<MethodResult> run_draws(const Args& args, const ChipSpec& spec, const ProblemSource& source,
-                                    const Exec& exec) {
-    std::vector<MethodResult> results;
-    for (const auto method : chosen_methods(args, spec)) results.push_back({.method = method, .draws = {}});
-    const auto settings = make_settings(spec, args.problem);
-    Progress progress(exec, "programming", args.draws * results.size());
-    Exec quiet = exec;
-    quiet.progress = nullptr;
-    std::uint64_t done = 0;
-    for (std::uint64_t draw = 0; draw < args.draws; ++draw) {
-        const auto problem = source.draw(args.seed + draw);
-        auto blank = ideal_matrix(spec, problem.weights, args.seed + draw);
-        place(blank);
-        calibrate(blank, problem.calibration.view(), settings.calibration, quiet);
-        for (auto& result : results) {
-            check_cancelled(exec);
-            auto chip = blank;
-            ProgrammingConfig config{.method = result.method};
-            config.gradient.iterations = args.iterations;
-            auto summary = program(chip, config, quiet);
-            if (result.method == ProgrammingMethod::statistical)
-                measure_statistical(chip, config, quiet, summary);
-            result.draws.push_back(std::move(summary));
-            if (draw == 0 && &result == &results.back() && !args.output.empty()) {
-                calibrate_outputs(chip, quiet);
-                save_chip_matrix(args.output, chip);
-            }
-            progress.update(++done);
-        }
-    }
-    return results;
+    return methods.empty() ? programming_methods(spec) : methods;
 }
 
 template <class Value>
@@ -116,27 +46,17 @@ double unreached_share(const ProgrammingSummary& s) {
     return s.polarities == 0 ? 0.0 : static_cast<double>(s.unreached) / static_cast<double>(s.polarities);
 }
 
-const MethodResult* find_method(const std::vector<MethodResult>& results, ProgrammingMethod method) {
-    const auto it = std::ranges::find(results, method, &MethodResult::method);
-    return it == results.end() ? nullptr : &*it;
-}
-
-// Share of max-SET-fill's error of products that gradient descent removes, draw by draw.
 std::optional<Summary> gradient_gain(const std::vector<MethodResult>& results) {
-    const auto* fill = find_method(results, ProgrammingMethod::max_set_fill);
-    const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);
-    if (fill == nullptr || gradient == nullptr) return std::nullopt;
-    std::vector<double> gains;
-    for (std::size_t d = 0; d < fill->draws.size(); ++d)
-        gains.push_back(1.0 - gradient->draws[d].after.product / fill->draws[d].after.product);
-    return summarize(std::move(gains));
+    const auto gains = gradient_gains(results);
+    return gains ? std::optional(summarize(*gains)) : std::nullopt;
 }
 
-// Error of products in each iteration, over cores and draws; as long as all are at work.
-std::optional<ChipFigure> gradient_figure(const std::vector<MethodResult>& results, const std::string& name) {
+// Error of products in each iteration, over the cores and draws that got so far.
+std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& results,
+                                            const std::string& name) {
     const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);
     if (gradient == nullptr) return std::nullopt;
-    FigureSeries series{.label = "gradient descent, measured while programming", .points = {}};
+    report::Series series{.label = "gradient descent, measured while programming", .points = {}};
     for (std::size_t k = 0;; ++k) {
         std::vector<double> values;
         for (const auto& draw : gradient->draws) {
@@ -148,10 +68,11 @@ std::optional<ChipFigure> gradient_figure(const std::vector<MethodResult>& resul
         const auto s = summarize(std::move(values));
         series.points.push_back({.x = static_cast<double>(k), .y = 100.0 * s.mean, .error = 100.0 * s.std});
     }
-    ChipFigure figure{.title = fmt::format("{}: programming by products", name),
-                      .x_label = "iteration",
-                      .y_label = "relative error of products (%)",
-                      .series = {std::move(series)}};
+    report::Plot figure{.title = fmt::format("{}: programming by products", name),
+                        .x_label = "iteration",
+                        .y_label = "relative error of products (%)",
+                        .series = {std::move(series)},
+                        .from_zero = true};
     return figure;
 }
 
@@ -216,14 +137,15 @@ void print_methods(const std::vector<MethodResult>& results) {
     fmt::print("{}", format_table(table));
 }
 
-void print_results(const Args& args, const ChipSpec& spec, const ProblemSource& source,
-                   const std::vector<MethodResult>& results, double seconds) {
-    fmt::print("{}\n{}; {} draw{} of chip and weights\n\n", chip_line(spec, source.rows(), source.cols()),
-               source.description(), args.draws, args.draws == 1 ? "" : "s");
+void print_results(const Args& args, const ChipTrials& trials, const std::vector<MethodResult>& results,
+                   double seconds) {
+    const auto& spec = trials.build.settings.spec;
+    fmt::print("{}\n{}; {} draw{} of chip and weights\n\n", chip_line(trials),
+               problem_text(args.trial.problem, trials), args.draws, args.draws == 1 ? "" : "s");
     print_methods(results);
     fmt::print(
-        "\nBefore -> after, {} after programming. Before: one pulse a device; of gradient descent: "
-        "max-SET-fill.\nProduct error: random inputs, scale and offset of each column fitted on other "
+        "\nBefore -> after, {} after programming. Before: one pulse per device; for gradient descent: "
+        "max-SET-fill.\nProduct error: random inputs; scale and offset of each column are fitted on other "
         "inputs.\n",
         duration_text(spec.device.t_0_seconds));
     if (const auto gain = gradient_gain(results)) {
@@ -234,39 +156,44 @@ void print_results(const Args& args, const ChipSpec& spec, const ProblemSource& 
                        100.0 * (gain->mean + gain->half_width), args.draws);
         fmt::print(".\n");
     }
-    if (const auto figure = gradient_figure(results, spec.name)) fmt::print("\n{}", draw_text(*figure));
-    if (!args.figure.empty()) fmt::print("\n{} written\n", args.figure.string());
+    if (const auto figure = gradient_figure(results, spec.name))
+        fmt::print("\n{}", report::draw_text(*figure));
+    print_figure_note(args.figure);
     if (!args.output.empty())
         fmt::print("\n{}: the chip of seed {} by {}, outputs calibrated\n", args.output.string(), args.seed,
                    to_string(results.back().method));
     fmt::print("\nEmulated in {:.1f} s.\n", seconds);
 }
 
-void run(const Args& args, const Context& context) {
+void run(Args& args, const Context& context) {
     check_figure(args.figure);
-    const auto spec = load_spec(args.chip);
-    const ProblemSource source(args.problem);
-    check_fits_chip(spec, source);
+    args.trial.chip.seeds.resize(args.draws);
+    std::iota(args.trial.chip.seeds.begin(), args.trial.chip.seeds.end(), args.seed);
+    const auto trials = make_trials(args.trial);
+    const auto& name = trials.build.settings.spec.name;
     const auto begin = std::chrono::steady_clock::now();
-    const auto results = run_draws(args, spec, source, context.exec);
+    auto [results, chip] =
+        compare_programming(trials, chosen_methods(args, trials.build.settings.spec), context.exec);
+    if (!args.output.empty()) {
+        save_chip_file(args.output, with_calibrated_outputs(std::move(chip), OutputFit::applied,
+                                                            without_progress(context.exec)));
+    }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!args.figure.empty()) {
-        const auto figure = gradient_figure(results, spec.name);
+        const auto figure = gradient_figure(results, name);
         if (!figure) fail(ErrorCode::bad_usage, "--figure draws gradient_descent: add it to --methods");
         draw_file(*figure, args.figure);
     }
-    if (!context.json) return print_results(args, spec, source, results, seconds);
+    if (!context.json) return print_results(args, trials, results, seconds);
     Json list = Json::array();
     for (const auto& r : results) list.push_back(method_json(r));
     const auto gain = gradient_gain(results);
-    print_json({{"chip", spec.name},
-                {"chip_hash", chip_hash(spec)},
-                {"rows", source.rows()},
-                {"cols", source.cols()},
-                {"draws", args.draws},
-                {"seed", args.seed},
-                {"methods", list},
-                {"gradient_gain", gain ? summary_json(*gain) : Json()}});
+    auto json = chip_json(trials);
+    json.update({{"draws", args.draws},
+                 {"seed", args.seed},
+                 {"methods", list},
+                 {"gradient_gain", gain ? summary_json(*gain) : Json()}});
+    print_json(json);
 }
 
 }  // namespace
@@ -277,10 +204,10 @@ void add_chip_program(CLI::App& chip, Context& context) {
                           {"imka chip program --figure steps.svg",
                            "imka chip program --methods max_set_fill,gradient_descent --draws 10 --json"});
     add_common_options(*verb, context);
-    add_chip_options(*verb, args->chip);
-    add_problem_options(*verb, args->problem);
+    add_chip_options(*verb, args->trial.chip);
+    add_problem_options(*verb, args->trial.problem);
     verb->add_option("--methods", args->methods,
-                     "Ways to program, separated by commas; all that the chip has a model for when absent")
+                     "Programming methods, separated by commas; default: all that the chip has a model for")
         ->delimiter(',')
         ->type_name(join(EnumNames<ProgrammingMethod>::values, "|"));
     verb->add_option("--draws", args->draws, "Chips and weights to average over")
@@ -288,13 +215,13 @@ void add_chip_program(CLI::App& chip, Context& context) {
         ->capture_default_str();
     verb->add_option("--seed", args->seed, "Seed of the first draw; the others follow")
         ->capture_default_str();
-    verb->add_option("--iterations", args->iterations, "Most iterations of gradient descent")
+    verb->add_option("--iterations", args->trial.build.programming.gradient.iterations,
+                     "Most iterations of gradient descent")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
-    verb->add_option("--figure", args->figure,
-                     "Draw the steps of gradient descent: FILE.svg, .pdf or .png (needs gnuplot)");
+    add_figure_option(*verb, args->figure, "Draw the steps of gradient descent");
     verb->add_option("--output", args->output,
-                     "Keep the first chip, programmed by the last method: 'imka chip mvm --load' takes it");
+                     "Save the first chip, programmed by the last method, for 'imka chip mvm --load'");
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -10,7 +10,7 @@
 #include "imka/data/arff.hpp"
 #include "imka/data/csv.hpp"
 #include "imka/data/libsvm.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/data/npy_rows.hpp"
 
 namespace imka {
 namespace {
@@ -75,6 +75,15 @@ std::optional<Format> format_of(const std::filesystem::path& path) {
         std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& e) { return e.text == ending; });
     if (known == kEndings.end()) return std::nullopt;
     return known->format;
+}
+
+void copy_row(const Row& row, std::span<float> out) {
+    if (!row.sparse) {
+        std::ranges::copy(row.values, out.begin());
+        return;
+    }
+    std::ranges::fill(out, 0.0F);
+    for (std::size_t i = 0; i < row.indices.size(); ++i) out[row.indices[i]] = row.values[i];
 }
 
 std::unique_ptr<RowReader> open_rows(ByteStream stream, const ReadOptions& options) {

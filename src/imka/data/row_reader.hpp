@@ -31,6 +31,9 @@ struct Row {
     std::uint64_t line = 0;  // 1-based line (row for NPY), for messages
 };
 
+// The values of a row, zeros included.
+void copy_row(const Row& row, std::span<float> out);
+
 struct ReadOptions {
     std::optional<Format> format = {};  // by the file's name when absent
     // Column that holds the label: a name, a 0-based number, "first", "last" or "none". LIBSVM rows begin

@@ -50,12 +50,7 @@ Matrix<float> read_known_columns(RowReader& reader, std::string_view file, std::
             check_memory(rows + 1, cols, file);
             x.resize_rows(more);
         }
-        const auto out = x.row(rows++);
-        if (row.sparse) {
-            for (std::size_t k = 0; k < row.values.size(); ++k) out[row.indices[k]] = row.values[k];
-        } else {
-            std::copy(row.values.begin(), row.values.end(), out.begin());
-        }
+        copy_row(row, x.row(rows++));
         if (!row.label.empty()) labels.push_back(canonical_label(row.label));
     }
     x.resize_rows(rows);

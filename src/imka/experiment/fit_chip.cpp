@@ -300,7 +300,7 @@ ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec)
     std::atomic<std::size_t> done = 0;
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         auto& run = runs_[i];
-        run.model = fit_run(run.config, run.data->set, run.seed, {.threads = 1});
+        run.model = fit_run(run.config, run.data->set, run.seed, nullptr, {.threads = 1});
         ++done;
     });
     progress.update(done);
@@ -319,18 +319,19 @@ std::vector<FidelityCell> ChipComparison::emulate(const ChipSpec& chip, const Ex
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         const auto& run = runs_[i];
         auto& data = *run.data;
-        const RidgePredictor predictor(run.model,
-                                       chip_feature_map(run.model.recipe,
-                                                        {.chip = chip,
-                                                         .omega = run.model.omega,
-                                                         .inputs = data.set.train.x.view(),
-                                                         .config = run.config.chip.projection,
-                                                         .seeds = test_seeds(run.config.chip, run.seed)},
-                                                        one)
-                                           .map);
+        const auto seeds = test_seeds(run.config.chip, run.seed);
+        auto map = chip_feature_map(run.model.recipe,
+                                    {.chip = chip,
+                                     .omega = run.model.omega,
+                                     .inputs = data.set.train.x.view(),
+                                     .config = run.config.chip.projection,
+                                     .seed = seeds.chip},
+                                    one)
+                       .map;
+        const RidgePredictor predictor(run.model, std::move(map), seeds.products);
         errors[i] = measure_gram_error(run.config, data.set, data.runs.exact_gram(run.config, one),
                                        predictor.feature_map(), one);
-        accuracies[i] = measure_accuracy(predictor, data.thinned, one);
+        accuracies[i] = accuracy(predictor, data.thinned, one);
     });
     std::vector<std::vector<double>> error_values(cells_.size());
     std::vector<std::vector<double>> accuracy_values(cells_.size());

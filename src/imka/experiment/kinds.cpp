@@ -29,7 +29,7 @@ private:
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-void add_gram_error(const RunConfig& config, RunData& data, const FeatureMap& map, const Exec& exec,
+void add_gram_error(const RunConfig& config, RunData& data, const SeededMap& map, const Exec& exec,
                     SeedResult& out) {
     Lap lap;
     const auto& exact = data.exact_gram(config, exec);
@@ -44,21 +44,18 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
     timed.times = &parts;
     Lap lap;
     // The chip comes first: where a matrix does not fit it, no fit is lost.
-    std::optional<FeatureMap> on_chip;
-    if (config.backend.is_chip()) {
-        auto placed = run_map(config, data.set(), seed, timed);
-        out.chip = std::move(placed.chip);
-        on_chip.emplace(std::move(placed.map));
-    }
+    std::optional<RunMap> on_chip;
+    if (config.backend.is_chip()) on_chip = run_map(config, data.set(), seed, timed);
+    if (on_chip) out.chip = on_chip->chip;
     out.times.chip = lap();
-    out.model = fit_run(config, data.set(), seed, timed);
+    out.model = fit_run(config, data.set(), seed, on_chip ? &on_chip->map : nullptr, timed);
     out.times.products = lap() - parts.features - parts.solve;
     out.times.solve = parts.solve;
     out.times.features = std::exchange(parts, {}).features;
 
-    const auto predictor =
-        on_chip ? RidgePredictor(*out.model, std::move(*on_chip)) : RidgePredictor(*out.model);
-    out.values["accuracy"] = measure_accuracy(predictor, data.set().test, timed);
+    const auto predictor = on_chip ? RidgePredictor(*out.model, std::move(on_chip->map), on_chip->seed)
+                                   : RidgePredictor(*out.model);
+    out.values["accuracy"] = accuracy(predictor, data.set().test, timed);
     out.times.predict = lap() - parts.features;
     out.times.features += parts.features;
     if (config.gram_rows > 0) add_gram_error(config, data, predictor.feature_map(), exec, out);
@@ -75,7 +72,7 @@ SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, 
     auto placed = run_map(config, data.set(), seed, exec);
     out.chip = std::move(placed.chip);
     out.times.chip = lap();
-    add_gram_error(config, data, placed.map, exec, out);
+    add_gram_error(config, data, {&placed.map, placed.seed}, exec, out);
     return out;
 }
 

@@ -8,29 +8,17 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
-#include "imka/base/team.hpp"
 #include "imka/base/version.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
 
 namespace imka {
 
 namespace {
 
-std::string plain_text(const nlohmann::json& j) {
-    if (j.is_null()) return "auto";
-    if (j.is_string()) return j.get<std::string>();
-    if (j.is_number_float()) return fmt::format("{}", j.get<double>());
-    if (!j.is_array()) return j.dump();
-    std::vector<std::string> parts;
-    for (const auto& value : j) parts.push_back(plain_text(value));
-    return fmt::format("{}", fmt::join(parts, ","));
-}
-
 SettingsText texts_of(const Fields& list) {
     SettingsText texts;
-    for (const auto& f : list) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
+    for (const auto& f : list) texts[f.name] = plain_text(f);
     return texts;
 }
 
@@ -147,9 +135,9 @@ nlohmann::ordered_json summary_json(const Summary& s) {
     return {{"mean", s.mean}, {"std", s.std}, {"ci95", s.half_width}, {"values", s.values}};
 }
 
-// The chip with the run's Ω on it, named by the seeds.
+// The chip with the run's Ω on it.
 ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureRecipe& recipe,
-                    const ChipSeeds& seeds, const Exec& exec) {
+                    std::uint64_t chip_seed, const Exec& exec) {
     const auto chip = resolve_chip(config.backend, config.chip);
     const auto omega = sample(recipe.omega, exec);
     return chip_feature_map(recipe,
@@ -157,24 +145,18 @@ ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureR
                              .omega = omega,
                              .inputs = data.train.x.view(),
                              .config = config.chip.projection,
-                             .seeds = seeds},
+                             .seed = chip_seed},
                             exec);
 }
 
-// Those that training rows pass; none: the exact one of the recipe.
-std::vector<FeatureMap> fit_maps(const RunConfig& config, const Dataset& data, std::uint64_t seed,
-                                 const Exec& exec) {
+// Those of other chips, for `fit_on: chips`.
+std::vector<FeatureMap> other_maps(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                                   const Exec& exec) {
     std::vector<FeatureMap> maps;
-    if (!config.backend.is_chip() || config.chip.fit_on == FitOn::fp32) return maps;
+    if (!config.backend.is_chip() || config.chip.fit_on != FitOn::chips) return maps;
     const auto recipe = feature_recipe(config, data, seed);
-    const auto add = [&](const ChipSeeds& seeds) {
-        maps.push_back(map_on_chip(config, data, recipe, seeds, exec).map);
-    };
-    if (config.chip.fit_on == FitOn::chip) {
-        add(train_seeds(config.chip, seed));
-        return maps;
-    }
-    for (std::int64_t k = 0; k < config.chip.fit_draws; ++k) add(draw_seeds(config.chip, seed, k));
+    for (std::int64_t k = 0; k < config.chip.fit_draws; ++k)
+        maps.push_back(map_on_chip(config, data, recipe, draw_seeds(config.chip, seed, k).chip, exec).map);
     return maps;
 }
 
@@ -183,17 +165,24 @@ std::vector<FeatureMap> fit_maps(const RunConfig& config, const Dataset& data, s
 RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec) {
     const auto recipe = feature_recipe(config, data, seed);
     if (!config.backend.is_chip()) return {.map = FeatureMap(recipe, exec), .chip = {}};
-    auto map = map_on_chip(config, data, recipe, test_seeds(config.chip, seed), exec);
+    const auto seeds = test_seeds(config.chip, seed);
+    auto map = map_on_chip(config, data, recipe, seeds.chip, exec);
     const auto info = chip_info(resolve_chip(config.backend, config.chip), config.chip, map);
-    return {.map = std::move(map.map), .chip = info};
+    return {.map = std::move(map.map), .chip = info, .seed = seeds.products};
 }
 
-RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec) {
+RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                   const FeatureMap* on_chip, const Exec& exec) {
     const RidgeFit fit{
         .recipe = feature_recipe(config, data, seed),
         .ridge = config.ridge,
         .targets = config.protocol == Protocol::measured ? Targets::zero_one : Targets::plus_minus};
-    const auto maps = fit_maps(config, data, seed, exec);
+    const auto others = other_maps(config, data, seed, exec);
+    std::vector<SeededMap> maps;  // empty: fit_classifier uses the exact features of the recipe
+    if (on_chip != nullptr && config.chip.fit_on == FitOn::chip)
+        maps.push_back({on_chip, train_seeds(config.chip, seed).products});
+    for (std::size_t k = 0; k < others.size(); ++k)
+        maps.push_back({&others[k], draw_seeds(config.chip, seed, static_cast<std::int64_t>(k)).products});
     auto model = fit_classifier(fit, maps, data.train.x.view(), data.train.y, data.classes, exec);
     if (data.standardization) model.standardization = *data.standardization;
     return model;
@@ -209,17 +198,9 @@ Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, cons
 }
 
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
-                          const FeatureMap& map, const Exec& exec) {
-    const auto z = map.transform(gram_rows(config, data), exec);
+                          const SeededMap& map, const Exec& exec) {
+    const auto z = map.map->transform(gram_rows(config, data), {.seed = map.seed}, exec);
     return gram_error(exact.view(), z.view(), exec);
-}
-
-double measure_accuracy(const RidgePredictor& predictor, const Part& test, const Exec& exec) {
-    const auto [first, count] = my_rows(exec.team, test.y.size());
-    const auto y = predictor.classify(test.x.view().slice_rows(first, count), exec, first);
-    auto right = static_cast<double>(count_right(std::span(test.y).subspan(first, count), y));
-    if (exec.team != nullptr) right = sum_over(*exec.team, right);
-    return right / static_cast<double>(test.y.size());
 }
 
 std::string to_json(const RunConfig& config, const RunResult& result) {

@@ -64,16 +64,17 @@ FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::
 struct RunMap {
     FeatureMap map;
     std::optional<ChipInfo> chip;
+    std::uint64_t seed = 0;  // of the products of rows that are tested
 };
 RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
-// The model of one seed, fitted where fit_on says.
-RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
-
+// The model of one seed, fitted where fit_on says. `on_chip` is the map of run_map, which `fit_on: chip`
+// uses; nullptr where the backend is not a chip.
+RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                   const FeatureMap* on_chip, const Exec& exec);
 // The exact Gram matrix that runs on one data set share.
 Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
-                          const FeatureMap& map, const Exec& exec);
-double measure_accuracy(const RidgePredictor& predictor, const Part& test, const Exec& exec);
+                          const SeededMap& map, const Exec& exec);
 
 struct RunResult {
     FeatureSizes sizes;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "imka/report/html.hpp"
+#include "imka/report/paper.hpp"
 
 namespace imka::report {
 namespace {
@@ -65,23 +65,23 @@ void add_rows(Fidelity& f) {
     f.totals.push_back(fidelity_score(f.cells, "all", "all"));
 }
 
-void add_aims(Fidelity& f) {
+void add_aims(Fidelity& f, const Goals& goals) {
     for (const auto& total : f.totals) {
-        const double aim = total.kernel == "rbf" ? kAimRbf : total.kernel == "arccos0" ? kAimArccos0 : 0.0;
-        if (aim == 0.0) continue;
+        const auto goal = goals.gram_error.find(total.kernel);
+        if (goal == goals.gram_error.end()) continue;
         f.aims.push_back({.quantity = "Gram error, " + total.kernel,
-                          .aim = aim,
+                          .aim = goal->second,
                           .value = total.rms,
                           .noise = total.noise,
-                          .met = total.rms <= aim});
+                          .met = total.rms <= goal->second});
     }
     const auto& all = f.totals.back();
     if (all.accuracy_cells == 0) return;
     f.aims.push_back({.quantity = "accuracy",
-                      .aim = kAimAccuracy,
+                      .aim = goals.accuracy_share,
                       .value = all.accuracy_share(),
                       .noise = 0.0,
-                      .met = all.accuracy_share() >= kAimAccuracy});
+                      .met = all.accuracy_share() >= goals.accuracy_share});
 }
 
 std::string cell_name(const FidelityCell& c) {
@@ -104,7 +104,7 @@ std::string style_for(const std::string& sampler) {
 template <class MakePoint>
 void add_series(Plot& plot, const Fidelity& f, const std::string& kernel, const MakePoint& make) {
     for (const auto& sampler : named(f, &FidelityCell::sampler)) {
-        Series s{.label = sampler, .style = style_for(sampler), .line = false, .points = {}};
+        Series s{.label = sampler, .style = style_for(sampler), .draw = Draw::marks, .points = {}};
         for (const auto& c : f.cells) {
             if (c.kernel == kernel && c.sampler == sampler) s.points.push_back(make(c));
         }
@@ -127,9 +127,9 @@ Plot scatter(const Fidelity& f, const FidelityScore& total, const std::string& i
               .alt = fmt::format("Scatter chart with a diagonal, {}. {}.", total.kernel, row_text(total)),
               .series = {},
               .ticks = {},
-              .logarithmic = true,
-              .reference = Reference::diagonal,
-              .apart = 0.0};
+              .log_x = true,
+              .log_y = true,
+              .reference = Reference::diagonal};
     add_series(plot, f, total.kernel, [](const FidelityCell& c) {
         return PlotPoint{.x = c.error_measured.mean,
                          .y = c.error.mean,
@@ -201,7 +201,7 @@ std::vector<Fidelity> fidelity_of(const std::vector<Figure>& figures, const std:
     }
     for (auto& f : all) {
         add_rows(f);
-        add_aims(f);
+        add_aims(f, paper().goals);
     }
     return all;
 }

@@ -10,9 +10,6 @@
 
 namespace imka::report {
 
-using imka::FidelityCell;
-using imka::FidelityScore;
-
 // What is aimed at over all data sets.
 struct FidelityAim {
     std::string quantity;  // "Gram error, rbf"
@@ -21,9 +18,6 @@ struct FidelityAim {
     double noise = 0.0;  // 0 for accuracies
     bool met = false;
 };
-inline constexpr double kAimRbf = 0.15;
-inline constexpr double kAimArccos0 = 0.12;
-inline constexpr double kAimAccuracy = 0.90;
 
 struct Fidelity {
     std::string chip;  // and other settings that tell it from the others of the experiment

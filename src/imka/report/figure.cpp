@@ -13,6 +13,7 @@
 #include "imka/experiment/run.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
+#include "imka/report/paper.hpp"
 
 namespace imka::report {
 namespace {
@@ -51,7 +52,7 @@ const Settings& default_settings(const std::string& backend) {
 
 // Settings of the published runs on a data set: the defaults, and what the experiment that repeats them says.
 Settings published_settings(const std::string& dataset, const std::string& backend) {
-    static const auto repetition = find_experiment("ridge");
+    static const auto repetition = find_experiment(paper().published_runs);
     auto settings = default_settings(backend);
     for (const auto& one : repetition.cases) {
         const auto says = [&](std::string_view name, const std::string& value) {
@@ -400,21 +401,17 @@ std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
 
 std::string protocol_difference(const std::string& dataset, const std::string& kernel,
                                 const std::string& sampler) {
-    std::vector<std::string> points = {
-        "m = 2^r d instead of 2^r d − r",
-        "test rows standardised by the training part instead of by themselves"};
-    if (const auto* set = find_set(dataset); set != nullptr && set->random_split)
-        points[1] = "rows standardised by the training part instead of by the whole set";
-    if (sampler == "rff") points.emplace_back("Gaussian entries not cut at 3 standard deviations");
-    if (sampler == "orf" && kernel.starts_with("arccos"))
-        points.emplace_back("unbiased (Haar) orthogonal directions instead of biased Householder signs");
-    if (sampler == "orf" && !kernel.starts_with("arccos"))
-        points.emplace_back("Gaussian entries not cut before they are made orthogonal");
-    if (sampler == "sorf") points.emplace_back("transforms H D H D H D instead of D H D H D H");
-    if (dataset == "ijcnn1")
-        points.emplace_back("22 features, 49,990 training rows instead of 13 and 35,000");
-    if (dataset == "skin") points.emplace_back("all 245,057 rows instead of the first 175,393");
-    if (dataset == "letter") points.emplace_back("26 classes instead of A–M against N–Z");
+    const auto* set = find_set(dataset);
+    const bool split = set != nullptr && set->random_split;
+    const auto allows = [](const std::vector<std::string>& names, const std::string& name) {
+        return names.empty() || std::ranges::find(names, name) != names.end();
+    };
+    std::vector<std::string> points;
+    for (const auto& d : paper().protocol_differences) {
+        if (allows(d.datasets, dataset) && allows(d.kernels, kernel) && allows(d.samplers, sampler) &&
+            d.random_split.value_or(split) == split)
+            points.push_back(d.text);
+    }
     return fmt::format("another protocol: {}", fmt::join(points, "; "));
 }
 

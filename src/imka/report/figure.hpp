@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/metrics/summary.hpp"
-#include "imka/report/published.hpp"
+#include "imka/report/plot.hpp"
 
 namespace imka::report {
 
@@ -96,6 +97,10 @@ std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
 // Why results of the default protocol are no repetition of the published ones: the points that differ.
 std::string protocol_difference(const std::string& dataset, const std::string& kernel,
                                 const std::string& sampler);
+
+// Accuracy in percent, Gram error as it is. The caller keeps `id` unique.
+Plot make_plot(const Figure& figure, const std::string& id);
+inline constexpr double kApart = 0.045;  // between curves over log2(m/d)
 
 // "0..9" or "0,2,5", as --seeds takes it.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds);

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
-#include "imka/chip/chip_matrix.hpp"
-#include "imka/chip/spec/chip.hpp"
+#include "imka/chip/plan.hpp"
 
 namespace imka {
 
@@ -41,7 +41,20 @@ struct ProductCost {
 // every vector (average: `products` rounds). Error{bad_config} where the copies need more cores than there
 // are.
 ProductCost product_cost(const ChipSpec& chip, const Workload& work);
-// The same for a matrix that is placed; Error{bad_usage} for one that is not.
-ProductCost product_cost(const ChipMatrix& chip, std::size_t products);
+// The same for a matrix of a plan; Error{bad_usage} for a number without matrix.
+ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t products);
+
+// What a whole chip holds and how fast it is.
+struct ChipCapacity {
+    std::uint64_t cores = 0;
+    std::uint64_t weights = 0;
+    std::uint64_t devices = 0;
+    double emulator_bytes = 0.0;   // memory of the emulator with every device programmed
+    double product_seconds = 0.0;  // one product of one core
+    std::optional<double> product_joules;
+    double tops = 0.0;  // all cores, 10^12 operations per second
+    std::optional<double> tops_per_watt;
+};
+ChipCapacity chip_capacity(const ChipSpec& spec);
 
 }  // namespace imka

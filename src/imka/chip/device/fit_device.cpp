@@ -457,4 +457,34 @@ DeviceModel with_fit(DeviceModel model, const DeviceFit& fit) {
     return model;
 }
 
+namespace {
+
+bool is_fitted(const std::string& key, const DeviceFit& fit) {
+    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
+    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
+}
+
+}  // namespace
+
+ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file) {
+    spec.description = fmt::format("{} with devices fitted to {} reads of {}", spec.name, fit.reads, file);
+    spec.device = with_fit(spec.device, fit);
+    spec.pulses.reset();
+    std::erase_if(spec.provenance,
+                  [&](const Provenance& p) { return p.key.starts_with("pulses.") || is_fitted(p.key, fit); });
+    const auto source = fmt::format("imka chip fit: maximum likelihood, {} reads of {}", fit.reads, file);
+    std::vector<std::string> keys = {"device.g_max", "device.programming_error",
+                                     "device.programming_reference_g_max"};
+    if (fit.drift) keys.insert(keys.end(), {"device.t_0", "device.drift_mean", "device.drift_sd"});
+    for (const auto& key : keys) spec.provenance.push_back({.key = key, .source = source});
+    validate(spec);
+    return spec;
+}
+
+double fitted_sigma_us(const DeviceFit& fit, double u) {
+    double sum = 0.0;
+    for (std::size_t k = fit.sigma_us.size(); k-- > 0;) sum = sum * u + fit.sigma_us[k].value;
+    return sum;
+}
+
 }  // namespace imka

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "imka/chip/device/device.hpp"
+#include "imka/chip/spec/chip.hpp"
 
 namespace imka {
 
@@ -74,5 +75,12 @@ DeviceFit fit_device(const DeviceReads& reads, const DeviceFitConfig& config);
 // The model with the fitted programming error (and drift) in place of its own. The mean offset is not part of
 // a device model.
 DeviceModel with_fit(DeviceModel model, const DeviceFit& fit);
+
+// The chip with the fitted devices; the file of the reads is the source of their constants. How single
+// devices answer to pulses was not measured: the model of pulses goes.
+ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file);
+
+// The fitted standard deviation of the programming error at u = target / g_max.
+double fitted_sigma_us(const DeviceFit& fit, double u);
 
 }  // namespace imka

@@ -1,0 +1,59 @@
+// Weights and inputs to try a chip with: drawn from a law by a seed, or given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "imka/base/matrix.hpp"
+#include "imka/base/names.hpp"
+
+namespace imka {
+
+enum class WeightLaw { gauss, uniform };
+template <>
+struct EnumNames<WeightLaw> {
+    static constexpr std::string_view what = "law of weights";
+    static constexpr std::string_view values[] = {"gauss", "uniform"};
+};
+
+enum class InputLaw { gauss, uniform, sparse };
+template <>
+struct EnumNames<InputLaw> {
+    static constexpr std::string_view what = "law of inputs";
+    static constexpr std::string_view values[] = {"gauss", "uniform", "sparse"};
+};
+
+struct ProblemConfig {
+    WeightLaw weights = WeightLaw::gauss;
+    double weight_sigmas = 3.0;  // Gaussian weights are truncated here
+    InputLaw inputs = InputLaw::gauss;
+    double sparsity = 0.9;   // share of zeros in sparse inputs
+    std::size_t rows = 256;  // inputs of the matrix
+    std::size_t cols = 256;  // outputs of the matrix
+    std::size_t count = 0;   // test inputs; 0: chosen by the size of the matrix
+    std::size_t calibration_count = 2000;
+};
+
+// Given matrices are the same for every seed; an empty one is drawn.
+struct ProblemSource {
+    ProblemConfig config;   // sizes are those of the given matrices, where there are any
+    Matrix<float> weights;  // inputs x outputs
+    Matrix<float> inputs;   // one per row; the first half calibrates, the second half tests
+};
+// Checks that the given matrices fit each other (Error{bad_data}) and sets the sizes that follow from them.
+ProblemSource make_problem_source(ProblemConfig config, Matrix<float> weights = {},
+                                  Matrix<float> inputs = {});
+
+// Everything that one chip is tried with.
+struct Problem {
+    std::uint64_t seed = 0;     // names the chip and the numbers drawn
+    Matrix<float> weights;      // inputs x outputs
+    Matrix<float> calibration;  // sample of inputs
+    Matrix<float> inputs;       // others, to test with
+    Matrix<double> exact;       // products of the test inputs; empty until with_exact_products
+};
+Problem draw_problem(const ProblemSource& source, std::uint64_t seed);
+Problem with_exact_products(Problem problem);
+
+}  // namespace imka

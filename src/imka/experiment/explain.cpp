@@ -1,0 +1,66 @@
+#include "imka/experiment/explain.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "imka/features/project_chip.hpp"
+
+namespace imka {
+namespace {
+
+// Training rows, and after them the test rows of the Gram matrix.
+Matrix<float> all_inputs(const Dataset& data, std::size_t test_rows) {
+    const auto& train = data.train.x;
+    const auto test = data.test.x.view().slice_rows(0, test_rows);
+    Matrix<float> out(train.rows() + test_rows, train.cols());
+    std::ranges::copy(train.values(), out.values().begin());
+    for (std::size_t r = 0; r < test_rows; ++r)
+        std::ranges::copy(test.row(r), out.row(train.rows() + r).begin());
+    return out;
+}
+
+// Nothing is clipped: the range is that of every row that is projected.
+BuildConfig with_whole_range(BuildConfig build, std::size_t rows) {
+    build.input_alpha.reset();
+    build.input_range = InputRangeRule::max;
+    build.calibration_inputs = static_cast<std::int64_t>(rows);
+    return build;
+}
+
+}  // namespace
+
+ChipSettings chip_settings(const RunConfig& config) {
+    return {.spec = resolve_chip(config.backend, config.chip), .calibration = {}};
+}
+
+ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& data, const Exec& exec) {
+    const Exec one{.threads = 1};
+    const auto settings = chip_settings(config);
+    const auto exact = reference_gram(config, data, exec);
+    const auto all = all_inputs(data, exact.rows());
+    const auto& build = config.chip.projection;
+    std::vector<CaseErrors> errors;
+    for (const auto seed : config.seeds) {
+        const auto recipe = feature_recipe(config, data, seed);
+        const auto omega = sample(recipe.omega, exec);
+        const auto seeds = test_seeds(config.chip, seed);
+        const auto squared_error = [&](const ChipSettings& tried) {
+            const auto whole = with_whole_range(build, all.rows());
+            const auto on_chip =
+                chip_feature_map(recipe,
+                                 {.chip = tried.spec,
+                                  .omega = omega,
+                                  .inputs = tried.whole_range ? all.view() : data.train.x.view(),
+                                  .config = tried.whole_range ? whole : build,
+                                  .seed = seeds.chip},
+                                 one);
+            const double error = measure_gram_error(config, data, exact, {&on_chip.map, seeds.products}, one);
+            return error * error;
+        };
+        errors.push_back(measure_cases(settings, squared_error, exec));
+    }
+    return attribute_error(settings, std::move(errors));
+}
+
+}  // namespace imka

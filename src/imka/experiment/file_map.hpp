@@ -1,0 +1,26 @@
+// Features of the rows of a file, digital or on the chip of the settings.
+#pragma once
+
+#include "imka/base/exec.hpp"
+#include "imka/data/row_blocks.hpp"
+#include "imka/experiment/run.hpp"
+#include "imka/io/npy.hpp"
+
+namespace imka {
+
+// The recipe of the first seed; a further pass over the file where gamma is `scale`.
+FeatureRecipe file_recipe(const RunConfig& config, const RowSource& rows, const Exec& exec);
+
+struct FileMapJob {
+    const RunConfig& config;  // its first seed names the chip
+    const FeatureRecipe& recipe;
+    const Matrix<float>& omega;  // of the recipe
+    const RowSource& rows;
+};
+// A chip is calibrated on rows of the file, which are drawn in a pass of their own.
+RunMap file_map(const FileMapJob& job, const Exec& exec);
+
+// Appends z(x) of every row of the file; the number of rows.
+std::uint64_t map_file(const SeededMap& map, const RowSource& source, const Exec& exec, NpyWriter& out);
+
+}  // namespace imka

@@ -37,7 +37,7 @@ std::string small_chip(const std::string& noise) {
            ", unit: counts}\n";
 }
 
-// Both were printed by the program before there were chips.
+// SHA-256 of {"log_ratio":"2","seeds":"0,1"}, and of the four settings changed below.
 TEST(ChipRun, LeavesTheHashesOfOtherRunsAsTheyWere) {
     RunConfig ridge;
     ridge.features.log_ratio = 2.0;

@@ -144,7 +144,9 @@ TEST(Verdict, FollowsThreeCombinedStandardErrors) {
 }
 
 TEST(Verdict, WithoutSpreadOnlyTheSameMeanIsReproduced) {
-    Point p{.ours = {.mean = 0.5, .n = 1}, .published = letter_accuracy(0.5, 0.0)};
+    Point p;
+    p.ours = imka::Summary{.mean = 0.5, .n = 1};
+    p.published = letter_accuracy(0.5, 0.0);
     EXPECT_EQ(p.errors(), 0.0);
     p.ours.mean = 0.4;
     EXPECT_EQ(p.errors(), -INFINITY);

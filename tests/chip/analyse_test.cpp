@@ -96,10 +96,9 @@ TEST(Ageing, CompensationsLowerTheErrorOfAnOldChip) {
     // The same chip, aged in one step.
     const auto problem = with_exact_products(draw_problem(trials.source, 1));
     auto chip = trial_chip(trials, problem, {});
-    age_and_compensate(chip,
-                       {.read = {.time = {.seconds = 30 * 86400.0, .spacing_seconds = 1e-3},
-                                 .compensation = AgeCompensation::global}},
-                       {});
+    const AgedRead month{.time = {.seconds = 30 * 86400.0, .spacing_seconds = 1e-3},
+                         .compensation = AgeCompensation::global};
+    age_and_compensate(chip, month, {});
     EXPECT_EQ(measure_error(chip, problem, {}), errors[1][1][1]);
 }
 

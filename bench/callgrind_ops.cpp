@@ -1,5 +1,5 @@
-// Runs one hot operation on a fixed size, for counting its instructions under callgrind (scripts/check
-// callgrind). Collection begins and ends with the function `counted`; everything before it is preparation.
+// Runs one hot operation on a fixed size to count its instructions under callgrind (scripts/check callgrind).
+// Only the function `counted` is counted, not the preparation.
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -24,7 +24,7 @@ namespace {
 
 using imka::Matrix;
 
-// One thread: which thread takes which tile would change the counts a little.
+// One thread, because the assignment of tiles to threads would change the counts slightly.
 const imka::Exec kExec{.threads = 1};
 
 Matrix<float> gaussian(std::size_t rows, std::size_t cols) {
@@ -60,14 +60,14 @@ Body fwht() {
 Body projection() {
     return [projector = imka::DigitalProjector(gaussian(704, 22)), x = gaussian(imka::kTileRows, 22),
             u = Matrix<float>(imka::kTileRows, 704)]() mutable {
-        projector.project(std::as_const(x).view(), 0, u.view());
+        projector.project(std::as_const(x).view(), {}, kExec, u.view());
     };
 }
 
 Body sorf_projection() {
     return [projector = imka::SorfProjector(recipe(imka::Sampler::sorf, 128, 512)),
             x = gaussian(imka::kTileRows, 128), u = Matrix<float>(imka::kTileRows, 512)]() mutable {
-        projector.project(std::as_const(x).view(), 0, u.view());
+        projector.project(std::as_const(x).view(), {}, kExec, u.view());
     };
 }
 
@@ -75,7 +75,7 @@ Body feature_tile() {
     return [map = std::make_shared<imka::FeatureMap>(
                 imka::FeatureRecipe{.omega = recipe(imka::Sampler::rff, 22, 704)}),
             x = gaussian(imka::kTileRows, 22), z = Matrix<float>(imka::kTileRows, 1408)]() mutable {
-        map->transform(std::as_const(x).view(), 0, kExec, z.view());
+        map->transform(std::as_const(x).view(), {}, kExec, z.view());
     };
 }
 
@@ -86,7 +86,7 @@ Body ridge_tile() {
     };
 }
 
-// Rows of a core: inputs to steps, charges to counts that round and saturate, counts to 8-bit outputs.
+// Rows of a core: inputs to steps, charges to counts with rounding and saturation, counts to 8-bit outputs.
 Body readout() {
     constexpr std::size_t kRows = 64;
     constexpr std::size_t kCols = 256;
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
         return argc == 1 ? 0 : 2;
     }
     const auto body = kOps.at(argv[1])();
-    body();  // what happens once (choice of instructions, first use of memory) is not the operation
+    body();  // warm-up: instruction set selection and first use of memory are not counted
     counted(body);
     return 0;
 }

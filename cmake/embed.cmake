@@ -5,5 +5,6 @@ function(imka_embed target file symbol)
     add_custom_command(OUTPUT ${out}
         COMMAND ${CMAKE_COMMAND} -DIN=${path} -DOUT=${out} -DSYMBOL=${symbol} -P ${PROJECT_SOURCE_DIR}/cmake/embed_file.cmake
         DEPENDS ${path} ${PROJECT_SOURCE_DIR}/cmake/embed_file.cmake VERBATIM)
+    set_source_files_properties(${out} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
     target_sources(${target} PRIVATE ${out})
 endfunction()

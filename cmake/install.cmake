@@ -1,7 +1,14 @@
-# cmake --install puts the library, its headers, the program and a package for find_package(imka).
+# cmake --install puts the library, its public headers, the program and a package for find_package(imka).
 include(CMakePackageConfigHelpers)
 install(TARGETS imka EXPORT imka_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY src/imka DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+# Which headers are public is read when they are installed, so a new include needs no reconfiguring.
+install(CODE "
+    include(${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
+    imka_public_headers(${PROJECT_SOURCE_DIR}/src headers)
+    foreach(header \${headers})
+        cmake_path(GET header PARENT_PATH folder)
+        file(INSTALL DESTINATION \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/\${folder} FILES ${PROJECT_SOURCE_DIR}/src/\${header})
+    endforeach()")
 install(EXPORT imka_targets NAMESPACE imka:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/imka)
 configure_package_config_file(cmake/imkaConfig.cmake.in imkaConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/imka)
 write_basic_package_version_file(imkaConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -1,5 +1,4 @@
-// The kernel of docs/howto/add_a_kernel.md, k(x, y) = exp(γ x·y), and a check of its feature law by
-// averaging.
+// The kernel of docs/howto/add_a_kernel.md, k(x, y) = exp(γ x·y), and a Monte Carlo check of its feature law.
 #include <cmath>
 #include <cstdio>
 #include <numbers>
@@ -29,7 +28,7 @@ FeatureLaw feature_law(double gamma, std::size_t) {
             .norm_exponent = -0.5};
 }
 
-// Sum over the two functions of one direction, without the factor 1/m.
+// Sum over the two feature functions of one direction, without the factor 1/m.
 double features_product(const FeatureLaw& law, std::span<const float> omega, std::span<const float> x,
                         std::span<const float> y) {
     double u = 0.0;

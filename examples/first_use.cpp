@@ -1,30 +1,13 @@
-// The smallest use of the library: random directions, whose features estimate the RBF kernel of two points.
-#include <cmath>
+// Classifies a generated problem with random features: in FP32, then with the projection on an emulated chip.
 #include <cstdio>
-#include <vector>
-
-#include "imka/base/random.hpp"
+#include <imka/imka.hpp>
 
 int main() {
-    const std::vector<float> x = {0.3F, -1.2F, 0.8F};
-    const std::vector<float> y = {0.1F, -0.9F, 1.1F};
-    const double gamma = 0.5;
-    const std::size_t m = 4096;  // directions
-    const std::size_t d = x.size();
-
-    // k(x, y) = exp(-gamma |x - y|^2) is the mean of cos(w.(x - y)) over w ~ N(0, 2 gamma I).
-    std::vector<float> omega(m * d);
-    imka::fill_normal(0, imka::Stream::omega_normal, 0, omega);
-    double estimate = 0.0;
-    for (std::size_t i = 0; i < m; ++i) {
-        double u = 0.0;
-        for (std::size_t c = 0; c < d; ++c) u += omega[i * d + c] * (x[c] - y[c]);
-        estimate += std::cos(std::sqrt(2.0 * gamma) * u) / static_cast<double>(m);
-    }
-
-    double distance2 = 0.0;
-    for (std::size_t c = 0; c < d; ++c) distance2 += (x[c] - y[c]) * (x[c] - y[c]);
-    const double exact = std::exp(-gamma * distance2);
-    std::printf("exact %.4f, estimate %.4f from %zu directions\n", exact, estimate, m);
-    return std::abs(exact - estimate) < 5.0 / std::sqrt(static_cast<double>(m)) ? 0 : 1;
+    const auto data = imka::load_dataset("ringnorm");
+    const imka::OmegaRecipe omega = {.sampler = imka::Sampler::orf, .truncation = 3.0, .m = 320};
+    const auto model = imka::fit_classifier({.recipe = {.omega = omega}}, data);
+    const imka::RidgePredictor fp32(model);
+    const auto chip = imka::on_chip(model, {.chip = imka::chip_preset("hermes")}, data.train.x);
+    std::printf("FP32: %.2f %%\n", 100.0 * imka::accuracy(fp32, data.test));
+    std::printf("chip: %.2f %%\n", 100.0 * imka::accuracy(chip, data.test));
 }

@@ -1,5 +1,5 @@
-// What the fuzzers, and the test that repeats their seeds, do with arbitrary bytes. Bad input may only give
-// imka::Error; anything else that is thrown, or a sanitizer's report, is a finding.
+// Shared by the fuzzers and the test that replays their seeds. Bad input may only throw imka::Error; any
+// other exception or a sanitizer report is a finding.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 #include "imka/base/error.hpp"
 #include "imka/data/row_reader.hpp"
 #include "imka/io/safetensors.hpp"
+#include "imka/io/settings.hpp"
 
 namespace imka::fuzz {
 
-// Small, so that finding a bomb or a giant line does not take the fuzzer's time.
+// Small, so that decompression bombs and huge lines do not slow down the fuzzer.
 inline constexpr StreamOptions kLimits{.max_bytes = 1U << 20U, .max_line_bytes = 1U << 16U};
 
 inline void feed_rows(std::string_view bytes, const ReadOptions& options) {
@@ -74,7 +75,7 @@ inline void feed_config(std::string_view bytes) {
         field("seeds", seeds, {.help = "a list"}),
     };
     try {
-        load_yaml_text(fields, bytes, "input");
+        load_yaml_text(bytes, "input", fields);
         to_json(fields);
     } catch (const Error&) {
         return;

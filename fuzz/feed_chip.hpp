@@ -1,5 +1,5 @@
-// What the fuzzer of chip files, and the test that repeats its seeds, do with arbitrary bytes: a file is
-// refused with imka::Error or gives a chip that can be programmed and multiplies.
+// Shared by the chip file fuzzer and the test that replays its seeds: a file is rejected with imka::Error or
+// gives a chip that can be programmed and multiplies.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace imka::fuzz {
 
-// Whether the bytes are a chip.
+// Returns whether the bytes are a valid chip file.
 inline bool feed_chip(std::string_view bytes) {
     try {
         const auto chip = parse_chip(bytes, "input");

@@ -1,4 +1,4 @@
-// What the fuzzers of experiment files and records, and the test that repeats their seeds, do with bytes.
+// Shared by the fuzzers of experiment files and records and the test that replays their seeds.
 #pragma once
 
 #include <stdexcept>
@@ -11,13 +11,13 @@
 
 namespace imka::fuzz {
 
-// What is accepted must be readable again when it is written out, and expands or says why not.
+// An accepted experiment must round-trip, and expand or fail with imka::Error.
 inline void feed_experiment(std::string_view bytes) {
     std::string text;
     try {
         const auto experiment = parse_experiment(bytes, "input");
         text = to_yaml(experiment);
-        // More would only take the fuzzer's time.
+        // More runs would only slow down the fuzzer.
         if (count_runs(experiment) <= 500) (void)expand(experiment);
     } catch (const Error&) {
     }
@@ -30,7 +30,7 @@ inline void feed_experiment(std::string_view bytes) {
     throw std::logic_error("reads back as something else");
 }
 
-// A line never fails; a record that was read is written as a line that gives the same record.
+// Reading a line never throws; a record that was read must round-trip.
 inline void feed_record(std::string_view bytes) {
     const auto line = parse_record(bytes);
     if (!line.record) return;

@@ -1,6 +1,6 @@
-// What the fuzzer of model files, and the test that repeats its seeds, do with arbitrary bytes: they are the
-// settings in the metadata of a file whose tensors are sound, so that they get past the reader of tensors
-// (which has a fuzzer of its own). Bad settings may only give imka::Error, good ones a model that predicts.
+// Shared by the model file fuzzer and the test that replays its seeds. The bytes become the metadata settings
+// of a file with valid tensors, so that they get past the tensor reader (which has its own fuzzer). Bad
+// settings may only throw imka::Error; good ones give a model that predicts.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace imka::fuzz {
 
-// Everything before the first '\n', which is taken away with it.
+// Removes and returns the first line.
 inline std::string_view take_line(std::string_view& bytes) {
     const auto line = bytes.substr(0, bytes.find('\n'));
     bytes.remove_prefix(std::min(bytes.size(), line.size() + 1));
@@ -25,7 +25,7 @@ inline std::string_view take_line(std::string_view& bytes) {
 }
 
 // One line each: sizes, features, ridge, targets, classes. Sizes are m, d, outputs and options as characters
-// from 'A' = 0; the first bit of the options asks for mean and std, the second for two features a direction.
+// starting at 'A' = 0; bit 0 of the options adds mean and std, bit 1 selects two features per direction.
 inline std::string model_file(std::string_view bytes) {
     std::array<std::size_t, 4> sizes{};
     const auto letters = take_line(bytes);
@@ -58,7 +58,7 @@ inline std::string model_file(std::string_view bytes) {
     return file + text + std::string(end, '\0');
 }
 
-// Whether the settings made a model.
+// Returns whether the settings give a model.
 inline bool feed_model(std::string_view bytes) {
     static const TempDir folder;
     const auto path = folder / "model.imka";
@@ -68,7 +68,7 @@ inline bool feed_model(std::string_view bytes) {
         const RidgePredictor predictor(model);
         const Matrix<float> x(3, model.omega.cols());
         Matrix<double> scores(3, predictor.outputs());
-        predictor.scores(x.view(), Exec{.threads = 1}, scores.view());
+        predictor.scores(x.view(), 0, Exec{.threads = 1}, scores.view());
         return true;
     } catch (const Error&) {
         return false;

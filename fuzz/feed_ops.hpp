@@ -1,5 +1,5 @@
-// Differential check of the ops: bytes become arguments of any bit pattern, and every instruction set must
-// keep the bounds of the headers and give a value the same bits wherever it stands. Throws what it finds.
+// Differential check of the ops: bytes become arguments with any bit pattern. Every instruction set must meet
+// the bounds in the headers, and the bits of a value must not depend on its position. Throws on a violation.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,14 +29,14 @@ namespace imka::fuzz {
 
 using Values = std::vector<float>;
 
-// One case: the layout of the bytes is this order, the rest of them are u. Missing bytes are zeros.
+// One case: the bytes fill the members in this order; the remaining bytes are u. Missing bytes are zeros.
 struct OpsCase {
     float scale = 0.0F;
     float shift = 0.0F;
     std::uint64_t seed = 0;
     std::uint64_t first = 0;
-    std::uint16_t normals = 0;  // how many, modulo 512
-    std::uint8_t split = 0;     // where u is cut for the second run, modulo its size + 1
+    std::uint16_t normals = 0;  // number of normals, modulo 512
+    std::uint8_t split = 0;     // where u is split for the second run, modulo its size + 1
     std::uint8_t power = 0;     // modulo 3
     Values u;                   // at most 128
 };
@@ -67,19 +67,19 @@ inline bool same(float a, float b) {
            (std::isnan(a) && std::isnan(b));
 }
 
-// What a function may give before the scale.
+// Allowed range of a function value before the scale.
 struct Bounds {
     double low;
     double high;
 };
 
-// Is `got` the rounded product of the scale and a number within the bounds (NaN: of NaN)?
+// Whether `got` is the rounded product of the scale and a number within the bounds (or of NaN).
 inline bool is_scaled(float got, float scale, Bounds b) {
     if (std::isnan(scale) || std::isnan(b.low)) return std::isnan(got);
     const bool may_be_nan = (std::isinf(scale) && b.low <= 0.0 && b.high >= 0.0) ||
                             (scale == 0.0F && (std::isinf(b.low) || std::isinf(b.high)));
     if (std::isnan(got)) return may_be_nan;
-    // An infinite scale: the sign is what is left to check. A zero scale: a zero.
+    // Infinite scale: only the sign can be checked. Zero scale: must be zero.
     if (std::isinf(scale)) return std::isinf(got) && (may_be_nan || (got > 0.0F) == (scale * b.low > 0.0));
     if (scale == 0.0F) return got == 0.0F;
     auto low = static_cast<float>(double{scale} * b.low);
@@ -93,7 +93,7 @@ inline Bounds near_turn(double exact) {
     return {exact - 1.2e-7, exact + 1.2e-7};
 }
 
-// epilogue.hpp: exp within 2 ULP, counted on the grid of floats; what rounds to an infinity is one.
+// epilogue.hpp: exp within 2 ULP, counted in float steps; values that round to infinity are infinite.
 inline Bounds near_exp(float x) {
     if (std::isnan(x)) return {x, x};
     if (std::isinf(x)) return x > 0.0F ? Bounds{HUGE_VAL, HUGE_VAL} : Bounds{0.0, 0.0};
@@ -106,7 +106,7 @@ inline Bounds near_exp(float x) {
 
 struct Finding {
     std::string_view op;
-    std::string_view set;  // of instructions
+    std::string_view set;  // instruction set
 };
 
 inline void require(bool holds, const Finding& f, float argument, float got, float scale) {
@@ -115,8 +115,8 @@ inline void require(bool holds, const Finding& f, float argument, float got, flo
                                          argument, argument, got, scale));
 }
 
-// Runs op(u part, out parts...) on the whole of u and on its two parts: a value's bits may not depend on its
-// place. `outputs` is 1 or 2; gives what the whole run wrote.
+// Runs op(u part, out parts...) on all of u and on its two parts: the bits of a value must not depend on its
+// position. `outputs` is 1 or 2; returns the output of the whole run.
 template <class Op>
 std::vector<Values> run_twice(const OpsCase& c, std::size_t outputs, const Finding& f, const Op& op) {
     const std::size_t n = c.u.size();
@@ -196,12 +196,11 @@ inline void check_fill_normal(const OpsCase& c, std::string_view set) {
     }
 }
 
-// dot.hpp: |error| <= (size / lanes + 8) 2^-53 sum |z w|, with at least one lane; the same bits at any
-// address.
+// dot.hpp: |error| <= (size / lanes + 8) 2^-53 sum |z w|, with at least one lane; same bits at any address.
 inline void check_dot(const OpsCase& c, std::string_view set) {
     const Finding f{"dot", set};
     std::vector<double> w(c.u.rbegin(), c.u.rend());
-    for (auto& v : w) v *= 1.1;  // bits beyond those of a float
+    for (auto& v : w) v *= 1.1;  // more bits than a float has
     long double sum = 0.0L;
     long double magnitude = 0.0L;
     for (std::size_t i = 0; i < w.size(); ++i) {
@@ -224,8 +223,7 @@ inline void check_dot(const OpsCase& c, std::string_view set) {
     require(std::abs(got - sum) <= bound, f, 0.0F, as_float, 1.0F);
 }
 
-// The order of additions that fwht.hpp promises, as plain as can be: neighbours 1, 2, 4, ... apart, or the
-// same backwards.
+// The order of additions that fwht.hpp guarantees: values 1, 2, 4, ... apart, or in reverse.
 inline void plain_fwht(std::span<float> v, bool backwards) {
     const auto level = [&v](std::size_t half) {
         for (std::size_t i = 0; i < v.size(); ++i) {
@@ -248,15 +246,15 @@ inline void require_same(const Finding& f, std::span<const float> got, std::span
         require(same(got[i], expected[i]), f, expected[i], got[i], 1.0F);
 }
 
-// u over and over.
+// u repeated up to `count` values.
 inline Values repeated(const Values& u, std::size_t count) {
     Values v(count);
     for (std::size_t i = 0; i < count && !u.empty(); ++i) v[i] = u[i % u.size()];
     return v;
 }
 
-// fwht.hpp and sign_hadamard.hpp promise the same bits on every machine: arguments, and the results of plain
-// loops over them, which are made once for all instruction sets.
+// fwht.hpp and sign_hadamard.hpp guarantee the same bits on every machine. Holds the arguments and the
+// results of plain loops, computed once for all instruction sets.
 struct TransformCase {
     std::size_t n = 1;
     std::size_t rows = 1;

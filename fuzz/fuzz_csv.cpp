@@ -1,4 +1,4 @@
-// Feeds arbitrary bytes to the csv reader.
+// Feeds arbitrary bytes to the CSV reader.
 #include "feed.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

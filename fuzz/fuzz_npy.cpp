@@ -1,4 +1,4 @@
-// Feeds arbitrary bytes to the npy reader.
+// Feeds arbitrary bytes to the NPY reader.
 #include "feed.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-// Feeds arbitrary numbers to the ops on every instruction set and compares with their references.
+// Feeds arbitrary values to the ops on every instruction set and compares with their references.
 #include "feed_ops.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -43,8 +43,17 @@ run_tidy() {
     echo "$# files are clean"
 }
 
-# Folders whose tests are short enough to run under the address sanitizer at every change.
+# Folders whose tests run under the address sanitizer at every change: all but the statistical tests, which are long,
+# and those of the program, which are about the program.
+sanitizer_folders() {
+    local file
+    for file in tests/*/*_test.cpp; do
+        file=${file%/*}
+        case $file in */property | */system) ;; *) echo "${file##*/}" ;; esac
+    done | sort -u
+}
+# Tests that take most of the time there and whose code others run too. scripts/check asan runs them all.
 # shellcheck disable=SC2034 # used by scripts/test
-core_tests='base|data|ops|linalg|kernel|omega|features|learn|metrics'
+slow_under_sanitizers='SLOW'
 
 mkdir -p build

@@ -25,7 +25,8 @@ const std::vector<Benchmark>& benchmarks() {
         {"features", bench_features}, {"projection", bench_projection},
         {"sorf", bench_sorf},         {"ridge", bench_ridge},
         {"normals", bench_normals},   {"fwht", bench_fwht},
-        {"stream", bench_stream},     {"chip", bench_chip}};
+        {"stream", bench_stream},     {"chip", bench_chip},
+        {"one_row", bench_one_row}};
     return list;
 }
 

@@ -81,28 +81,16 @@ void write_features(const FeatureArgs& args, Context& context) {
     const auto& config = args.run.config;
     auto options = read_options(args.run);
     options.features = count_features(args.input, options, context.exec);
-    if (!config.gamma.value && kernel_row(config.kernel).uses_gamma) {
-        fail(ErrorCode::bad_config, "gamma 'scale' needs a data set in memory; give a number");
-    }
     const auto sizes = run_sizes(config, *options.features);
-    const FeatureRecipe recipe{.omega = {.kernel = config.kernel,
-                                         .gamma = config.gamma.value.value_or(1.0),
-                                         .sampler = config.sampler,
-                                         .norms = config.norms,
-                                         .truncation = resolve_truncation(config),
-                                         .d = sizes.d,
-                                         .m = sizes.m,
-                                         .seed = config.seeds.front()},
-                               .form = config.form};
-    validate(recipe);
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
-    const auto omega = sample(recipe.omega, context.exec);
-    if (!args.save_omega.empty()) write_npy(args.save_omega, omega.view());
     RowSource source{.path = args.input, .options = options, .scaling = {}};
     if (args.standardize) source.scaling = compute_standardization(source, context.exec);
-    const auto [map, chip] =
+    const auto recipe = file_recipe(config, source, context.exec);
+    const auto omega = sample(recipe.omega, context.exec);
+    if (!args.save_omega.empty()) write_npy(args.save_omega, omega.view());
+    const auto [map, chip, seed] =
         file_map({.config = config, .recipe = recipe, .omega = omega, .rows = source}, context.exec);
-    const auto rows = map_file(map, source, context.exec, out);
+    const auto rows = map_file({&map, seed}, source, context.exec, out);
     out.commit();
     if (context.json) {
         Json j = {{"input", args.input.string()},
@@ -111,8 +99,8 @@ void write_features(const FeatureArgs& args, Context& context) {
                   {"d", sizes.d},
                   {"m", sizes.m},
                   {"D", sizes.features},
-                  {"kernel", to_string(config.kernel)},
-                  {"sampler", to_string(config.sampler)},
+                  {"kernel", to_string(config.features.kernel)},
+                  {"sampler", to_string(config.features.sampler)},
                   {"seed", config.seeds.front()},
                   {"backend", config.backend.name}};
         if (chip) j["chip"] = Json::parse(to_json(*chip));
@@ -144,8 +132,7 @@ void add_features(CLI::App& root, Context& context) {
         {"imka features --list",
          "imka features --input train.libsvm.xz --output z.npy --kernel rbf --gamma 0.05 --n-components 1024",
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7",
-         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --read-seconds "
-         "60"});
+         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --at 1min"});
     add_common_options(*verb, context);
     add_feature_options(*verb, args->run);
     add_chip_options(*verb, args->run, ChipUse::project);

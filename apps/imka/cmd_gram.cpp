@@ -1,10 +1,10 @@
 // imka gram: approximation error of the Gram matrix.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "app.hpp"
-#include "imka/base/error.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -12,20 +12,19 @@ namespace {
 
 void run(const RunArgs& args, Context& context) {
     const auto& config = args.config;
-    if (config.gram_rows == 0) fail(ErrorCode::bad_config, "gram_rows: at least one row is needed");
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
-    const auto result = run_gram(config, data, context.exec);
+    const auto result = run_seeds("gram", config, data, context.exec);
     if (context.json) {
         fmt::print("{}\n", to_json(config, result));
         return;
     }
     fmt::print("{}, {} kernel, {} directions in {} dimensions by {}: {} features\n", data.name,
-               to_string(config.kernel), result.sizes.m, result.sizes.d, to_string(config.sampler),
-               result.sizes.features);
+               to_string(config.features.kernel), result.sizes.m, result.sizes.d,
+               to_string(config.features.sampler), result.sizes.features);
     if (result.chip) fmt::print("{}\n", chip_text(*result.chip));
     fmt::print("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
                std::min<std::size_t>(data.test.y.size(), static_cast<std::size_t>(config.gram_rows)),
-               summary_text(*result.gram_error, 1.0, ""));
+               summary_text(result.values.at("gram_error"), 1.0, ""));
 }
 
 }  // namespace
@@ -36,7 +35,7 @@ void add_gram(CLI::App& root, Context& context) {
         root, "gram", "Approximation error of the Gram matrix",
         {"imka gram --dataset twonorm --kernel arccos1 --sampler orf --log-ratio 4 --seeds 0..9",
          "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json",
-         "imka gram --dataset twonorm --backend hermes --read-seconds 3600 --compensation column"});
+         "imka gram --dataset twonorm --backend hermes --at 1h --compensation column"});
     add_common_options(*verb, context);
     add_dataset_options(*verb, *args);
     add_file_options(*verb, *args);

@@ -51,7 +51,7 @@ void run(const ReportArgs& args, const Context& context) {
     const auto report = report::make_report(std::move(set), args.title);
     const auto written = write_report(report, f);
     if (context.json) {
-        auto j = nlohmann::ordered_json::parse(report::summary_json(report));
+        auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page_bytes"] = written.page_bytes;
         j["figure_files"] = written.figures;
         fmt::print("{}\n", j.dump());

@@ -29,13 +29,14 @@ void print_result(const RunConfig& config, const RunResult& r, const Dataset& da
     fmt::print("{}: {} training rows, {} test rows, {} classes\n", data.name, data.train.y.size(),
                data.test.y.size(), data.classes.size());
     fmt::print("{} features of the {} kernel{}, {} directions by {}, {} protocol\n", r.sizes.features,
-               to_string(config.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "", r.sizes.m,
-               to_string(config.sampler), to_string(config.protocol));
+               to_string(config.features.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "",
+               r.sizes.m, to_string(config.features.sampler), to_string(config.protocol));
     if (r.chip) fmt::print("{}\n", chip_text(*r.chip));
-    fmt::print("test accuracy    {}\n", summary_text(*r.accuracy, 100.0, " %"));
+    fmt::print("test accuracy    {}\n", summary_text(r.values.at("accuracy"), 100.0, " %"));
     if (data.bayes_error)
         fmt::print("best possible    {:.2f} % (Bayes rule)\n", 100.0 * (1.0 - *data.bayes_error));
-    if (r.gram_error) fmt::print("Gram error       {}\n", summary_text(*r.gram_error, 1.0, ""));
+    if (const auto error = r.values.find("gram_error"); error != r.values.end())
+        fmt::print("Gram error       {}\n", summary_text(error->second, 1.0, ""));
 }
 
 void fit_and_test(const RidgeArgs& args, Context& context) {
@@ -45,10 +46,10 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     if (first && !args.save.empty())
         probe.emplace(args.save);  // an unwritable place is an error before the work
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
-    const auto result = run_ridge(config, data, context.exec);
+    const auto result = run_seeds("ridge", config, data, context.exec);
     probe.reset();
     if (!first) return;
-    if (!args.save.empty()) save_model(args.save, result.model);
+    if (!args.save.empty()) save_model(args.save, *result.model);
     if (context.json) {
         fmt::print("{}\n", to_json(config, result));
     } else {
@@ -89,7 +90,7 @@ void predict_file(const RidgeArgs& args, Context& context) {
         auto placed = file_map(
             {.config = args.run.config, .recipe = model.recipe, .omega = model.omega, .rows = source}, quiet);
         info = placed.chip;
-        chosen.emplace(model, std::move(placed.map));
+        chosen.emplace(model, std::move(placed.map), placed.seed);
     } else {
         chosen.emplace(model);
     }
@@ -101,12 +102,12 @@ void predict_file(const RidgeArgs& args, Context& context) {
     for_each_block(source, context.exec, [&](RowBlock& block) {
         if (model.classes.empty()) {
             Matrix<double> scores(block.x.rows(), predictor.outputs());
-            predictor.scores(block.x.view(), quiet, scores.view(), block.first_row);
+            predictor.scores(block.x.view(), block.first_row, quiet, scores.view());
             for (std::size_t r = 0; r < scores.rows(); ++r) {
                 out.write(fmt::format("{}\n", fmt::join(scores.row(r), ",")));
             }
         } else {
-            const auto y = predictor.classify(block.x.view(), quiet, block.first_row);
+            const auto y = predictor.classify(block.x.view(), block.first_row, quiet);
             for (std::size_t r = 0; r < y.size(); ++r) {
                 const auto& name = model.classes[static_cast<std::size_t>(y[r])];
                 out.write(name + "\n");
@@ -149,7 +150,7 @@ void add_ridge(CLI::App& root, Context& context) {
         root, "ridge", "Fit and test a kernel ridge classifier on random features",
         {"imka ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4",
          "imka ridge --dataset letter --n-components 2048 --save letter.imka",
-         "imka ridge --dataset letter --backend hermes --read-seconds 3600 --seeds 0..4",
+         "imka ridge --dataset letter --backend hermes --at 1h --seeds 0..4",
          "mpirun -n 4 imka ridge --dataset ijcnn1 --n-components 4096",
          "imka ridge --load letter.imka --predict new.csv --output classes.csv --label-column none"});
     add_common_options(*verb, context);

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/experiment/sweep.hpp"
@@ -21,6 +21,7 @@ struct SweepArgs {
     std::string experiment;
     std::filesystem::path output;
     std::vector<std::string> overrides;
+    std::string at;
     bool list = false;
     bool dry_run = false;
     bool no_retry = false;
@@ -46,11 +47,11 @@ void list_experiments(const Context& context) {
 Experiment experiment_of(const SweepArgs& args) {
     auto experiment = find_experiment(args.experiment);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
-        override_setting(experiment, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--set");
+        override_setting(experiment, key, value);
     }
+    if (!args.at.empty())
+        override_setting(experiment, "read_seconds", fmt::format("{}", parse_duration(args.at, "--at")));
     return experiment;
 }
 
@@ -102,13 +103,8 @@ void run(const SweepArgs& args, Context& context) {
         if (launch.rank == 0) print_forecast(plan, config, context);
         return;
     }
-    std::optional<SweepProgress> progress;
-    if (launch.rank == 0 && exec.progress != nullptr) {
-        progress.emplace();
-        config.on_status = [&](const SweepStatus& status) { progress->show(status); };
-    }
-    const auto summary = run_sweep(plan, config, exec);
-    progress.reset();
+    if (launch.rank != 0) exec.progress = nullptr;
+    const auto summary = run_shown(plan, config, exec);
     if (launch.rank != 0) return;
     if (context.json) {
         fmt::print("{}\n", summary_json(experiment, config.output.string(), summary));
@@ -139,6 +135,8 @@ void add_sweep(CLI::App& root, Context& context) {
     verb->add_option("--set", args->overrides,
                      "Put a value or a list in the place of what the experiment says, e.g. --set seeds=0..2")
         ->type_name("KEY=VALUE");
+    verb->add_option("--at", args->at, "Time since programming at which chips are read: 90, 1h, 1d")
+        ->type_name("TIME");
     verb->add_flag("--dry-run", args->dry_run, "Only say what would run, how long and on how much disk");
     verb->add_flag("--no-retry", args->no_retry, "Leave runs alone that failed in an earlier start");
     verb->add_flag("--list", args->list, "Show the known experiments");

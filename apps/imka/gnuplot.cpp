@@ -14,7 +14,6 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/report/html.hpp"
 
 namespace imka::app {
 namespace {
@@ -75,6 +74,12 @@ void take_drawing(const fs::path& drawn, const fs::path& file) {
         fail(ErrorCode::io, fmt::format("{}: gnuplot did not draw it ({})", file.string(), error.message()));
 }
 
+// "svg" of "a.svg"
+std::string format_of(const fs::path& file) {
+    const auto ending = file.extension().string();
+    return ending.empty() ? "" : ending.substr(1);
+}
+
 }  // namespace
 
 bool gnuplot_installed() {
@@ -101,15 +106,24 @@ std::vector<fs::path> draw_figures(const std::vector<report::Plot>& plots, const
     return files;
 }
 
-void draw_one(const std::string& terminal, const std::string& commands, const fs::path& file) {
-    const auto folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    const WorkFolder work(folder);
+void draw_file(const report::Plot& plot, const fs::path& file) {
+    check_figure(file);
+    const WorkFolder work(file.has_parent_path() ? file.parent_path() : fs::path("."));
     const auto drawn = work.path() / "figure";
-    write_file_atomic(work.path() / "figure.gp",
-                      fmt::format("set terminal {}\nset output {}\n{}\nunset output\n", terminal,
-                                  report::quote_gnuplot(drawn.string()), commands));
+    write_file_atomic(work.path() / "figure.gp", report::gnuplot_script(plot, drawn, format_of(file)));
     run_gnuplot(work.path() / "figure.gp", work.path() / "messages");
     take_drawing(drawn, file);
+}
+
+void check_figure(const fs::path& file) {
+    if (file.empty()) return;
+    const auto format = format_of(file);
+    if (format != "svg" && format != "pdf" && format != "png")
+        fail(ErrorCode::bad_usage,
+             fmt::format("--figure {}: its name must end in .svg, .pdf or .png", file.string()));
+    if (!gnuplot_installed())
+        fail(ErrorCode::missing_part,
+             "--figure needs gnuplot, which is not installed: apt-get install gnuplot-nox");
 }
 
 }  // namespace imka::app

@@ -16,7 +16,11 @@ bool gnuplot_installed();
 std::vector<std::filesystem::path> draw_figures(const std::vector<report::Plot>& plots,
                                                 const std::filesystem::path& folder);
 
-// One file: `commands` end in a plot and are drawn by gnuplot's `terminal`. It appears whole.
-void draw_one(const std::string& terminal, const std::string& commands, const std::filesystem::path& file);
+// FILE.svg, .pdf or .png by its ending; it appears whole or not at all. Error{bad_usage} for other endings,
+// Error{missing_part} without gnuplot.
+void draw_file(const report::Plot& plot, const std::filesystem::path& file);
+
+// The same errors before the work instead of after it; an empty path is accepted.
+void check_figure(const std::filesystem::path& file);
 
 }  // namespace imka::app

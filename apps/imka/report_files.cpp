@@ -11,6 +11,7 @@
 #include "imka/base/file.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/report/losses.hpp"
+#include "imka/report/page.hpp"
 
 namespace imka::app {
 namespace {
@@ -23,19 +24,19 @@ void make_parent(const std::filesystem::path& file) {
 
 std::vector<std::string> deviation_row(const report::Figure& f, const report::Curve& curve,
                                        const report::Point& p) {
-    const double scale = f.quantity == report::Quantity::accuracy ? 100.0 : 1.0;
+    const double scale = f.quantity == Quantity::accuracy ? 100.0 : 1.0;
     return {f.experiment,
             f.dataset,
             f.kernel,
             curve.label(),
             fmt::format("{:.4g}", p.log_ratio),
-            f.quantity == report::Quantity::accuracy ? "accuracy %" : "Gram error",
+            f.quantity == Quantity::accuracy ? "accuracy %" : "Gram error",
             fmt::format("{:.4f}", scale * p.ours.mean),
-            fmt::format("{:.4f}", scale * p.published->mean),
+            fmt::format("{:.4f}", scale * p.published->value.mean),
             fmt::format("{:+.1f}", p.errors())};
 }
 
-std::vector<std::string> fidelity_row(const report::FidelityRow& row) {
+std::vector<std::string> fidelity_row(const FidelityScore& row) {
     return {row.dataset,
             row.kernel,
             std::to_string(row.cells),
@@ -78,7 +79,7 @@ Written write_report(const report::Report& report, const ReportFiles& files) {
     std::string page;
     if (!files.page.empty()) {
         check_chart_js(files.chart_js);
-        page = report::render_page(report, read_file(files.chart_js, kLargestLibrary));
+        page = report::render_page(report::report_json(report), read_file(files.chart_js, kLargestLibrary));
     }
     if (!files.figures.empty()) {
         std::filesystem::create_directories(files.figures);

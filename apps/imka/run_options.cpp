@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
+#include "imka/io/settings.hpp"
 
 namespace imka::app {
 
@@ -28,9 +30,19 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use) {
     std::vector<std::string> names;
     for (const auto& f : fields(args.config.chip)) {
+        if (f.name == "read_seconds") continue;  // --at
         if (use == ChipUse::fit || !f.name.starts_with("fit_")) names.push_back(f.name);
     }
     add_field_options(verb, fields(args.config), names, args.given);
+    verb.add_option_function<std::string>(
+            "--at,--read-seconds",
+            [&args](const std::string& text) {
+                args.given.emplace_back("read_seconds", fmt::format("{}", parse_duration(text, "--at")));
+            },
+            "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
+        ->type_name("TIME")
+        ->default_str("0");
+    names.emplace_back("at");
     for (auto name : names) {
         std::ranges::replace(name, '_', '-');
         verb.get_option("--" + name)->group("With a chip as backend");
@@ -52,12 +64,10 @@ void add_input_options(CLI::App& verb, RunArgs& args) {
 
 void finish_run_args(RunArgs& args) {
     const auto list = fields(args.config);
-    if (!args.config_file.empty()) load_yaml(list, args.config_file);
+    if (!args.config_file.empty()) load_yaml(args.config_file, list);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--set {}: KEY=VALUE belongs here", text));
-        set_field(list, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--set");
+        set_field(list, key, value);
     }
     for (const auto& [name, text] : args.given) set_field(list, name, text);
     validate(args.config);
@@ -77,9 +87,9 @@ std::string chip_text(const ChipInfo& chip) {
 std::string summary_text(const Summary& s, double factor, std::string_view unit) {
     const double mean = factor * s.mean;
     const int digits = factor == 100.0 ? 2 : 4;
-    if (s.values.size() == 1) return fmt::format("{:.{}f}{} (one seed)", mean, digits, unit);
+    if (s.n == 1) return fmt::format("{:.{}f}{} (one seed)", mean, digits, unit);
     return fmt::format("{:.{}f} ± {:.{}f}{} ({} seeds; 95 % interval of the mean ± {:.{}f})", mean, digits,
-                       factor * s.std, digits, unit, s.values.size(), factor * s.half_width, digits);
+                       factor * s.std, digits, unit, s.n, factor * s.half_width, digits);
 }
 
 }  // namespace imka::app

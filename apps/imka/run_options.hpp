@@ -23,7 +23,7 @@ struct RunArgs {
 
 // --kernel, --gamma, ... --seeds, --config, --set. A flag beats --set, which beats the file.
 void add_feature_options(CLI::App& verb, RunArgs& args);
-// --chip-seed, --read-seconds, ...: with a chip as backend. `fit`: the verb fits weights.
+// --chip-seed, --at, ...: with a chip as backend. `fit`: the verb fits weights.
 enum class ChipUse { project, fit };
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
 // --dataset, --protocol, --split-seed, --gram-rows.

@@ -1,13 +1,10 @@
 #include "sweep_progress.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "app.hpp"
 #include "terminal.hpp"
@@ -15,16 +12,20 @@
 namespace imka::app {
 namespace {
 
-constexpr double kQuietSeconds = 2.0;
-constexpr double kLineSeconds = 30.0;
-
-using Part = std::pair<const char*, double SweepTimes::*>;
-constexpr std::array kParts = {
-    Part{"loading data", &SweepTimes::load}, Part{"programming chips", &SweepTimes::chip},
-    Part{"features", &SweepTimes::features}, Part{"products ZᵀZ", &SweepTimes::products},
-    Part{"solve", &SweepTimes::solve},       Part{"predict", &SweepTimes::predict},
-    Part{"Gram", &SweepTimes::gram},         Part{"claims, records", &SweepTimes::record},
-    Part{"idle", &SweepTimes::idle}};
+struct TimePart {
+    const char* key;  // in JSON
+    const char* text;
+    double SweepTimes::*seconds;
+};
+constexpr std::array kParts = {TimePart{"load", "loading data", &SweepTimes::load},
+                               TimePart{"chip", "programming chips", &SweepTimes::chip},
+                               TimePart{"features", "features", &SweepTimes::features},
+                               TimePart{"products", "products ZᵀZ", &SweepTimes::products},
+                               TimePart{"solve", "solve", &SweepTimes::solve},
+                               TimePart{"predict", "predict", &SweepTimes::predict},
+                               TimePart{"gram", "Gram", &SweepTimes::gram},
+                               TimePart{"record", "claims, records", &SweepTimes::record},
+                               TimePart{"idle", "idle", &SweepTimes::idle}};
 
 std::string status_text(const SweepStatus& s) {
     const auto done = s.before + s.done;
@@ -40,29 +41,17 @@ std::string status_text(const SweepStatus& s) {
 
 }  // namespace
 
-SweepProgress::SweepProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
-
-SweepProgress::~SweepProgress() {
-    if (!drawn_ || !terminal_) return;
-    fmt::print(stderr, "\r\x1b[2K");
-    std::fflush(stderr);
-}
-
-void SweepProgress::show(const SweepStatus& status) {
-    if (status.seconds < kQuietSeconds) return;
-    if (!terminal_ && status.seconds - shown_ < kLineSeconds) return;
-    shown_ = status.seconds;
-    drawn_ = true;
-    if (terminal_) {
-        const double share = static_cast<double>(status.before + status.done + status.failed) /
-                             static_cast<double>(std::max<std::uint64_t>(1, status.runs));
-        const auto filled = static_cast<std::size_t>(std::min(1.0, share) * 24.0);
-        fmt::print(stderr, "\r\x1b[2Ksweep [{}{}] {}", std::string(filled, '#'),
-                   std::string(24 - filled, '.'), status_text(status));
-    } else {
-        fmt::print(stderr, "sweep {}\n", status_text(status));
+SweepSummary run_shown(const SweepPlan& plan, SweepConfig config, const Exec& exec) {
+    ProgressLine line;
+    if (exec.progress != nullptr) {
+        config.on_status = [&line](const SweepStatus& s) {
+            if (!line.due()) return;
+            const double share = static_cast<double>(s.before + s.done + s.failed) /
+                                 static_cast<double>(std::max<std::uint64_t>(1, s.runs));
+            line.show("sweep", share, status_text(s));
+        };
     }
-    std::fflush(stderr);
+    return run_sweep(plan, config, exec);
 }
 
 std::string summary_text(const SweepSummary& s) {
@@ -77,11 +66,12 @@ std::string summary_text(const SweepSummary& s) {
                             s.unusable_lines);
     if (s.recorded > 0) {
         double sum = 0.0;
-        for (const auto& [name, part] : kParts) sum += s.times.*part;
+        for (const auto& part : kParts) sum += s.times.*part.seconds;
         std::vector<std::vector<std::string>> rows = {{"time, summed over threads", "s", "%"}};
-        for (const auto& [name, part] : kParts) {
-            rows.push_back({name, fmt::format("{:.1f}", s.times.*part),
-                            fmt::format("{:.1f}", 100.0 * s.times.*part / std::max(sum, 1e-9))});
+        for (const auto& part : kParts) {
+            const double seconds = s.times.*part.seconds;
+            rows.push_back({part.text, fmt::format("{:.1f}", seconds),
+                            fmt::format("{:.1f}", 100.0 * seconds / std::max(sum, 1e-9))});
         }
         text += "\n" + format_table(rows);
     }
@@ -92,14 +82,7 @@ std::string summary_text(const SweepSummary& s) {
 
 std::string summary_json(const Experiment& experiment, const std::string& output, const SweepSummary& s) {
     nlohmann::ordered_json times;
-    for (const auto& [name, part] :
-         {Part{"load", &SweepTimes::load}, Part{"chip", &SweepTimes::chip},
-          Part{"features", &SweepTimes::features}, Part{"products", &SweepTimes::products},
-          Part{"solve", &SweepTimes::solve}, Part{"predict", &SweepTimes::predict},
-          Part{"gram", &SweepTimes::gram}, Part{"record", &SweepTimes::record},
-          Part{"idle", &SweepTimes::idle}}) {
-        times[name] = s.times.*part;
-    }
+    for (const auto& part : kParts) times[part.key] = s.times.*part.seconds;
     nlohmann::ordered_json failures = nlohmann::ordered_json::array();
     for (const auto& f : s.failures) failures.push_back({{"run", f.label}, {"error", f.error}});
     const nlohmann::ordered_json j = {{"experiment", experiment.name},

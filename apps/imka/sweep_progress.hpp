@@ -1,28 +1,14 @@
 // Progress and results of a sweep for a person.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "imka/experiment/sweep.hpp"
 
 namespace imka::app {
 
-// Done, running, failed, rate and time left on standard error: a bar on a terminal, lines every 30 s
-// elsewhere.
-class SweepProgress {
-public:
-    SweepProgress();
-    ~SweepProgress();
-    SweepProgress(const SweepProgress&) = delete;
-    SweepProgress& operator=(const SweepProgress&) = delete;
-    void show(const SweepStatus& status);
-
-private:
-    bool terminal_;
-    bool drawn_ = false;
-    double shown_ = 0.0;  // seconds since the start
-};
+// Runs the sweep; done, running, failed, rate and time left are shown where exec.progress is set.
+SweepSummary run_shown(const SweepPlan& plan, SweepConfig config, const Exec& exec);
 
 // "letter: 300 runs done ...", for standard output.
 std::string summary_text(const SweepSummary& summary);

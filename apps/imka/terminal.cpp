@@ -13,6 +13,7 @@ namespace {
 constexpr auto kQuiet = std::chrono::seconds(2);
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLine = std::chrono::seconds(30);
+constexpr std::size_t kBarWidth = 24;
 
 }  // namespace
 
@@ -22,57 +23,63 @@ std::string clock_text(double seconds) {
     return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
-TerminalProgress::TerminalProgress() : terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
-void TerminalProgress::start(std::string_view label, std::uint64_t total, std::uint64_t done) {
-    label_ = label;
-    total_ = total;
-    before_ = done_ = done;
+void ProgressLine::restart() {
     begin_ = shown_ = Clock::now();
     drawn_ = false;
 }
 
-void TerminalProgress::update(std::uint64_t done) {
-    done_ = done;
-    const auto now = Clock::now();
-    if (now - begin_ < kQuiet ||
-        now - shown_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLine)))
-        return;
-    shown_ = now;
-    drawn_ = true;
-    draw(now);
+double ProgressLine::seconds() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
-void TerminalProgress::draw(Clock::time_point now) const {
-    const double elapsed = std::chrono::duration<double>(now - begin_).count();
-    const double rate = static_cast<double>(done_ - before_) / elapsed;
-    std::string text = label_;
-    if (total_ > 0) {
-        const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-        const auto filled = static_cast<std::size_t>(share * 24.0);
-        if (terminal_)
-            text += fmt::format(" [{}{}]", std::string(filled, '#'), std::string(24 - filled, '.'));
-        text += fmt::format(" {:3.0f} % ({}/{})", share * 100.0, done_, total_);
-        if (done_ > before_) {
-            text += fmt::format(", {:.3g}/s, {} left", rate,
-                                clock_text(static_cast<double>(total_ - done_) / rate));
-        }
-    } else {
-        text += fmt::format(" {}, {:.3g}/s, {}", done_, rate, clock_text(elapsed));
+bool ProgressLine::due() const {
+    const auto now = Clock::now();
+    return now - begin_ >= kQuiet &&
+           now - shown_ >= (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLine));
+}
+
+void ProgressLine::show(std::string_view label, std::optional<double> share, std::string_view text) {
+    shown_ = Clock::now();
+    drawn_ = true;
+    std::string bar;
+    if (terminal_ && share) {
+        const auto filled = static_cast<std::size_t>(std::clamp(*share, 0.0, 1.0) * kBarWidth);
+        bar = fmt::format("[{}{}] ", std::string(filled, '#'), std::string(kBarWidth - filled, '.'));
     }
-    if (terminal_) {
-        fmt::print(stderr, "\r\x1b[2K{}", text);
-    } else {
-        fmt::print(stderr, "{}\n", text);
-    }
+    fmt::print(stderr, "{}{} {}{}{}", terminal_ ? "\r\x1b[2K" : "", label, bar, text, terminal_ ? "" : "\n");
     std::fflush(stderr);
 }
 
-void TerminalProgress::finish() {
-    if (drawn_ && terminal_) {
-        fmt::print(stderr, "\r\x1b[2K");
-        std::fflush(stderr);
+void ProgressLine::clear() {
+    if (!drawn_ || !terminal_) return;
+    fmt::print(stderr, "\r\x1b[2K");
+    std::fflush(stderr);
+    drawn_ = false;
+}
+
+void TerminalProgress::start(std::string_view label, std::uint64_t total, std::uint64_t done) {
+    label_ = label;
+    total_ = total;
+    before_ = done;
+    line_.restart();
+}
+
+void TerminalProgress::update(std::uint64_t done) {
+    if (!line_.due()) return;
+    const double seconds = line_.seconds();
+    const double rate = static_cast<double>(done - before_) / seconds;
+    if (total_ == 0) {
+        line_.show(label_, std::nullopt, fmt::format("{}, {:.3g}/s, {}", done, rate, clock_text(seconds)));
+        return;
     }
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+    auto text = fmt::format("{:3.0f} % ({}/{})", share * 100.0, done, total_);
+    if (done > before_)
+        text +=
+            fmt::format(", {:.3g}/s, {} left", rate, clock_text(static_cast<double>(total_ - done) / rate));
+    line_.show(label_, share, text);
 }
 
 void TerminalLog::note(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,27 +12,42 @@
 
 namespace imka::app {
 
-// A bar with rate and time left on a terminal; plain lines every 30 s elsewhere. Silent for work under two
-// seconds.
-class TerminalProgress : public ProgressSink {
+// Work that takes time, shown on standard error: one line with a bar that is redrawn on a terminal, plain
+// lines every 30 s elsewhere. Silent for the first two seconds.
+class ProgressLine {
 public:
-    TerminalProgress();
-    void start(std::string_view label, std::uint64_t total, std::uint64_t done) override;
-    void update(std::uint64_t done) override;
-    void finish() override;
+    ProgressLine();
+    ~ProgressLine() { clear(); }
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+
+    void restart();
+    bool due() const;  // enough time has passed for show()
+    // share: of the work that is done; none where the total is unknown.
+    void show(std::string_view label, std::optional<double> share, std::string_view text);
+    void clear();
+    double seconds() const;  // since restart()
 
 private:
     using Clock = std::chrono::steady_clock;
-    void draw(Clock::time_point now) const;
-
     bool terminal_;
+    bool drawn_ = false;
+    Clock::time_point begin_ = Clock::now();
+    Clock::time_point shown_ = begin_;
+};
+
+// Done, rate and time left of library work.
+class TerminalProgress : public ProgressSink {
+public:
+    void start(std::string_view label, std::uint64_t total, std::uint64_t done) override;
+    void update(std::uint64_t done) override;
+    void finish() override { line_.clear(); }
+
+private:
+    ProgressLine line_;
     std::string label_;
     std::uint64_t total_ = 0;
     std::uint64_t before_ = 0;  // done before this work began: it does not count for the rate
-    std::uint64_t done_ = 0;
-    Clock::time_point begin_;
-    Clock::time_point shown_;
-    bool drawn_ = false;
 };
 
 class TerminalLog : public LogSink {

@@ -1,11 +1,11 @@
-"""Runs the peers of `imka bench`: one line in, one line out, so that rounds of both sides can alternate.
+"""Runs the peers of `imka bench`. Reads one command and writes one reply per line, so that rounds can alternate.
 
     hello               -> {"python": "3.11.2", "numpy": "1.24.2", "sklearn": null, ...}   null: not installed
     run NAME JSON       -> seconds of one round; data and fitted objects are kept between rounds
-    check NAME JSON     -> a number that shows the round was right (an accuracy, an error)
-    forget              -> ok; what was kept is dropped
+    check NAME JSON     -> a number that verifies the round (an accuracy, an error)
+    forget              -> ok; drops the kept objects
 
-Instead of an answer there may be `missing PACKAGE` or `error TEXT`.
+Any reply may also be `missing PACKAGE` or `error TEXT`.
 """
 
 import importlib
@@ -16,7 +16,7 @@ import time
 
 
 class Missing(Exception):
-    """A library that is not installed; its text is what brings it."""
+    """A library is not installed; the text is the package or command that provides it."""
 
 
 PACKAGES = {
@@ -57,12 +57,12 @@ def gaussian(np, rows, cols, seed):
 
 
 def two_classes(np, x):
-    """As in the program: inside or outside of the sphere that holds half of the rows, about."""
+    """As in the program: inside or outside the sphere that holds about half of the rows."""
     return ((x * x).sum(axis=1) > x.shape[1] - 2.0 / 3.0).astype(np.int32)
 
 
-# A peer is a function of its sizes that prepares and returns (round, check). A round that returns a float has measured
-# itself; check may be None.
+# A peer is a function that takes sizes, prepares data and returns (round, check). A round may return its own time as a
+# float; check may be None.
 
 
 def sklearn_features(s):
@@ -102,7 +102,7 @@ def sklearn_ridge(s):
 
 
 def torch_map(torch, s):
-    """[cos, sin] features of x into z by way of u: memory that is used again."""
+    """Writes the [cos, sin] features of x to z, with u as scratch; both are reused."""
     m = s["D"] // 2
     omega = torch.randn(s["d"], m) * (2.0 * s["gamma"]) ** 0.5
     scale = (2.0 / s["D"]) ** 0.5
@@ -134,7 +134,7 @@ def torch_features(s):
 
 
 def torch_ridge(s):
-    """Ridge with an intercept by the normal equations of centred features."""
+    """Ridge with an intercept, from the normal equations of the centred features."""
     torch = need("torch")
     transform = torch_map(torch, s)
 
@@ -184,7 +184,7 @@ def numpy_normals(s):
 
 def ffht_transform(s):
     """Rows in place on one thread, the faster of two ways: the matrix in one call, where FFHT first copies each row onto
-    itself, or (for long rows) a call a row, each with the cost of a call from Python."""
+    itself, or (for long rows) one call per row, each with the overhead of a Python call."""
     np = need("numpy")
     ffht = need("ffht")
     x = gaussian(np, s["rows"], s["n"], 0)
@@ -212,7 +212,7 @@ def ffht_transform(s):
 
 
 def aihwkit_products(s):
-    """Forward of a C++ inference tile: 8-bit inputs and outputs, weight noise new in every product, output noise."""
+    """Forward pass of a C++ inference tile: 8-bit inputs and outputs, fresh weight noise per product, output noise."""
     torch = need("torch")
     need("aihwkit")
     from aihwkit.nn import AnalogLinear
@@ -275,7 +275,7 @@ def main():
             reply = answer(line)
         except Missing as package:
             reply = f"missing {package}"
-        except Exception as problem:  # the program must hear of it, whatever it is
+        except Exception as problem:  # report every failure to the program
             reply = f"error {type(problem).__name__}: {problem}".replace("\n", " ")
         print(reply, flush=True)
 

@@ -1,15 +1,12 @@
-// Settings: every type, its range and its messages; YAML that is wrong or hostile; JSON.
+// Settings: every type, its range and its messages; JSON and plain text.
 #include "imka/base/config.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "imka/base/error.hpp"
-#include "imka/base/file.hpp"
-#include "support/temp_dir.hpp"
 
 namespace imka {
 
@@ -66,11 +63,6 @@ std::string message_of(const std::function<void()>& call) {
 std::string set_message(std::string_view name, std::string_view text) {
     Settings s;
     return message_of([&] { set_field(fields(s), name, text); });
-}
-
-std::string yaml_message(std::string_view text) {
-    Settings s;
-    return message_of([&] { load_yaml_text(fields(s), text, "a.yaml"); });
 }
 
 std::vector<std::uint64_t> seeds(std::string_view text) {
@@ -149,6 +141,52 @@ TEST(CheckRanges, FindsAValueThatCodeSetWrongly) {
     EXPECT_EQ(message_of([&] { check_ranges(fields(s)); }), "seeds: the list is empty");
 }
 
+TEST(CheckRanges, RefusesWhatIsNotFinite) {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    double limit = kInfinite;
+    const Fields unlimited = {field("limit", limit, {.help = "", .min = 0.0, .unlimited = true})};
+    EXPECT_NO_THROW(check_ranges(unlimited));
+    for (const double bad : {kNan, -kInfinite, -1.0}) {
+        limit = bad;
+        EXPECT_THAT(message_of([&] { check_ranges(unlimited); }), HasSubstr("limit: ")) << bad;
+    }
+    double value = 0.0;
+    const Fields any = {field("value", value, {.help = ""})};
+    const Fields positive = {field("value", value, range::positive(""))};
+    for (const double bad : {kNan, kInfinite, -kInfinite}) {
+        value = bad;
+        EXPECT_THAT(message_of([&] { check_ranges(any); }), HasSubstr("it must be a finite number")) << bad;
+        EXPECT_THAT(message_of([&] { check_ranges(positive); }), HasSubstr("it must be > 0")) << bad;
+    }
+}
+
+TEST(ParseAssignment, SplitsAtTheFirstEqualsSign) {
+    const auto a = parse_assignment("chip_set=core.adc_noise=2", "--set");
+    EXPECT_EQ(a.key, "chip_set");
+    EXPECT_EQ(a.value, "core.adc_noise=2");
+    EXPECT_EQ(parse_assignment("name=", "--set").value, "");
+    for (const auto* text : {"", "gamma", "=1"}) {
+        EXPECT_EQ(message_of([&] { (void)parse_assignment(text, "--set"); }),
+                  "--set '" + std::string(text) + "': expected KEY=VALUE");
+    }
+}
+
+TEST(PlainText, IsWhatSetReads) {
+    Settings s;
+    s.name = "a \"b\"";
+    s.gamma = 3.0;
+    s.seeds = {0, 3, 4};
+    std::vector<std::string> texts;
+    for (const auto& f : fields(s)) {
+        texts.push_back(plain_text(f));
+        EXPECT_NO_THROW(f.set(texts.back())) << f.name;
+        EXPECT_EQ(plain_text(f), texts.back());
+    }
+    EXPECT_THAT(texts,
+                ElementsAre("0.5", "3", "0.25", "-3", "0", "false", "a \"b\"", "violet", "auto", "0,3,4"));
+}
+
 TEST(Seeds, FollowTheGrammar) {
     EXPECT_THAT(seeds("7"), ElementsAre(7));
     EXPECT_THAT(seeds("0..3"), ElementsAre(0, 1, 2, 3));
@@ -164,7 +202,7 @@ TEST(Seeds, RefuseWhatTheGrammarDoesNotHave) {
         EXPECT_THAT(message_of([&] { seeds(text); }), StartsWith("seeds: '")) << text;
     }
     EXPECT_EQ(message_of([] { seeds("3..1"); }), "seeds: '3..1' counts backwards");
-    EXPECT_EQ(set_message("seeds", "1,2,1..3"), "seeds: a value stands twice");
+    EXPECT_EQ(set_message("seeds", "1,2,1..3"), "seeds: duplicate value");
 }
 
 TEST(Seeds, HaveALimitThatCostsNoMemory) {
@@ -174,99 +212,6 @@ TEST(Seeds, HaveALimitThatCostsNoMemory) {
                   "seeds: more than 100000 values; a list holds at most that many")
             << text;
     }
-}
-
-TEST(LoadYaml, SetsWhatItNamesAndKeepsTheRest) {
-    Settings s;
-    load_yaml_text(fields(s),
-                   "# a comment\nalpha: 2\nseeds: [0, 3, 5..6]\ncolour: \"blue\"\ncomponents: auto\n",
-                   "a.yaml");
-    EXPECT_EQ(s.alpha, 2.0);
-    EXPECT_EQ(s.gamma, 1.0);
-    EXPECT_THAT(s.seeds, ElementsAre(0, 3, 5, 6));
-    EXPECT_EQ(s.colour, Colour::blue);
-}
-
-TEST(LoadYaml, TakesAnEmptyFileAsNoSettings) {
-    Settings s;
-    load_yaml_text(fields(s), "", "a.yaml");
-    load_yaml_text(fields(s), "# nothing\n", "a.yaml");
-    load_yaml_text(fields(s), "{}", "a.yaml");
-    EXPECT_EQ(s.alpha, 0.5);
-}
-
-TEST(LoadYaml, NamesThePlaceOfAWrongLine) {
-    EXPECT_THAT(yaml_message("alpha: 1\nbeta: 2\n"),
-                StartsWith("a.yaml: line 2: 'beta' is not a known setting"));
-    EXPECT_EQ(yaml_message("alpha: 1\n\nalpha: 1\n"), "a.yaml: line 3: 'alpha' stands twice");
-    EXPECT_EQ(yaml_message("alpha: -1\n"), "a.yaml: line 1: alpha: -1 is out of range; it must be >= 0");
-    EXPECT_THAT(yaml_message("seeds: []\n"), StartsWith("a.yaml: line 1: seeds: '' is not"));
-}
-
-TEST(LoadYaml, RefusesWhatIsNotFlat) {
-    EXPECT_THAT(yaml_message("alpha:\n  value: 1\n"), StartsWith("a.yaml: line 2: a mapping behind 'alpha'"));
-    EXPECT_THAT(yaml_message("seeds: [1, [2]]\n"),
-                StartsWith("a.yaml: line 1: a list inside the list of 'seeds'"));
-    EXPECT_THAT(yaml_message("seeds: [1, {a: 2}]\n"), StartsWith("a.yaml: line 1: a mapping behind 'seeds'"));
-    EXPECT_THAT(yaml_message("alpha:\n"), StartsWith("a.yaml: line 1: nothing behind 'alpha'"));
-    EXPECT_THAT(yaml_message("alpha: ~\n"), StartsWith("a.yaml: line 1: nothing behind 'alpha'"));
-    EXPECT_THAT(yaml_message("- 1\n"), StartsWith("a.yaml: line 1: a list; 'key: value' lines belong here"));
-    EXPECT_THAT(yaml_message("alpha\n"), StartsWith("a.yaml: line 1: bare text"));
-    EXPECT_THAT(yaml_message("? {a: 1}\n: 2\n"), StartsWith("a.yaml: line 1: a mapping as a key"));
-    EXPECT_THAT(yaml_message("? [a]\n: 2\n"), StartsWith("a.yaml: line 1: a list"));
-    EXPECT_THAT(yaml_message("alpha: 1\n---\nalpha: 2\n"), HasSubstr("a second document"));
-}
-
-TEST(LoadYaml, RefusesAnchorsAndAliases) {
-    EXPECT_THAT(yaml_message("alpha: &a 1\ngamma: *a\n"), StartsWith("a.yaml: line 1: the anchor '&a'"));
-    EXPECT_THAT(yaml_message("alpha: *a\n"), StartsWith("a.yaml: "));
-    EXPECT_THAT(yaml_message("<<: {alpha: 1}\n"), StartsWith("a.yaml: line 1: a mapping behind '<<'"));
-}
-
-TEST(LoadYaml, RefusesTextThatIsNotYaml) {
-    for (const auto* text : {"alpha: [1", "alpha: \"1", "\talpha: 1", "alpha: 1\n gamma: 2",
-                             "%YAML 9.9 x\n---\na: 1", "alpha: !<tag 1", "{alpha: 1"}) {
-        EXPECT_THAT(yaml_message(text), StartsWith("a.yaml: ")) << text;
-    }
-}
-
-// Nested openings, an alias bomb and a long list: each must be refused in time that grows with its length.
-TEST(LoadYaml, RefusesBombsQuickly) {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::size_t most = std::size_t{1} << 20U;
-    std::string deep_map;
-    for (int i = 0; i < 400; ++i) deep_map += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
-    std::string bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n";
-    for (char c = 'b'; c < 'z'; ++c) {
-        const char before = static_cast<char>(c - 1);
-        bomb += std::string(1, c) + ": &" + c + " [";
-        for (int i = 0; i < 9; ++i) bomb += std::string(i > 0 ? "," : "") + "*" + before;
-        bomb += "]\n";
-    }
-    for (const auto& text :
-         {"seeds: " + std::string(100'000, '['), "seeds: " + std::string(100'000, '{'), deep_map, bomb,
-          "name: " + std::string(most, 'x') + "\nbeta: 1", std::string(100'000, '-')}) {
-        EXPECT_THAT(yaml_message(text), StartsWith("a.yaml: "));
-    }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(seconds.count(), 20.0);
-}
-
-TEST(LoadYaml, ReadsFilesAndSaysWhyItCannot) {
-    const TempDir dir;
-    Settings s;
-    write_file_atomic(dir / "a.yaml", "alpha: 3\n");
-    load_yaml(fields(s), dir / "a.yaml");
-    EXPECT_EQ(s.alpha, 3.0);
-    try {
-        load_yaml(fields(s), dir / "none.yaml");
-        ADD_FAILURE() << "no error";
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), ErrorCode::io);
-        EXPECT_THAT(e.what(), AllOf(HasSubstr("none.yaml"), HasSubstr("No such file")));
-    }
-    write_file_atomic(dir / "big.yaml", std::string((1U << 20U) + 1, '#'));
-    EXPECT_THROW(load_yaml(fields(s), dir / "big.yaml"), Error);
 }
 
 TEST(ToJson, KeepsTheOrderOfTheListAndIsValidJson) {

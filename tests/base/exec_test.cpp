@@ -1,4 +1,4 @@
-// How work is run: threads, stopping, where progress and notes go; what the build says of itself.
+// Exec: threads, cancellation, progress and notes; build information.
 #include "imka/base/exec.hpp"
 
 #include <gmock/gmock.h>

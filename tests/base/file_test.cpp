@@ -1,4 +1,4 @@
-// Files: a write appears whole or not at all, also when the disk is full; nothing is left behind.
+// Files: writes are atomic, also when the disk is full, and leave no temporary files.
 #include "imka/base/file.hpp"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ std::string read_all(const fs::path& path) {
     return read_file(path, std::size_t{1} << 30U);
 }
 
-// Stands in for a full disk: writes beyond `bytes` fail while it lives.
+// Simulates a full disk: writes beyond `bytes` fail during its lifetime.
 class FileSizeLimit {
 public:
     explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -84,7 +84,7 @@ TEST(ReadFile, RefusesAFileThatIsTooLarge) {
         ADD_FAILURE() << "no error";
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::bad_data);
-        EXPECT_THAT(e.what(), HasSubstr("larger than the 4 bytes allowed here"));
+        EXPECT_THAT(e.what(), HasSubstr("larger than the limit of 4 bytes"));
     }
     EXPECT_THROW(read_file("/dev/zero", 100'000), Error);
 }
@@ -98,7 +98,7 @@ TEST(ReadFile, SaysWhyItCannotRead) {
     EXPECT_THAT(io_message([&] { read_all(dir.path()); }), HasSubstr("Is a directory"));
 }
 
-// Reading address 0 of a process is an error of the read, not of the opening.
+// /proc/self/mem opens, but reading address 0 fails.
 TEST(ReadFile, DoesNotTakeAReadErrorForTheEnd) {
     EXPECT_THAT(io_message([] { read_all("/proc/self/mem"); }), HasSubstr("cannot be read"));
 }
@@ -222,8 +222,8 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
     EXPECT_THAT(names_in(dir.path()), ElementsAre("a"));
 }
 
-// As a process of the same number leaves them when it is killed.
-TEST(AtomicFile, TemporaryFilesOfTheDeadAreNoObstacle) {
+// As left by a killed process with the same ID.
+TEST(AtomicFile, IgnoresLeftoverTemporaryFiles) {
     const TempDir dir;
     for (int i = 0; i < 200; ++i) {
         std::ofstream(dir / ("a.txt." + std::to_string(getpid()) + "." + std::to_string(i) + ".tmp"))

@@ -1,11 +1,15 @@
-// Matrices and views: layout, slices, alignment, sizes no machine has.
+// Matrices and views: layout, slices, alignment, impossible sizes.
 #include "imka/base/matrix.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "imka/base/error.hpp"
 
@@ -47,6 +51,47 @@ TEST(Matrix, ResizeKeepsRowsAndZeroesNewOnes) {
     m.resize_rows(1);
     EXPECT_EQ(m.rows(), 1U);
     EXPECT_THAT(m.values(), ElementsAre(0, 1));
+}
+
+float sum_of(MatrixView<const float> m) {
+    float sum = 0.0F;
+    for (std::size_t r = 0; r < m.rows(); ++r) sum = std::accumulate(m.row(r).begin(), m.row(r).end(), sum);
+    return sum;
+}
+
+void clear(MatrixView<float> m) {
+    for (std::size_t r = 0; r < m.rows(); ++r) std::ranges::fill(m.row(r), 0.0F);
+}
+
+TEST(Matrix, ConvertsToAView) {
+    auto m = counted(2, 2);
+    EXPECT_EQ(sum_of(m), 22.0F);
+    EXPECT_EQ(sum_of(std::as_const(m)), 22.0F);
+    clear(m);
+    EXPECT_THAT(m.values(), Each(0.0F));
+}
+
+template <class M>
+constexpr bool has_values = requires(M&& m) {
+    static_cast<M&&>(m).values();
+};
+template <class M>
+constexpr bool has_row = requires(M&& m) {
+    static_cast<M&&>(m).row(0);
+};
+
+// What would dangle does not compile: a view, a row or the values of a temporary.
+TEST(Matrix, ATemporaryDoesNotConvertToAView) {
+    using M = Matrix<float>;
+    static_assert(std::is_convertible_v<M&, MatrixView<float>>);
+    static_assert(std::is_convertible_v<M&, MatrixView<const float>>);
+    static_assert(std::is_convertible_v<const M&, MatrixView<const float>>);
+    static_assert(!std::is_convertible_v<const M&, MatrixView<float>>);
+    static_assert(!std::is_convertible_v<M, MatrixView<float>>);
+    static_assert(!std::is_convertible_v<M, MatrixView<const float>>);
+    static_assert(!std::is_convertible_v<const M, MatrixView<const float>>);
+    static_assert(has_values<M&> && has_row<const M&>);
+    static_assert(!has_values<M> && !has_row<M>);
 }
 
 TEST(Matrix, EqualityComparesShapeAndValues) {

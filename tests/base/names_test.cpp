@@ -1,4 +1,4 @@
-// Enumerators have one spelling; a wrong one gets the list of right ones.
+// Names of enumerators, and the error that lists the known names.
 #include "imka/base/names.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct EnumNames<Fruit> {
 
 namespace {
 
-TEST(Names, GoThereAndBack) {
+TEST(Names, RoundTrip) {
     for (const auto fruit : {Fruit::apple, Fruit::pear, Fruit::quince}) {
         EXPECT_EQ(parse_enum<Fruit>(to_string(fruit)), fruit);
     }

@@ -1,4 +1,4 @@
-// Parallel loops: each index once, the same bits for any thread count, exceptions and stopping.
+// Parallel loops: each index once, same bits for any thread count, exceptions and cancellation.
 #include "imka/base/parallel.hpp"
 
 #include <gmock/gmock.h>
@@ -111,8 +111,8 @@ TEST(TreeSum, AddsInPairsOfHalves) {
     EXPECT_EQ(tree_sum(v), (1e16 + 1.0) + (1.0 + (1.0 - 1e16)));
 }
 
-// Pairwise summation of n equal terms errs by at most log2(n) roundings; 0.1 added a million times in a row
-// errs by 1e-6.
+// Pairwise summation of n equal terms has at most log2(n) roundings; adding 0.1 sequentially a million times
+// has an error of 1e-6.
 TEST(TreeSum, IsAccurate) {
     const std::vector<double> v(1'000'000, 0.1);
     EXPECT_NEAR(tree_sum(v), 100'000.0, 100'000.0 * 20.0 * 0x1p-53 + 1e-11);

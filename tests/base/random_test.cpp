@@ -1,5 +1,5 @@
-// Random numbers: published answers of Philox, accuracy, laws at 5 sigma, and independence of blocks and
-// threads.
+// Random numbers: published values of Philox, accuracy, distributions at 5 sigma, and independence of blocks
+// and threads.
 #include "imka/base/random.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ double normal_cdf(double x) {
     return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-// Distance of counts from equal shares in standard deviations of the chi-square law.
+// Deviation of counts from a uniform distribution, in standard deviations of the chi-square statistic.
 double chi_square_sigmas(std::span<const std::size_t> counts) {
     const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
     const double share = total / static_cast<double>(counts.size());
@@ -147,7 +147,7 @@ TEST(UniformInt, IsTheHighHalfOfTheProductWithTheTwoWords) {
     }
 }
 
-// 2^23 values: many have a radius below 1e-3, where rounding a word near 2^32 to float would show.
+// 2^23 values: many have a radius below 1e-3, where rounding a word near 2^32 to float would be visible.
 TEST(Normal, IsTheExactTransformOfTheWordsWithinTheStatedError) {
     constexpr std::size_t n = std::size_t{1} << 23U;
     const auto x = normals(kSeed, n);
@@ -269,7 +269,7 @@ TEST_P(TruncatedNormal, StaysInsideAndHasTheMomentsOfItsLaw) {
     EXPECT_NEAR(moment(x, 4), m(4), 5.0 * std::sqrt((m(8) - m(4) * m(4)) / n));
 }
 
-// Same level as the test of the normal law; a clipped law has lumps at the bounds and fails it.
+// Same level as the test of the normal law; a clipped law has point masses at the bounds and fails.
 TEST_P(TruncatedNormal, IsCloseToItsDistributionFunction) {
     constexpr std::size_t n = 300'000;
     const float bound = GetParam();
@@ -315,7 +315,7 @@ TEST(Permutation, DependsOnTheSeed) {
     EXPECT_NE(permutation(1, Stream::split, 50), permutation(2, Stream::split, 50));
 }
 
-// n = 48,000 seeds: each of the 24 orders of 4 things, hence each first and each last element, is as likely.
+// n = 48,000 seeds: all 24 orders of 4 elements are equally likely.
 TEST(Permutation, MakesEachOrderEquallyOften) {
     std::vector<std::size_t> orders(256);
     std::vector<std::size_t> first(4);
@@ -333,8 +333,8 @@ TEST(Permutation, MakesEachOrderEquallyOften) {
     EXPECT_LT(chi_square_sigmas(last), 5.0);
 }
 
-// These values pin the format: saved recipes and records rely on them, and they must be the same on every
-// machine. A change here is a change of format and needs a note in the changelog.
+// These values pin the format: saved recipes and records depend on them, and they must be the same on every
+// machine. Changing them changes the format and needs an entry in the changelog.
 TEST(Golden, FirstValuesDoNotMove) {
     const std::vector<std::uint32_t> normal_bits = {0x3f88a6cbU, 0xbed9c6b5U, 0xc0178cdfU, 0xbe6d0d87U,
                                                     0x3ecf57cfU, 0xbf0d6118U, 0xbf887d8aU, 0x3f061779U};

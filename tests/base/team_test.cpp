@@ -1,4 +1,4 @@
-// What a team has in common: sums, and rows that are shared out once.
+// Team: sums, broadcasts, and the partition of rows.
 #include "imka/base/team.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(Team, EveryMemberGetsTheSum) {
     }
 }
 
-TEST(Team, EveryMemberGetsWhatTheFirstHas) {
+TEST(Team, BroadcastCopiesRankZeroToAll) {
     run_team(3, [](const Team& team) {
         std::vector<double> values(4, static_cast<double>(team.rank()) + 7.0);
         broadcast(team, values);
@@ -27,7 +27,7 @@ TEST(Team, EveryMemberGetsWhatTheFirstHas) {
     });
 }
 
-TEST(Team, RowsAreSharedOutOnce) {
+TEST(Team, EachRowBelongsToOneMember) {
     for (const std::size_t size : {1U, 2U, 3U, 7U}) {
         for (const std::size_t rows : {0U, 1U, 5U, 1000U}) {
             std::vector<std::atomic<int>> taken(rows);

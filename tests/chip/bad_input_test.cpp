@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/chip_matrix.hpp"
+#include "imka/chip/build.hpp"
 #include "imka/chip/program/calibrate.hpp"
-#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/simulate/fast.hpp"
 #include "imka/chip/simulate/literal.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
@@ -32,17 +32,15 @@ Matrix<float> normals(std::size_t rows, std::size_t cols) {
     return m;
 }
 
-ProgrammedCore core_of(const Matrix<float>& w, const CoreMapping& mapping) {
+ProgrammedRegion core_of(const Matrix<float>& w, const RegionScale& mapping) {
     const auto chip = chip_preset("hermes");
-    return program_core(chip.core, chip.device, w.view(), mapping, {});
+    return program_region(chip, w.view(), mapping, {});
 }
 
-ChipMatrix programmed() {
-    auto chip = ideal_matrix(chip_preset("hermes"), normals(4, 3), 1);
-    place(chip);
-    calibrate(chip, normals(20, 4).view(), {}, kExec);
-    program(chip, {}, kExec);
-    return chip;
+ProgrammedChip programmed() {
+    const auto sample = normals(20, 4);
+    const auto plan = place(chip_preset("hermes"), normals(4, 3));
+    return program(calibrated(plan, {.sample = sample.view(), .seed = 1}, kExec), 1, {}, kExec);
 }
 
 TEST(BadInput, TimesAreRefusedByWhateverReads) {
@@ -57,10 +55,7 @@ TEST(BadInput, TimesAreRefusedByWhateverReads) {
             EXPECT_THAT(error_of([&] { conductances_at(core.device, core.plus, time); }), refused);
             auto copy = core;
             EXPECT_THAT(error_of([&] { compensate_drift(copy, DriftCompensation::global, time); }), refused);
-            auto chip = programmed();
-            EXPECT_THAT(error_of([&] { age(chip, time); }), refused);
-            EXPECT_EQ(chip.state, ChipState::programmed) << "an error leaves the chip as it was";
-            EXPECT_EQ(chip.time.seconds, 0.0);
+            EXPECT_THAT(error_of([&] { aged(programmed(), time); }), refused);
         }
     }
 }
@@ -73,31 +68,27 @@ TEST(BadInput, WeightsAreRefusedByWhateverHoldsThem) {
                         core_of(w, {.column_us = {5.0, 5.0, 5.0}});
                     }),
                     HasSubstr("bad_data: weight of input 2, output 1"));
-        EXPECT_THAT(error_of([&] { ideal_matrix(chip_preset("ideal"), w, 0); }),
-                    StartsWith("bad_data: weight 2"));
-        EXPECT_THAT(error_of([&] {
-                        calibrate_mapping(chip_preset("hermes").core, 20.7, w.view(), normals(9, 4).view(),
-                                          {});
-                    }),
-                    HasSubstr("bad_data: weight of input 2, output 1"));
+        EXPECT_THAT(error_of([&] { place(chip_preset("ideal"), w); }), StartsWith("bad_data: weight 2"));
+        EXPECT_THAT(
+            error_of([&] { calibrate_scale(chip_preset("hermes"), w.view(), normals(9, 4).view(), {}); }),
+            HasSubstr("bad_data: weight of input 2, output 1"));
     }
 }
 
 TEST(BadInput, InputsAreRefusedByWhateverTakesThem) {
     const auto chip = programmed();
-    const auto folded = ready(chip);
+    FastEmulator emulator(chip);
     for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
         auto x = normals(3, 4);
         x(2, 3) = bad;
-        EXPECT_THAT(error_of([&] { literal_products(chip.cores[0], x.view(), {}, {}); }),
+        EXPECT_THAT(error_of([&] { literal_products(chip.regions[0], x.view(), {}, {}); }),
                     HasSubstr("bad_data: input 3"));
-        EXPECT_THAT(error_of([&] { fast_products(folded.cores[0], x.view(), {}, kExec); }),
+        EXPECT_THAT(error_of([&] { fast_products(prepare(chip.regions[0], {}), x.view(), {}, kExec); }),
                     HasSubstr("bad_data: input 3"));
-        EXPECT_THAT(error_of([&] { chip_products(folded, x.view(), {}, kExec); }), StartsWith("bad_data: "));
-        auto other = ideal_matrix(chip_preset("hermes"), normals(4, 3), 1);
-        place(other);
-        EXPECT_THAT(error_of([&] { calibrate(other, x.view(), {}, kExec); }), HasSubstr("not finite"));
-        EXPECT_EQ(other.state, ChipState::mapped);
+        EXPECT_THAT(error_of([&] { execute(emulator, 0, x.view(), {}, kExec); }), StartsWith("bad_data: "));
+        const auto plan = place(chip_preset("hermes"), normals(4, 3));
+        EXPECT_THAT(error_of([&] { calibrated(plan, {.sample = x.view()}, kExec); }),
+                    HasSubstr("not finite"));
     }
 }
 

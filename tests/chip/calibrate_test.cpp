@@ -43,14 +43,14 @@ TEST(Calibrate, InputsAreDistinctRowsChosenBySeed) {
 }
 
 TEST(Calibrate, RangesFollowTheirRule) {
-    const auto spec = chip_preset("ideal").core;
+    const auto chip = chip_preset("ideal");
     const Matrix<float> w = normals(100, 3, 1, 1.0F);
     Matrix<float> x(10, 100);  // -1000 ... 999 in steps of 2, out of order
     const auto order = permutation(3, Stream::test, 1000);
     for (std::size_t i = 0; i < 1000; ++i) x.values()[i] = 2.0F * static_cast<float>(order[i]) - 1000.0F;
     const auto range = [&](InputRangeRule rule) {
-        return calibrate_mapping(spec, kGMax, w.view(), x.view(),
-                                 {.input_range = rule, .quantile = 0.9, .deviations = 1.5})
+        return calibrate_scale(chip, w.view(), x.view(),
+                               {.input_range = rule, .quantile = 0.9, .deviations = 1.5})
             .input_range;
     };
     EXPECT_EQ(range(InputRangeRule::max), 1000.0);
@@ -65,10 +65,10 @@ TEST(Calibrate, SearchTradesClippingForResolution) {
     const auto w = normals(40, 8, 1, 1.0F);
     auto x = normals(100, 40, 2, 1.0F);
     x(7, 3) = 40.0F;
-    auto spec = chip_preset("ideal").core;
+    auto chip = chip_preset("ideal");
+    auto& spec = chip.core;
     const auto range = [&] {
-        return calibrate_mapping(spec, kGMax, w.view(), x.view(), {.input_range = InputRangeRule::search})
-            .input_range;
+        return calibrate_scale(chip, w.view(), x.view(), {.input_range = InputRangeRule::search}).input_range;
     };
     EXPECT_EQ(range(), 40.0) << "an outlier costs more than its rounding without converter noise";
     spec.adc.noise_counts = 40.0;
@@ -87,21 +87,20 @@ TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
             const auto w = normals(64, 20, 1, 1.0F);
             const auto x = normals(60, 64, 2, 0.4F);
             const auto saturated = [&](double margin) {
-                const auto mapping =
-                    calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {.margin = margin});
-                const auto core = program_core(chip.core, chip.device, w.view(), mapping, {});
+                const auto scale = calibrate_scale(chip, w.view(), x.view(), {.margin = margin});
+                const auto core = program_region(chip, w.view(), scale, {});
                 return literal_counts(core, x.view(), {}, {}).saturated;
             };
             EXPECT_EQ(saturated(0.9999), 0U);
             // A little more conductance and columns that were limited saturate.
-            auto mapping = calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {.margin = 1.0});
+            auto scale = calibrate_scale(chip, w.view(), x.view(), {.margin = 1.0});
             int limited = 0;
-            for (auto& g : mapping.column_us) {
+            for (auto& g : scale.column_us) {
                 if (g < kGMax) ++limited;
                 g = std::min(kGMax, 1.001 * g);
             }
             EXPECT_GT(limited, 15);
-            const auto core = program_core(chip.core, chip.device, w.view(), mapping, {});
+            const auto core = program_region(chip, w.view(), scale, {});
             EXPECT_GE(literal_counts(core, x.view(), {}, {}).saturated, static_cast<std::uint64_t>(limited));
         }
     }
@@ -116,8 +115,7 @@ TEST(Calibrate, AffineUndoesGainAndOffsetOfEveryColumn) {
     const auto w = normals(32, 12, 1, 1.0F);
     const auto x = normals(50, 32, 2, 0.4F);
     const auto exact = exact_products(x.view(), w.view());
-    auto core = program_core(chip.core, chip.device, w.view(),
-                             calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {}), {.seed = 4});
+    auto core = program_region(chip, w.view(), calibrate_scale(chip, w.view(), x.view(), {}), {.seed = 4});
     const auto snr = [&] {
         return signal_to_noise_db(literal_products(core, x.view(), {}, {}).view(), exact.view());
     };
@@ -134,7 +132,7 @@ TEST(Calibrate, AColumnThatDoesNotVaryGivesItsMean) {
     auto chip = chip_preset("ideal");
     Matrix<float> w(2, 1);
     w(0, 0) = 1.0F;
-    auto core = program_core(chip.core, chip.device, w.view(), {.column_us = {kGMax}}, {});
+    auto core = program_region(chip, w.view(), {.column_us = {kGMax}}, {});
     Matrix<double> counts(3, 1);
     Matrix<double> exact(3, 1);
     exact(2, 0) = 6.0;
@@ -149,19 +147,19 @@ TEST(Calibrate, RaisesSignalToNoiseOfTheWholeChip) {
     const auto x = normals(120, 128, 2, 0.3F);
     const auto exact = exact_products(x.view(), w.view());
     const auto raw_columns = column_conductances(w.view(), WeightScale::column, kGMax);
-    const auto mapping = calibrate_mapping(chip.core, kGMax, w.view(), x.view(), {});
+    const auto scale = calibrate_scale(chip, w.view(), x.view(), {});
     const auto program = [&](std::vector<double> column_us) {
-        return program_core(chip.core, chip.device, w.view(),
-                            {.column_us = std::move(column_us),
-                             .input_range = mapping.input_range,
-                             .output_step = mapping.output_step},
-                            {.seed = 3});
+        return program_region(chip, w.view(),
+                              {.column_us = std::move(column_us),
+                               .input_range = scale.input_range,
+                               .output_step = scale.output_step},
+                              {.seed = 3});
     };
-    const auto snr = [&](const ProgrammedCore& core) {
+    const auto snr = [&](const ProgrammedRegion& core) {
         return signal_to_noise_db(literal_products(core, x.view(), {}, {.seed = 8}).view(), exact.view());
     };
     const auto raw = program(raw_columns);
-    auto core = program(mapping.column_us);
+    auto core = program(scale.column_us);
     const auto before = literal_counts(raw, x.view(), {}, {.seed = 8});
     const auto after = literal_counts(core, x.view(), {}, {.seed = 8});
     EXPECT_GT(before.saturated, before.conversions / 20);
@@ -176,10 +174,10 @@ TEST(Calibrate, RaisesSignalToNoiseOfTheWholeChip) {
 }
 
 TEST(Calibrate, RefusesBadSamples) {
-    const auto spec = chip_preset("ideal").core;
+    const auto chip = chip_preset("ideal");
     const auto w = normals(4, 2, 1, 1.0F);
     const auto error = [&](const Matrix<float>& x, const CalibrationConfig& config) {
-        return error_of([&] { calibrate_mapping(spec, kGMax, w.view(), x.view(), config); });
+        return error_of([&] { calibrate_scale(chip, w.view(), x.view(), config); });
     };
     EXPECT_THAT(error(Matrix<float>(5, 4), {}), HasSubstr("bad_data: all calibration inputs are 0"));
     EXPECT_THAT(error(Matrix<float>(0, 4), {}), HasSubstr("bad_data: all calibration inputs are 0"));
@@ -194,7 +192,8 @@ TEST(Calibrate, RefusesBadSamples) {
 }
 
 TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
-    auto spec = chip_preset("ideal").core;
+    auto chip = chip_preset("ideal");
+    auto& spec = chip.core;
     spec.affine.output_bits = 8;
     spec.affine.headroom = 0.5;
     Matrix<float> w(1, 2);
@@ -203,30 +202,28 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     Matrix<float> x(2, 1);
     x(0, 0) = 127.0F;
     x(1, 0) = -20.0F;
-    const auto whole = calibrate_mapping(spec, kGMax, w.view(), x.view(), {});
+    const auto whole = calibrate_scale(chip, w.view(), x.view(), {});
     EXPECT_DOUBLE_EQ(whole.output_step, 0.5 * 4.0);
     EXPECT_TRUE(whole.column_steps.empty());
     // What is clipped is not part of the range of results.
-    const auto clipped = calibrate_mapping(spec, kGMax, w.view(), x.view(),
-                                           {.input_range = InputRangeRule::given, .range = 63.5});
+    const auto clipped =
+        calibrate_scale(chip, w.view(), x.view(), {.input_range = InputRangeRule::given, .range = 63.5});
     EXPECT_DOUBLE_EQ(clipped.output_step, 0.5 * 2.0);
     spec.affine.output_scale = OutputScale::column;
-    const auto columns = calibrate_mapping(spec, kGMax, w.view(), x.view(), {});
+    const auto columns = calibrate_scale(chip, w.view(), x.view(), {});
     ASSERT_EQ(columns.column_steps.size(), 2U);
     EXPECT_DOUBLE_EQ(columns.column_steps[0], 1.0);
     EXPECT_DOUBLE_EQ(columns.column_steps[1], 0.25);
-    const auto core = program_core(spec, chip_preset("ideal").device, w.view(), columns, {});
+    const auto core = program_region(chip, w.view(), columns, {});
     // 64 of 127 steps of the input, and the largest product is step 254: results stay right in both columns.
     Matrix<float> one(1, 1);
     one(0, 0) = 16.0F;
     const auto y = literal_products(core, one.view(), {}, {});
     EXPECT_NEAR(y(0, 0), 64.0, 1.0);
     EXPECT_NEAR(y(0, 1), -16.0, 0.25);
-    EXPECT_THAT(error_of([&] {
-                    calibrate_mapping(spec, kGMax, w.view(), x.view(),
-                                      {.input_range = InputRangeRule::given});
-                }),
-                HasSubstr("input range: 0"));
+    EXPECT_THAT(
+        error_of([&] { calibrate_scale(chip, w.view(), x.view(), {.input_range = InputRangeRule::given}); }),
+        HasSubstr("input range: 0"));
 }
 
 }  // namespace

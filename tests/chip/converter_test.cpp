@@ -11,6 +11,7 @@
 #include "imka/chip/converter/affine.hpp"
 #include "imka/chip/converter/dac.hpp"
 #include "imka/chip/converter/ir_drop.hpp"
+#include "imka/chip/region.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 
@@ -35,8 +36,18 @@ TEST(Dac, RefusesWhatIsNotANumber) {
         const std::vector<float> x = {0.0F, wrong};
         EXPECT_THAT(error_of([&] { quantize_inputs({}, x, 1.0, steps); }), HasSubstr("bad_data: input 1: "));
     }
-    EXPECT_THAT(error_of([] { validate(DacConfig{.levels = 0}); }), HasSubstr("input_levels: 0"));
-    EXPECT_THAT(error_of([] { validate(DacConfig{.step_seconds = 0.0}); }), HasSubstr("input_step: 0"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.dac.levels = 0;
+                    validate(wrong);
+                }),
+                HasSubstr("input_levels: 0"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.dac.step_seconds = 0.0;
+                    validate(wrong);
+                }),
+                HasSubstr("input_step: 0"));
 }
 
 TEST(Dac, SlicesAddUpToTheMagnitude) {
@@ -100,8 +111,18 @@ TEST(Adc, ColumnsDifferByTheirDeviations) {
     check(offset, 0.0, 1.5);
     EXPECT_EQ(draw_adc_columns(c, 5, 100, 1)[0].gain, columns[100].gain)
         << "a column alone is the same column";
-    EXPECT_THAT(error_of([] { validate(AdcConfig{.gain_sd = -1.0}); }), HasSubstr("gain_sd: -1"));
-    EXPECT_THAT(error_of([] { validate(AdcConfig{.counts_per_us = 0.0}); }), HasSubstr("counts_per_us: 0"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.adc.gain_sd = -1.0;
+                    validate(wrong);
+                }),
+                HasSubstr("gain_sd: -1"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.adc.counts_per_us = 0.0;
+                    validate(wrong);
+                }),
+                HasSubstr("counts_per_us: 0"));
 }
 
 TEST(Affine, EveryHalfPrecisionNumberIsItsOwnAndMiddlesGoToEven) {
@@ -141,8 +162,18 @@ TEST(Affine, RoundsAsConfigured) {
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, 2.9), 2.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -2.1), -3.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -500.0), -127.0);
-    EXPECT_THAT(error_of([] { validate(AffineConfig{.headroom = 0.0}); }), HasSubstr("output_headroom: 0"));
-    EXPECT_THAT(error_of([] { validate(AffineConfig{.output_bits = 1}); }), HasSubstr("output_bits: 1"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.affine.headroom = 0.0;
+                    validate(wrong);
+                }),
+                HasSubstr("output_headroom: 0"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.affine.output_bits = 1;
+                    validate(wrong);
+                }),
+                HasSubstr("output_bits: 1"));
 }
 
 TEST(IrDrop, IsThePolynomialWorkedOutByHand) {
@@ -173,8 +204,18 @@ TEST(IrDrop, HasTheSizeOfTheFormulaForAFullCore) {
     const double loss = 1.0 - with_ir_drop({.scale = 1.0}, current, 256) / current.sum;
     // a = 256 * 0.35 * 357.7e-6 = 0.03205; c = 0.01582; the weights have the mean 2/3 - 1/512.
     EXPECT_NEAR(loss, 0.01582 * (2.0 / 3.0 - 1.0 / 512.0), 2e-5);
-    EXPECT_THAT(error_of([] { validate(IrDropConfig{.scale = -1.0}); }), HasSubstr("ir_drop: -1"));
-    EXPECT_THAT(error_of([] { validate(IrDropConfig{.wire_ohm = -1.0}); }), HasSubstr("wire_resistance: -1"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.ir_drop.scale = -1.0;
+                    validate(wrong);
+                }),
+                HasSubstr("ir_drop: -1"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.ir_drop.wire_ohm = -1.0;
+                    validate(wrong);
+                }),
+                HasSubstr("wire_resistance: -1"));
 }
 
 }  // namespace

@@ -131,12 +131,11 @@ TEST(ProductCost, SaysHowManyCoresAreThere) {
 }
 
 TEST(ProductCost, OfAPlacedMatrixIsThatOfItsCores) {
-    auto chip = ideal_matrix(hermes(ReadMode::one_phase), Matrix<float>(300, 500), 1);
-    EXPECT_THAT(error_of([&] { product_cost(chip, 9); }), testing::HasSubstr("bad_usage: "));
-    place(chip, {.replicas = 3});
-    const auto cost = product_cost(chip, 10);
+    const auto plan = place(hermes(ReadMode::one_phase), Matrix<float>(300, 500), {.replicas = 3});
+    EXPECT_THAT(error_of([&] { product_cost(plan, 1, 9); }), testing::HasSubstr("bad_usage: matrix 1"));
+    const auto cost = product_cost(plan, 0, 10);
     EXPECT_EQ(cost.cores, 12U);
-    EXPECT_DOUBLE_EQ(cost.seconds, 4 * product_seconds(chip.spec.core));
+    EXPECT_DOUBLE_EQ(cost.seconds, 4 * product_seconds(plan.spec.core));
     EXPECT_EQ(cost.operations, 2.0 * 300 * 500 * 10);
 }
 

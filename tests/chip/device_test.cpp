@@ -158,7 +158,8 @@ TEST(ReadNoise, ProductsFasterThanAReadSeeTheSameNoise) {
 }
 
 TEST(ReadNoise, RefusesTimesBeforeProgramming) {
-    EXPECT_THAT(error_of([] { validate(ReadTime{.seconds = -1.0}); }), HasSubstr("-1 s; it must be >= 0"));
+    EXPECT_THAT(error_of([] { validate(ReadTime{.seconds = -1.0}); }),
+                HasSubstr("-1 is out of range; it must be >= 0"));
     EXPECT_THAT(error_of([] { validate(ReadTime{.spacing_seconds = std::nan("")}); }),
                 HasSubstr("time between products"));
     EXPECT_NO_THROW(validate(ReadTime{}));
@@ -176,10 +177,12 @@ TEST(Device, RefusesImpossibleModels) {
     EXPECT_THAT(error([](auto& m) { m.devices_per_polarity = 0; }), HasSubstr("devices_per_polarity"));
     EXPECT_THAT(error([](auto& m) { m.t_0_seconds = -1.0; }), HasSubstr("t_0"));
     EXPECT_THAT(error([](auto& m) { m.t_read_seconds = INFINITY; }), HasSubstr("t_read"));
-    EXPECT_THAT(error([](auto& m) { m.programming_drift_correlation = 1.1; }), HasSubstr("from 0 to 1"));
+    EXPECT_THAT(error([](auto& m) { m.programming_drift_correlation = 1.1; }),
+                HasSubstr("it must be >= 0 and <= 1"));
     EXPECT_THAT(error([](auto& m) { m.stuck_at_max_probability = m.stuck_at_reset_probability = 0.6; }),
                 HasSubstr("together"));
-    EXPECT_THAT(error([](auto& m) { m.g_ceiling_us = 0.0; }), HasSubstr("above g_floor"));
+    EXPECT_THAT(error([](auto& m) { m.g_ceiling_us = 0.0; }), HasSubstr("g_ceiling: 0 is out of range"));
+    EXPECT_THAT(error([](auto& m) { m.g_ceiling_us = m.g_floor_us = 5.0; }), HasSubstr("above g_floor"));
     EXPECT_THAT(error([](auto& m) { m.drift_sd.pieces[0].max = INFINITY; }), HasSubstr("drift_sd: piece 1"));
 }
 

@@ -40,13 +40,13 @@ struct Bench {
     Exec exec{.threads = 1};
     std::uint64_t literal_seed = 22;
 
-    ProgrammedCore core() const {
+    ProgrammedRegion core() const {
         const auto us = column_conductances(w.view(), WeightScale::column, chip.device.g_max_us);
-        return program_core(chip.core, chip.device, w.view(),
-                            {.column_us = us, .input_range = 1.0, .output_step = output_step},
-                            {.seed = 11, .core = 3});
+        return program_region(chip, w.view(),
+                              {.column_us = us, .input_range = 1.0, .output_step = output_step},
+                              {.seed = 11, .core = 3});
     }
-    FastCore fast() const { return prepare(core(), time); }
+    FastRegion fast() const { return prepare(core(), time); }
     Matrix<float> fast_y() const { return fast_products(fast(), x.view(), {.seed = 21, .first = 7}, exec); }
     Matrix<float> literal_y() const {
         return literal_products(core(), x.view(), time, {.seed = literal_seed, .first = 7});

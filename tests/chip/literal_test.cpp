@@ -46,12 +46,12 @@ struct Bench {
     Matrix<float> w = normals(64, 48, 1, 1.0F);
     Matrix<float> x = normals(20, 64, 2, 0.4F);
     double output_step = 1.0;
-    CoreIds ids{.seed = 11, .core = 3};
+    RegionIds ids{.seed = 11, .core = 3};
 
-    ProgrammedCore core() const {
+    ProgrammedRegion core() const {
         const auto column_us = column_conductances(w.view(), WeightScale::column, chip.device.g_max_us);
-        return program_core(chip.core, chip.device, w.view(),
-                            {.column_us = column_us, .input_range = 1.0, .output_step = output_step}, ids);
+        return program_region(chip, w.view(),
+                              {.column_us = column_us, .input_range = 1.0, .output_step = output_step}, ids);
     }
     Matrix<float> y(const ReadTime& time = {}) const {
         return literal_products(core(), x.view(), time, {.seed = 21, .first = 0});
@@ -329,8 +329,8 @@ TEST(Literal, RefusesBadInput) {
         HasSubstr("bad_config: weights of 257 inputs and 10 outputs; a core has 256 rows and 256 columns"));
     s.w = normals(2, 2, 1, 1.0F);
     const std::vector<double> us(2, 20.0);
-    const auto program = [&](const CoreMapping& mapping, const CoreIds& ids) {
-        return error_of([&] { program_core(s.chip.core, s.chip.device, s.w.view(), mapping, ids); });
+    const auto program = [&](const RegionScale& mapping, const RegionIds& ids) {
+        return error_of([&] { program_region(s.chip, s.w.view(), mapping, ids); });
     };
     EXPECT_THAT(program({.column_us = us, .input_range = 0.0}, {}),
                 HasSubstr("input range: 0; it must be > 0"));

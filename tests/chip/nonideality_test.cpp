@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/build.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 #include "support/error.hpp"
 
 namespace imka {
@@ -44,12 +45,16 @@ Matrix<float> products(const ChipSettings& s, std::size_t rows = 40, std::size_t
     const auto x = normals(300, rows, 1'000'000);
     auto calibration = s.calibration;
     if (s.whole_range) calibration.inputs = x.rows();
-    auto chip = ideal_matrix(s.spec, normals(rows, cols, 0), 5);
-    place(chip);
-    calibrate(chip, x.view(), calibration, {.threads = 1});
-    program(chip, {}, {.threads = 1});
-    age(chip, {.seconds = 3600.0});
-    return chip_products(ready(chip), x.view(), {.seed = 9}, {.threads = 1});
+    const auto chip = build_chip(
+        BuildJob{
+            .chip = s.spec,
+            .weights = normals(rows, cols, 0),
+            .sample = x.view(),
+            .steps = {.calibration = calibration, .output_fit = std::nullopt, .time = {.seconds = 3600.0}},
+            .seed = 5},
+        {.threads = 1});
+    FastEmulator driver(chip, {.threads = 1});
+    return execute(driver, 0, x.view(), {.seed = 9}, {.threads = 1}).y;
 }
 
 TEST(Nonideality, WithAllOffHermesEqualsIdeal) {
@@ -67,9 +72,8 @@ TEST(Nonideality, WithAllOffHermesEqualsIdeal) {
 
 TEST(Nonideality, WithAllOffProductsAreTheDigitalOnes) {
     const auto bare = products(without_all(everything(ReadMode::four_phase)));
-    const auto chip = ideal_matrix(chip_preset("hermes"), normals(40, 12, 0), 5);
-    const auto exact =
-        chip_products(ready(chip), normals(300, 40, 1'000'000).view(), {.seed = 9}, {.threads = 1});
+    const auto x = normals(300, 40, 1'000'000);
+    const auto exact = digital_products(normals(40, 12, 0), x.view(), {.threads = 1});
     double error = 0.0;
     double signal = 0.0;
     for (std::size_t i = 0; i < exact.values().size(); ++i) {

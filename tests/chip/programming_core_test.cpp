@@ -41,9 +41,9 @@ Matrix<float> inputs_of(std::size_t count, std::size_t rows, std::uint64_t seed)
 struct Bench {
     ChipSpec chip = chip_preset("hermes-published");
     Matrix<float> w;
-    CoreMapping mapping;
+    RegionScale mapping;
     ProgrammingConfig config;
-    CoreIds ids{.seed = 9, .core = 2};
+    RegionIds ids{.seed = 9, .core = 2};
 
     Bench(std::size_t rows, std::size_t cols, std::uint64_t seed = 1) : w(weights_of(rows, cols, seed)) {
         const auto x = inputs_of(500, rows, seed + 1000);
@@ -53,22 +53,22 @@ struct Bench {
     ProgrammingResult run(ProgrammingMethod method, int threads = 0) const {
         auto c = config;
         c.method = method;
-        return program_core_by({.threads = threads}, {chip, w.view(), mapping, ids, c});
+        return program_region_by({chip, w.view(), mapping, ids, c}, {.threads = threads});
     }
 };
 
-TEST(ProgramCoreBy, StatisticalIsTheDrawWithoutPulses) {
+TEST(ProgramRegionBy, StatisticalIsTheDrawWithoutPulses) {
     const Bench b(40, 30);
     const auto result = b.run(ProgrammingMethod::statistical);
-    const auto core = program_core(b.chip.core, b.chip.device, b.w.view(), b.mapping, b.ids);
-    EXPECT_EQ(result.core.plus.g_us, core.plus.g_us);
-    EXPECT_EQ(result.core.minus.nu, core.minus.nu);
+    const auto core = program_region(b.chip, b.w.view(), b.mapping, b.ids);
+    EXPECT_EQ(result.region.plus.g_us, core.plus.g_us);
+    EXPECT_EQ(result.region.minus.nu, core.minus.nu);
     EXPECT_EQ(result.cost.pulses, 0U);
     EXPECT_EQ(result.before.product, result.after.product);
     EXPECT_GT(result.after.product, 0.02);
 }
 
-TEST(ProgramCoreBy, HasTheSameBitsForAnyThreadCount) {
+TEST(ProgramRegionBy, HasTheSameBitsForAnyThreadCount) {
     Bench b(70, 75);
     b.config.gradient.iterations = 4;
     b.config.gradient.inputs = 300;
@@ -76,17 +76,17 @@ TEST(ProgramCoreBy, HasTheSameBitsForAnyThreadCount) {
          {ProgrammingMethod::verify, ProgrammingMethod::max_set_fill, ProgrammingMethod::gradient_descent}) {
         const auto one = b.run(method, 1);
         const auto three = b.run(method, 3);
-        EXPECT_EQ(one.core.plus.g_us, three.core.plus.g_us) << to_string(method);
-        EXPECT_EQ(one.core.minus.g_us, three.core.minus.g_us) << to_string(method);
-        EXPECT_EQ(one.core.plus.nu, three.core.plus.nu) << to_string(method);
-        EXPECT_EQ(one.core.affine.columns[7].scale, three.core.affine.columns[7].scale);
+        EXPECT_EQ(one.region.plus.g_us, three.region.plus.g_us) << to_string(method);
+        EXPECT_EQ(one.region.minus.g_us, three.region.minus.g_us) << to_string(method);
+        EXPECT_EQ(one.region.plus.nu, three.region.plus.nu) << to_string(method);
+        EXPECT_EQ(one.region.affine.columns[7].scale, three.region.affine.columns[7].scale);
         EXPECT_EQ(one.after.product, three.after.product) << to_string(method);
         EXPECT_EQ(one.cost.joules, three.cost.joules) << to_string(method);
         EXPECT_GT(one.cost.pulses, 70U * 75U) << to_string(method);
     }
 }
 
-TEST(ProgramCoreBy, VerificationBeatsOnePulse) {
+TEST(ProgramRegionBy, VerificationBeatsOnePulse) {
     const Bench b(64, 64);
     for (const auto method : {ProgrammingMethod::verify, ProgrammingMethod::max_set_fill}) {
         const auto r = b.run(method);
@@ -98,7 +98,7 @@ TEST(ProgramCoreBy, VerificationBeatsOnePulse) {
 }
 
 // Pulses leave on a core what the statistical model, the published fit, draws.
-TEST(ProgramCoreBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
+TEST(ProgramRegionBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
     Bench b(128, 128);
     b.mapping.column_us = column_conductances(b.w.view(), WeightScale::column, 20.7);
     b.chip.core.adc.max_count = 0;  // such large conductances exceed the converter
@@ -107,7 +107,7 @@ TEST(ProgramCoreBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
     EXPECT_NEAR(pulsed / drawn, 1.0, 0.05) << pulsed << " " << drawn;
 }
 
-TEST(ProgramCoreBy, NeedsAModelOfPulses) {
+TEST(ProgramRegionBy, NeedsAModelOfPulses) {
     Bench b(8, 8);
     b.chip = chip_preset("rram-wan");
     EXPECT_NO_THROW(b.run(ProgrammingMethod::statistical));
@@ -116,11 +116,11 @@ TEST(ProgramCoreBy, NeedsAModelOfPulses) {
         HasSubstr("bad_config: chip 'rram-wan' has no section 'pulses', which programming by max_set_fill"));
 }
 
-TEST(ProgramCoreBy, RefusesWhatMakesNoSense) {
+TEST(ProgramRegionBy, RefusesWhatMakesNoSense) {
     Bench b(8, 8);
     b.config.gradient.inputs = 1;
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::statistical); }),
-                HasSubstr("inputs: 1; it must be from 2"));
+                HasSubstr("inputs: 1 is out of range; it must be >= 2"));
     b.config.gradient = {.iterations = 0};
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::verify); }), HasSubstr("iterations: 0"));
     b.config.gradient = {};
@@ -163,8 +163,8 @@ TEST(MeasuredProducts, AreThoseOfTheLiteralSimulator) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         Bench b(60, 40);
         b.chip.core.read_mode = mode;
-        const auto x = tuning_inputs(b.run(ProgrammingMethod::statistical).core, kDeviation, 0, 200);
-        const auto rms_difference = [&](const ProgrammedCore& core, const ReadTime& time) {
+        const auto x = tuning_inputs(b.run(ProgrammingMethod::statistical).region, kDeviation, 0, 200);
+        const auto rms_difference = [&](const ProgrammedRegion& core, const ReadTime& time) {
             const auto literal = literal_counts(core, x.view(), time, {.seed = 4, .first = 0}).counts;
             const auto y = measure_products({}, core, crossbar_of(core, time), x, 0);
             double sum = 0.0;
@@ -177,11 +177,11 @@ TEST(MeasuredProducts, AreThoseOfTheLiteralSimulator) {
         auto quiet = b;
         quiet.chip.core.adc.noise_counts = 0.0;
         quiet.chip.core.adc.rounding = AdcRounding::none;
-        EXPECT_LT(rms_difference(quiet.run(ProgrammingMethod::statistical).core, {.spacing_seconds = 0.0}),
+        EXPECT_LT(rms_difference(quiet.run(ProgrammingMethod::statistical).region, {.spacing_seconds = 0.0}),
                   1e-2)
             << to_string(mode);
         // Both have the noise once, independently: the difference of two has the root of two of it.
-        const auto noisy = b.run(ProgrammingMethod::statistical).core;
+        const auto noisy = b.run(ProgrammingMethod::statistical).region;
         const ReadTime slow{.seconds = 0.0, .spacing_seconds = 1e-3};
         const auto literal_one = literal_counts(noisy, x.view(), slow, {.seed = 4, .first = 0}).counts;
         const auto literal_two = literal_counts(noisy, x.view(), slow, {.seed = 5, .first = 0}).counts;
@@ -228,7 +228,7 @@ TEST(GradientDescent, LowersTheMeasuredErrorByAQuarter) {
 }
 
 // Mean relative error of a core's outputs, scale and offset fitted anew, by the literal simulator.
-double literal_error(ProgrammedCore core, const Matrix<float>& w) {
+double literal_error(ProgrammedRegion core, const Matrix<float>& w) {
     const auto fit = inputs_of(300, w.rows(), 71);
     const auto x = inputs_of(60, w.rows(), 72);
     fit_affine(core, literal_counts(core, fit.view(), {}, {.seed = 81}).counts.view(),
@@ -254,8 +254,8 @@ TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
 
 TEST(GradientDescent, IsSeenByTheLiteralSimulator) {
     const Bench b(128, 128);
-    const auto filled = b.run(ProgrammingMethod::max_set_fill).core;
-    const auto tuned = b.run(ProgrammingMethod::gradient_descent).core;
+    const auto filled = b.run(ProgrammingMethod::max_set_fill).region;
+    const auto tuned = b.run(ProgrammingMethod::gradient_descent).region;
     EXPECT_LT(literal_error(tuned, b.w), 0.8 * literal_error(filled, b.w));
     // Scale and offset come with it: outputs need no calibration.
     const auto x = inputs_of(60, 128, 72);

@@ -357,7 +357,7 @@ TEST(PulseModel, IsReadFromTheChipFileWithItsMistakes) {
 
 TEST(ProgramAndVerify, RefusesBoundsThatMakeNoSense) {
     EXPECT_THAT(error_of([] { validate(VerifyConfig{.tolerance = 0.0}); }),
-                HasSubstr("tolerance: 0; it must be > 0"));
+                HasSubstr("tolerance: 0 is out of range; it must be > 0"));
     EXPECT_THAT(error_of([] { validate(VerifyConfig{.max_pulses = 0}); }), HasSubstr("max_pulses: 0"));
     EXPECT_THAT(error_of([] { validate(VerifyConfig{.gain_ua_per_us = -1.0}); }), HasSubstr("gain: -1"));
 }

@@ -23,14 +23,14 @@ using testing::HasSubstr;
 
 // Counts of a perfect core with one error, by one simulator. Weights of 1 are g_max: 180 counts for a full
 // input.
-using Simulator = std::function<Matrix<double>(const ProgrammedCore&, MatrixView<const float>)>;
+using Simulator = std::function<Matrix<double>(const ProgrammedRegion&, MatrixView<const float>)>;
 
 const ProductIds kIds{.seed = 3, .first = 11};
 
-Matrix<double> by_literal(const ProgrammedCore& core, MatrixView<const float> x) {
+Matrix<double> by_literal(const ProgrammedRegion& core, MatrixView<const float> x) {
     return literal_counts(core, x, {}, kIds).counts;
 }
-Matrix<double> by_fast(const ProgrammedCore& core, MatrixView<const float> x) {
+Matrix<double> by_fast(const ProgrammedRegion& core, MatrixView<const float> x) {
     const auto counts = fast_counts(prepare(core, {}), x, kIds, {.threads = 1}).counts;
     Matrix<double> out(counts.rows(), counts.cols());
     std::ranges::copy(counts.values(), out.values().begin());
@@ -47,12 +47,12 @@ Matrix<float> matrix(std::size_t cols, const std::vector<float>& values) {
     return m;
 }
 
-ProgrammedCore core_with(const Matrix<float>& w, const std::function<void(CoreSpec&)>& set) {
+ProgrammedRegion core_with(const Matrix<float>& w, const std::function<void(CoreSpec&)>& set) {
     auto chip = chip_preset("ideal");
     chip.device.g_max_us = 20.7;
     set(chip.core);
     const std::vector<double> us(w.cols(), chip.device.g_max_us);
-    return program_core(chip.core, chip.device, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
+    return program_region(chip, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
 }
 
 // The same inputs again and again.
@@ -89,7 +89,12 @@ TEST(InputJitter, LengthensPulsesThatAreThere) {
     EXPECT_DOUBLE_EQ(jittered(c, 0.5, 1.5), 0.5 + 3.0 / 127.0);
     EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "no pulse is shorter than none";
     EXPECT_EQ(jittered(c, 0.0, 1.5), 0.0);
-    EXPECT_THAT(error_of([] { validate(DacConfig{.jitter_steps = -1.0}); }), HasSubstr("input_jitter: -1"));
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.dac.jitter_steps = -1.0;
+                    validate(wrong);
+                }),
+                HasSubstr("input_jitter: -1"));
 }
 
 // Counts of columns j and k vary together: cov = (180 jitter / 127)² sum_i w_ij w_ik over the inputs that are
@@ -174,7 +179,11 @@ TEST(PolarityError, IsNothingWhereSignsArePhases) {
             run(core_with(w, [](CoreSpec& c) { c.adc.polarity_error_counts = 1e3; }), x.view());
         for (const double c : counts.values()) EXPECT_GT(c, 0.0);
     }
-    EXPECT_THAT(error_of([] { validate(AdcConfig{.polarity_error_counts = -1.0}); }),
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.adc.polarity_error_counts = -1.0;
+                    validate(wrong);
+                }),
                 HasSubstr("polarity_error: -1"));
 }
 
@@ -200,7 +209,11 @@ TEST(OffsetMean, IsAddedInOnePhaseAndCancelsInFour) {
             EXPECT_NEAR(counts(ReadMode::four_phase)(0, 1), -product - left, 1e-3);
         }
     }
-    EXPECT_THAT(error_of([] { validate(AdcConfig{.offset_mean_counts = std::nan("")}); }),
+    EXPECT_THAT(error_of([] {
+                    CoreSpec wrong;
+                    wrong.adc.offset_mean_counts = std::nan("");
+                    validate(wrong);
+                }),
                 HasSubstr("offset_mean: nan"));
 }
 

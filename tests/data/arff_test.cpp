@@ -1,4 +1,4 @@
-// ARFF: what is read and what each fault gives.
+// ARFF: valid files and the message for each kind of error.
 #include "imka/data/arff.hpp"
 
 #include <gmock/gmock.h>
@@ -107,8 +107,7 @@ TEST(Arff, NamesFaultsOfTheHeader) {
     EXPECT_EQ(fault("@relation r\n@data\n1\n"),
               "bad_data: memory: line 2: @data comes before any @attribute");
     EXPECT_EQ(fault(kHead), "bad_data: memory: holds no rows after @data");
-    EXPECT_THAT(fault("1,2,3\n"),
-                HasSubstr("line 1: @relation, @attribute or @data belongs here, not '1,2,3'"));
+    EXPECT_THAT(fault("1,2,3\n"), HasSubstr("line 1: expected @relation, @attribute or @data, not '1,2,3'"));
     EXPECT_THAT(fault("@attribute\n"), HasSubstr("line 1: the attribute has no name"));
     EXPECT_THAT(fault("@attribute a relational\n"), HasSubstr("attribute 'a': the type 'relational' cannot"));
     EXPECT_THAT(fault("@attribute a {x,y\n"), HasSubstr("the list of values must end with '}'"));

@@ -1,4 +1,4 @@
-// Delimited text: what is read and what each fault gives.
+// Delimited text: valid files and the message for each kind of error.
 #include "imka/data/csv.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST(Csv, FindsAHeader) {
     EXPECT_FALSE(reader->next(row));
 }
 
-TEST(Csv, TakesTheHeaderOptionAtItsWord) {
+TEST(Csv, FollowsTheHeaderOption) {
     EXPECT_EQ(read("1,2,a\n3,4,b\n", {.header = true}).x.rows(), 1U);
     EXPECT_THAT(fault("x,y,a\n3,4,b\n", {.header = false}),
                 HasSubstr("line 1: column 0: 'x' is not a number"));
@@ -115,7 +115,7 @@ TEST(Csv, RefusesFilesWithoutRows) {
     EXPECT_THAT(fault("1\n2\n"), HasSubstr("of 1 column none is left for features"));
 }
 
-TEST(Csv, RefusesOtherNumbersOfFeatures) {
+TEST(Csv, RefusesTheWrongNumberOfFeatures) {
     EXPECT_EQ(fault("1,2,a\n", {.features = 3}), "bad_data: memory: 2 feature columns where 3 are expected");
     EXPECT_THAT(fault("1\n", {.delimiter = '"'}), HasSubstr("bad_config: delimiter"));
 }

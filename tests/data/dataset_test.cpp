@@ -9,9 +9,9 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
+#include "imka/io/npy.hpp"
 #include "support/data_dir.hpp"
 #include "support/temp_dir.hpp"
 
@@ -39,7 +39,7 @@ std::uint64_t count(const std::vector<std::int32_t>& y, std::int32_t c) {
     return static_cast<std::uint64_t>(std::count(y.begin(), y.end(), c));
 }
 
-// Mean 0 and deviation 1 in every column, up to float rounding of the values.
+// Mean 0 and standard deviation 1 in every column, up to float rounding.
 void expect_standardized(MatrixView<const float> x, const std::string& what) {
     const auto s = compute_standardization(x, {});
     for (std::size_t c = 0; c < x.cols(); ++c) {
@@ -60,7 +60,7 @@ TEST(Dataset, MissingFilesSayHowToGetThem) {
     const TempDir dir;
     const auto f = failure_of("magic", {.data_dir = dir.path()});
     EXPECT_EQ(f.code, ErrorCode::missing_part);
-    EXPECT_THAT(f.message, HasSubstr("get it with: imka data fetch magic, or set --data-dir"));
+    EXPECT_THAT(f.message, HasSubstr("run 'imka data fetch magic' or set --data-dir"));
     EXPECT_EQ(failure_of("magic", {}).code, ErrorCode::missing_part);
 }
 
@@ -112,7 +112,7 @@ TEST(Dataset, FileIsSplitInHalvesAndStandardisedByItsTrainingPart) {
     EXPECT_THAT(data.classes, ElementsAre("no", "yes"));
     EXPECT_EQ(count(data.train.y, 1) + count(data.test.y, 1), 34U);
     expect_standardized(data.train.x.view(), "train");
-    // Undoing the standardisation gives the file's rows back: column 1 is the square of column 0.
+    // Undoing the standardisation restores the rows of the file: column 1 is the square of column 0.
     const auto& s = data.standardization.value();
     for (std::size_t r = 0; r < 51; ++r) {
         const double a = data.test.x(r, 0) * s.std[0] + s.mean[0];
@@ -173,7 +173,7 @@ TEST(Dataset, TestFileMayNotHaveMoreFeatures) {
                 HasSubstr("3 features, but the training file"));
 }
 
-TEST(Dataset, ClassOfTheTestPartAloneIsAnErrorThatNamesIt) {
+TEST(Dataset, ClassMissingFromTheTrainingPartIsAnErrorThatNamesIt) {
     const TempDir dir;
     write_file_atomic(dir / "a.libsvm", "1 1:1\n-1 1:2\n");
     write_file_atomic(dir / "b.libsvm", "7 1:1\n");
@@ -185,8 +185,7 @@ TEST(Dataset, ClassOfTheTestPartAloneIsAnErrorThatNamesIt) {
 TEST(Dataset, RefusesWhatCannotBeLearned) {
     const TempDir dir;
     write_file_atomic(dir / "one.csv", "1,a\n2,a\n3,a\n");
-    EXPECT_THAT(failure_of((dir / "one.csv").string(), {}).message,
-                HasSubstr("all rows are of the class 'a'"));
+    EXPECT_THAT(failure_of((dir / "one.csv").string(), {}).message, HasSubstr("all rows have the class 'a'"));
     std::string many;
     for (int i = 0; i < 3000; ++i) many += "1," + std::to_string(i) + "\n";
     write_file_atomic(dir / "many.csv", many);
@@ -237,13 +236,13 @@ TEST_P(RealSets, HaveTheSizesOfTheManifest) {
     }
 }
 
-// Class 1 is the one that the published runs call 1, with the published counts.
+// Class 1 is class 1 of the published runs, with the published counts.
 TEST(RealProblems, MeasuredClassesAndCounts) {
     IMKA_NEED_REAL_DATA(dir);
     struct Expected {
         std::string name;
         std::vector<std::string> classes;
-        std::uint64_t positives;  // of both parts
+        std::uint64_t positives;  // in both parts
         std::uint64_t rows;
     };
     for (const auto& e :
@@ -275,8 +274,7 @@ TEST(RealProblems, MeasuredClassesAndCounts) {
     }
 }
 
-// Columns of the first row of the file: "-1.0 6:1 11:-0.731854 12:0.173431 13:0.0 14:0.00027 ...
-// 22:-0.00081".
+// The first row of the file is "-1.0 6:1 11:-0.731854 12:0.173431 13:0.0 14:0.00027 ... 22:-0.00081".
 TEST(RealProblems, MeasuredIjcnn1HasThePhaseAsANumber) {
     IMKA_NEED_REAL_DATA(dir);
     const auto data =

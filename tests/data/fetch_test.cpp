@@ -1,4 +1,4 @@
-// Downloads against a server of our own.
+// Downloads from a local test server.
 #include "imka/data/fetch.hpp"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST_F(Fetch, GetsAFileAndLeavesNothingElse) {
     EXPECT_THAT(server.requests(), ElementsAre("GET /some-folder/some%20data.csv HTTP/1.1 []"));
 }
 
-TEST_F(Fetch, DoesNotFetchWhatIsThereAndRight) {
+TEST_F(Fetch, SkipsCorrectFiles) {
     const HttpServer server(files(text_), {});
     fetch_dataset(set_, options(server), {});
     const auto again = fetch_dataset(set_, options(server), {});
@@ -106,7 +106,7 @@ TEST_F(Fetch, ContinuesInALaterCall) {
         FAIL() << "the connection was cut";
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::io);
-        EXPECT_THAT(e.what(), HasSubstr("next fetch continues there"));
+        EXPECT_THAT(e.what(), HasSubstr("next fetch resumes it"));
     }
     EXPECT_FALSE(std::filesystem::exists(target()));
     EXPECT_EQ(std::filesystem::file_size(beside(".part")), 5000U);
@@ -115,13 +115,13 @@ TEST_F(Fetch, ContinuesInALaterCall) {
     EXPECT_THAT(server.requests().back(), HasSubstr("[bytes=5000-]"));
 }
 
-TEST_F(Fetch, BeginsAnewWhenTheServerKnowsNoRanges) {
+TEST_F(Fetch, RestartsWhenTheServerDoesNotSupportRanges) {
     const HttpServer server(files(text_), {.ranges = false, .cut_after = 10000, .cuts = 1});
     fetch_dataset(set_, options(server), {});
     EXPECT_EQ(content(), text_);
 }
 
-TEST_F(Fetch, BeginsAnewWhenThePartFitsNoMore) {
+TEST_F(Fetch, RestartsWhenThePartialFileIsTooLong) {
     const HttpServer server(files(text_), {});
     std::filesystem::create_directories(target().parent_path());
     write_file_atomic(beside(".part"), text_ + text_);  // longer than the file: 416
@@ -129,7 +129,7 @@ TEST_F(Fetch, BeginsAnewWhenThePartFitsNoMore) {
     EXPECT_EQ(content(), text_);
 }
 
-TEST_F(Fetch, BeginsAnewWhenThePartWasOfAnotherFile) {
+TEST_F(Fetch, RestartsWhenThePartialFileIsOfAnotherFile) {
     const HttpServer server(files(text_), {});
     std::filesystem::create_directories(target().parent_path());
     write_file_atomic(beside(".part"), std::string(1000, '7'));
@@ -137,7 +137,7 @@ TEST_F(Fetch, BeginsAnewWhenThePartWasOfAnotherFile) {
     EXPECT_EQ(content(), text_);
 }
 
-TEST_F(Fetch, SetsAWrongTableAside) {
+TEST_F(Fetch, RejectsAWrongTable) {
     auto wrong = text_;
     wrong[0] = wrong[0] == '1' ? '2' : '1';
     const HttpServer server(files(wrong), {});
@@ -154,7 +154,7 @@ TEST_F(Fetch, SetsAWrongTableAside) {
     EXPECT_TRUE(std::filesystem::exists(beside(".rejected")));
 }
 
-TEST_F(Fetch, SaysThatThereIsNoSuchFile) {
+TEST_F(Fetch, ReportsAMissingFile) {
     const HttpServer server({}, {});
     try {
         fetch_dataset(set_, options(server), {});
@@ -164,7 +164,7 @@ TEST_F(Fetch, SaysThatThereIsNoSuchFile) {
         EXPECT_THAT(e.what(), HasSubstr("HTTP 404"));
         EXPECT_THAT(e.what(), HasSubstr(server.url()));
     }
-    EXPECT_EQ(server.requests().size(), 1U);  // it will not pass: no retry
+    EXPECT_EQ(server.requests().size(), 1U);  // permanent: no retry
     EXPECT_TRUE(std::filesystem::is_empty(target().parent_path()));
 }
 
@@ -185,7 +185,7 @@ TEST_F(Fetch, GivesUpWhenNobodyListens) {
     EXPECT_FALSE(std::filesystem::exists(target()));
 }
 
-TEST_F(Fetch, RefusesADownloadWithoutEnd) {
+TEST_F(Fetch, StopsAtTheSizeLimit) {
     const HttpServer server(files(text_), {});
     auto o = options(server);
     o.max_bytes = 1000;

@@ -1,4 +1,4 @@
-// Every seed of the fuzzers of readers gives a value or an imka::Error.
+// Replays the seeds of the reader fuzzers: each gives a value or an imka::Error.
 #include <gtest/gtest.h>
 
 #include "../../fuzz/feed.hpp"

@@ -7,14 +7,14 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
 namespace {
 
-// More than two batches of blocks, so that their seams are in the file.
+// More than two batches of blocks, so that the file contains batch boundaries.
 constexpr std::uint64_t kRows = 140001;
 
 TEST(Generate, EveryFormatHoldsTheSameRows) {

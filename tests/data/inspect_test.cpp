@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "imka/data/npy.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 #include "support/error.hpp"
 #include "support/temp_dir.hpp"
 

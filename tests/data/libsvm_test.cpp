@@ -1,4 +1,4 @@
-// LIBSVM text: what is read and what each fault gives.
+// LIBSVM text: valid files and the message for each kind of error.
 #include "imka/data/libsvm.hpp"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST(Libsvm, NamesTheLineOfEachFault) {
     EXPECT_EQ(fault("nan 1:1\n"), "bad_data: memory: line 1: 'nan' is not a label");
     EXPECT_EQ(fault("1 0:1\n"), "bad_data: memory: line 1: feature index 0: indices count from 1");
     EXPECT_EQ(fault("1 -3:1\n"), "bad_data: memory: line 1: '-3:1': indices count from 1");
-    EXPECT_EQ(fault("1 2:1 2:1\n"), "bad_data: memory: line 1: feature index 2 stands twice");
+    EXPECT_EQ(fault("1 2:1 2:1\n"), "bad_data: memory: line 1: duplicate feature index 2");
     EXPECT_EQ(fault("1 3:1 2:1\n"),
               "bad_data: memory: line 1: feature index 2 follows 3: indices must ascend");
     EXPECT_EQ(fault("1 2147483649:1\n"),

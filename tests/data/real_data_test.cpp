@@ -1,4 +1,4 @@
-// The public data sets, with the row counts and class balances that their own pages and papers state.
+// The public data sets, with the row counts and class counts stated on their pages and in their papers.
 #include <gtest/gtest.h>
 
 #include <map>

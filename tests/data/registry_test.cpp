@@ -1,4 +1,4 @@
-// The manifest and what it says about the real files.
+// The manifest, compared with the real files.
 #include "imka/data/registry.hpp"
 
 #include <gmock/gmock.h>
@@ -96,11 +96,11 @@ TEST(Registry, FindsAFileUnderAnyNameAndCompression) {
 
 TEST(Manifest, IsReadStrictly) {
     EXPECT_EQ(message_of(kSmall), "no error");
-    EXPECT_EQ(message_of(replaced("title: A", "titel: A")), "m.yaml: sets: a: 'title' is missing");
+    EXPECT_EQ(message_of(replaced("title: A", "titel: A")), "m.yaml: line 3: sets.a: 'title' is missing");
     EXPECT_EQ(message_of(replaced("rows: 1", "rows: 1\n        colour: red")),
-              "m.yaml: sets: a: file 1: 'colour' is not a known key");
+              "m.yaml: line 21: 'sets.a.files[1].colour' is not a known key; nearest: url, rows, names");
     EXPECT_EQ(message_of(replaced("title: A", "title: A\n    title: A")),
-              "m.yaml: sets: a: 'title' stands twice");
+              "m.yaml: line 4: duplicate key 'title'");
     EXPECT_THAT(message_of(replaced("rows: 1", "rows: many")),
                 HasSubstr("rows: 'many' is not a whole number"));
     EXPECT_THAT(message_of(replaced("table_sha256: 0123", "table_sha256: x123")),
@@ -109,7 +109,7 @@ TEST(Manifest, IsReadStrictly) {
     EXPECT_THAT(message_of(replaced("[x.csv]", "[/etc/passwd]")), HasSubstr("not a plain file name"));
     EXPECT_THAT(message_of(replaced("format: csv", "format: xls")), HasSubstr("'xls' is not a known format"));
     EXPECT_THAT(message_of("sets: ["), HasSubstr("not valid YAML"));
-    EXPECT_THAT(message_of("[1, 2]"), HasSubstr("'key: value' pairs belong here"));
+    EXPECT_THAT(message_of("[1, 2]"), HasSubstr("expected 'key: value' pairs"));
 }
 
 TEST(Registry, RefusesAnotherTable) {
@@ -150,7 +150,7 @@ TEST(RealData, FilesAreAsTheManifestSays) {
     }
 }
 
-// The published split was found as files; the row numbers must give exactly these rows in their order.
+// The split was published as files; our row numbers must give exactly these rows in order.
 TEST(RealData, LetterSplitGivesThePublishedRows) {
     IMKA_NEED_REAL_DATA(dir);
     const auto folder = dir / "letter";

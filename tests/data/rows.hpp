@@ -1,4 +1,4 @@
-// Rows of a text in memory, for tests of the readers.
+// Reads rows from text in memory, for tests of the readers.
 #pragma once
 
 #include <string>

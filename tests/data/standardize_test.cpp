@@ -44,7 +44,7 @@ TEST(Standardize, GivesMeanZeroAndDeviationOne) {
     apply_standardization(compute_standardization(x.view(), {}), x.view(), {});
     const auto again = compute_standardization(x.view(), {});
     for (std::size_t c = 0; c < 5; ++c) {
-        // Only the rounding of values to float (relative 6e-8) is left.
+        // The remaining error is the rounding of values to float (relative 6e-8).
         EXPECT_NEAR(again.mean[c], 0.0, 1e-7);
         EXPECT_NEAR(again.std[c], 1.0, 1e-7);
     }
@@ -66,7 +66,7 @@ TEST(Standardize, ConstantColumnBecomesZeroWithANote) {
     Notes notes;
     const auto s = compute_standardization(x.view(), {.log = &notes});
     EXPECT_EQ(s.std[0], 1.0);
-    EXPECT_THAT(notes.texts, testing::HasSubstr("1 of 2 features have one value only"));
+    EXPECT_THAT(notes.texts, testing::HasSubstr("1 of 2 features are constant"));
     apply_standardization(s, x.view(), {});
     for (std::size_t r = 0; r < 1000; ++r) EXPECT_EQ(x(r, 0), 0.0F);
 }
@@ -87,7 +87,7 @@ TEST(Standardize, LargeValuesCloseTogetherKeepTheirDigits) {
     EXPECT_DOUBLE_EQ(s.std[0], 1.0);
 }
 
-TEST(Standardize, RefusesOtherColumnCounts) {
+TEST(Standardize, RefusesTheWrongNumberOfColumns) {
     auto x = random_matrix(3, 2);
     const auto s = compute_standardization(random_matrix(3, 3).view(), {});
     EXPECT_THROW(apply_standardization(s, x.view(), {}), Error);

@@ -1,4 +1,4 @@
-// Generators: laws, random access, and the error of the best rule against the number in the table.
+// Generators: laws, random access, and the error of the Bayes classifier against the stated value.
 #include "imka/data/synthetic.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ double wave(int k, int i) {
     return std::max(6.0 - std::abs(i + shift - 11), 0.0);
 }
 
-// Log densities up to a common constant, written from the definitions and not from the generator.
+// Log densities up to a common constant, derived from the definitions, independent of the generator.
 double log_density(Generator g, int y, std::span<const float> x) {
     const double a = 2.0 / std::sqrt(20.0);
     double q = 0.0;
@@ -72,7 +72,7 @@ TEST(Synthetic, RowsAreFunctionsOfSeedAndIndex) {
     }
 }
 
-// n = 100,000 rows; the class counts are binomial, and given the class each column's mean and variance are
+// n = 100,000 rows; class counts are binomial, and the mean and variance of each column within a class are
 // compared with theory at 5 sigma (variance of a sample variance: (kurtosis - 1) sigma^4 / n).
 TEST(Synthetic, ClassesAndMomentsFollowTheory) {
     constexpr std::size_t kRows = 100000;
@@ -122,8 +122,8 @@ TEST(Synthetic, ClassesAndMomentsFollowTheory) {
     }
 }
 
-// n = 400,000 rows, 5 sigma of a binomial share: ringnorm 1.24 +- 0.09 %, twonorm 2.28 +- 0.12 %, waveform
-// 13.29 +- 0.27 %.
+// n = 400,000 rows, 5 sigma of a binomial proportion: ringnorm 1.24 +- 0.09 %, twonorm 2.28 +- 0.12 %,
+// waveform 13.29 +- 0.27 %.
 TEST(Synthetic, BestRuleHasTheStatedError) {
     constexpr std::size_t kRows = 400000;
     for (const auto g : kAll) {

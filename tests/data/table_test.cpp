@@ -1,4 +1,4 @@
-// Whole tables: opening by name, labels, hashes, round trips through the writers, bounded memory.
+// Tables: opening by name, labels, hashes, round trips through the writers, bounded memory.
 #include "imka/data/table.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(FormatOf, GoesByTheEnding) {
     EXPECT_EQ(format_of(".csv"), std::nullopt);
 }
 
-TEST(OpenRows, AsksForTheFormatWhereTheNameIsSilent) {
+TEST(OpenRows, RequiresAFormatForUnknownExtensions) {
     const TempDir dir;
     std::ofstream(dir / "a.txt") << "1,2\n";
     EXPECT_THAT(error_of([&] { open_rows(dir / "a.txt", {}); }),
@@ -127,7 +127,7 @@ Table awkward() {
     table.x = Matrix<float>(1000, 6);
     fill_normal(5, Stream::test, 0, table.x.values());
     for (std::size_t r = 0; r < 1000; ++r) {
-        // Every exponent, as bits, without the infinite ones; and a last column of zeros.
+        // Every exponent, as bits, except infinities; and a last column of zeros.
         const auto bits = random_bits(6, Stream::test, r);
         table.x(r, 0) = std::bit_cast<float>((bits & 0x7f800000U) == 0x7f800000U ? bits & 0x807fffffU : bits);
         table.x(r, 5) = 0;
@@ -190,7 +190,7 @@ TEST(Writers, RefuseWhatCouldNotBeReadBackAndLeaveNothing) {
     EXPECT_THAT(error_of([&] { write_csv(dir / "no" / "a", small()); }), StartsWith("io: "));
 }
 
-// 2 million rows, 24 MB of text in a small file, are read in far less memory than the text takes.
+// Reads 2 million rows, 24 MB of text in a small compressed file, in far less memory than the text.
 TEST(RowReader, ReadsLongFilesInBoundedMemory) {
     const TempDir dir;
     {

@@ -1,16 +1,15 @@
-// Every seed of the fuzzer of files of programmed chips gives a chip that multiplies or an imka::Error.
+// Every seed of the fuzzer of chip files gives a chip that multiplies or an imka::Error.
 #include <gtest/gtest.h>
 
-#include "../../fuzz/feed_chip_matrix.hpp"
+#include "../../fuzz/feed_chip_file.hpp"
 #include "support/fuzz_seeds.hpp"
 
 namespace imka {
 namespace {
 
-TEST(ChipMatrixFuzzSeeds, GiveChipsOrOurErrors) {
+TEST(ChipFileFuzzSeeds, GiveChipsOrOurErrors) {
     int chips = 0;
-    feed_seeds("chip_matrix",
-               [&](std::string_view bytes) { chips += fuzz::feed_chip_matrix(bytes) ? 1 : 0; });
+    feed_seeds("chip_file", [&](std::string_view bytes) { chips += fuzz::feed_chip_file(bytes) ? 1 : 0; });
     EXPECT_GE(chips, 4) << "the seeds no longer get past the reader";
 }
 

@@ -26,7 +26,7 @@ Dataset small_ringnorm() {
 
 RunConfig chip_config(const std::string& backend) {
     RunConfig config;
-    config.log_ratio = 3.0;
+    config.features.log_ratio = 3.0;
     config.gram_rows = 200;
     config.backend.name = backend;
     return config;
@@ -40,12 +40,12 @@ std::string small_chip(const std::string& noise) {
 // Both were printed by the program before there were chips.
 TEST(ChipRun, LeavesTheHashesOfOtherRunsAsTheyWere) {
     RunConfig ridge;
-    ridge.log_ratio = 2.0;
+    ridge.features.log_ratio = 2.0;
     ridge.seeds = {0, 1};
     EXPECT_EQ(config_hash(ridge), "64d85b8772701e8731d7badd8829c2e55a7b9e60fc6b26beb0ba5cd9f1a9a98c");
     RunConfig gram;
     gram.dataset = "waveform";
-    gram.kernel = Kernel::arccos1;
+    gram.features.kernel = Kernel::arccos1;
     gram.protocol = Protocol::measured;
     gram.seeds = {3};
     EXPECT_EQ(config_hash(gram), "0b105f55b58b83ddc3023d3cda2ba37b25629245dee16a061a0ba263e22c6ad8");
@@ -115,13 +115,14 @@ TEST(ChipRun, IsTheSameForAnyThreads) {
     config.seeds = {0, 1};
     for (const auto fit : {FitOn::fp32, FitOn::chip, FitOn::chips}) {
         config.chip.fit_on = fit;
-        const auto one = run_ridge(config, data, Exec{.threads = 1});
-        const auto many = run_ridge(config, data, Exec{.threads = 7});
-        EXPECT_EQ(one.accuracy->values, many.accuracy->values);
-        EXPECT_EQ(one.gram_error->values, many.gram_error->values);
-        EXPECT_EQ(one.gram_error->values, run_gram(config, data, Exec{}).gram_error->values);
-        EXPECT_NE(one.gram_error->values[0], one.gram_error->values[1]);
-        EXPECT_GT(one.accuracy->mean, 0.9);
+        const auto one = run_seeds("ridge", config, data, Exec{.threads = 1});
+        const auto many = run_seeds("ridge", config, data, Exec{.threads = 7});
+        EXPECT_EQ(one.values.at("accuracy").values, many.values.at("accuracy").values);
+        EXPECT_EQ(one.values.at("gram_error").values, many.values.at("gram_error").values);
+        EXPECT_EQ(one.values.at("gram_error").values,
+                  run_seeds("gram", config, data, Exec{}).values.at("gram_error").values);
+        EXPECT_NE(one.values.at("gram_error").values[0], one.values.at("gram_error").values[1]);
+        EXPECT_GT(one.values.at("accuracy").mean, 0.9);
     }
 }
 
@@ -129,23 +130,24 @@ TEST(ChipRun, IsTheSameForAnyTeam) {
     const auto data = small_ringnorm();
     auto config = chip_config("hermes");
     config.chip.fit_on = FitOn::chip;
-    const auto alone = run_ridge(config, data, Exec{});
+    const auto alone = run_seeds("ridge", config, data, Exec{});
     run_team(3, [&](const Team& team) {
-        const auto shared = run_ridge(config, data, Exec{.threads = 1, .team = &team});
-        EXPECT_EQ(shared.accuracy->values, alone.accuracy->values);
-        EXPECT_EQ(shared.gram_error->values, alone.gram_error->values);
+        const auto shared = run_seeds("ridge", config, data, Exec{.threads = 1, .team = &team});
+        EXPECT_EQ(shared.values.at("accuracy").values, alone.values.at("accuracy").values);
+        EXPECT_EQ(shared.values.at("gram_error").values, alone.values.at("gram_error").values);
     });
 }
 
 TEST(ChipRun, OfAPerfectChipIsNearlyTheExactOne) {
     const auto data = small_ringnorm();
     auto exact = chip_config("fp32");
-    exact.truncation = 3.0;
-    const auto digital = run_ridge(exact, data, Exec{});
-    const auto chip = run_ridge(chip_config("ideal"), data, Exec{});
-    EXPECT_NEAR(chip.accuracy->mean, digital.accuracy->mean, 0.005);
-    EXPECT_NEAR(chip.gram_error->mean, digital.gram_error->mean, 0.01);
-    EXPECT_NE(chip.gram_error->mean, digital.gram_error->mean) << "inputs are rounded";
+    exact.features.truncation = 3.0;
+    const auto digital = run_seeds("ridge", exact, data, Exec{});
+    const auto chip = run_seeds("ridge", chip_config("ideal"), data, Exec{});
+    EXPECT_NEAR(chip.values.at("accuracy").mean, digital.values.at("accuracy").mean, 0.005);
+    EXPECT_NEAR(chip.values.at("gram_error").mean, digital.values.at("gram_error").mean, 0.01);
+    EXPECT_NE(chip.values.at("gram_error").mean, digital.values.at("gram_error").mean)
+        << "inputs are rounded";
     EXPECT_FALSE(digital.chip);
     EXPECT_EQ(chip.chip->state, ChipState::programmed);
 }
@@ -156,12 +158,13 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     config.chip.chip_set = "device.programming_scale=4";
     const auto weights = [&](FitOn fit) {
         config.chip.fit_on = fit;
-        return fit_run(config, data, 0, Exec{}).weights.w;
+        const auto on_chip = run_map(config, data, 0, Exec{});
+        return fit_run(config, data, 0, &on_chip.map, Exec{}).weights.w;
     };
     auto digital = config;
     digital.backend.name = "fp32";
-    digital.truncation = 3.0;
-    EXPECT_EQ(weights(FitOn::fp32), fit_run(digital, data, 0, Exec{}).weights.w);
+    digital.features.truncation = 3.0;
+    EXPECT_EQ(weights(FitOn::fp32), fit_run(digital, data, 0, nullptr, Exec{}).weights.w);
     EXPECT_NE(weights(FitOn::chip), weights(FitOn::fp32));
     EXPECT_NE(weights(FitOn::chips), weights(FitOn::chip));
 
@@ -170,7 +173,7 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     const auto accuracy = [&](FitOn fit) {
         config.chip.fit_on = fit;
         config.seeds = {0, 1, 2};
-        return run_ridge(config, data, Exec{}).accuracy->mean;
+        return run_seeds("ridge", config, data, Exec{}).values.at("accuracy").mean;
     };
     EXPECT_GT(accuracy(FitOn::chip), accuracy(FitOn::fp32));
 }
@@ -179,24 +182,24 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
 TEST(ChipRun, CentredOutputsLowerTheErrorOfArcCos0) {
     const auto data = small_ringnorm();
     auto config = chip_config("hermes");
-    config.kernel = Kernel::arccos0;
-    config.log_ratio = 5.0;
+    config.features.kernel = Kernel::arccos0;
+    config.features.log_ratio = 5.0;
     config.seeds = {0, 1, 2};
     const auto error = [&](OutputCalibration how) {
         config.chip.projection.output_calibration = how;
-        return run_gram(config, data, Exec{}).gram_error->mean;
+        return run_seeds("gram", config, data, Exec{}).values.at("gram_error").mean;
     };
     EXPECT_LT(error(OutputCalibration::centred), 0.95 * error(OutputCalibration::least_squares));
 }
 
 TEST(ChipRun, CutsTheTailsOfGaussianDirections) {
     auto config = chip_config("hermes");
-    EXPECT_EQ(resolve_truncation(config), 3.0);
-    config.truncation = 0.0;
-    EXPECT_EQ(resolve_truncation(config), 0.0);
-    config.truncation.reset();
-    config.kernel = Kernel::laplace;
-    EXPECT_EQ(resolve_truncation(config), 0.0) << "the tails are the kernel";
+    EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 3.0);
+    config.features.truncation = 0.0;
+    EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0);
+    config.features.truncation.reset();
+    config.features.kernel = Kernel::laplace;
+    EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0) << "the tails are the kernel";
     EXPECT_EQ(resolve_truncation(chip_config("fp32")), 0.0);
 }
 
@@ -204,7 +207,7 @@ TEST(ChipRun, JsonSaysWhichChip) {
     const auto data = small_ringnorm();
     auto config = chip_config("hermes");
     config.chip.projection.read_seconds = 60.0;
-    const auto j = nlohmann::json::parse(to_json(config, run_gram(config, data, Exec{})));
+    const auto j = nlohmann::json::parse(to_json(config, run_seeds("gram", config, data, Exec{})));
     EXPECT_EQ(j.at("backend"), "hermes");
     EXPECT_EQ(j.at("chip").at("hash"), chip_hash(chip_preset("hermes")));
     EXPECT_EQ(j.at("chip").at("state"), "aged");
@@ -228,9 +231,9 @@ TEST(ChipSweep, HasBackendsInTheGridAndOneRunForWhatIsTheSame) {
         RunConfig config;
         for (const auto& [name, text] : r.config) set_field(fields(config), name, text);
         const auto data = load_dataset(config.dataset, load_options(config, {}), Exec{});
-        const auto result = run_ridge(config, data, Exec{});
-        EXPECT_EQ(r.results.at("accuracy"), result.accuracy->mean);
-        EXPECT_EQ(r.results.at("gram_error"), result.gram_error->mean);
+        const auto result = run_seeds("ridge", config, data, Exec{});
+        EXPECT_EQ(r.results.at("accuracy"), result.values.at("accuracy").mean);
+        EXPECT_EQ(r.results.at("gram_error"), result.values.at("gram_error").mean);
     }
     EXPECT_EQ(backends, (std::set<std::string>{"fp32", "hermes0", "hermes3600"}));
     EXPECT_EQ(run_sweep(plan, {.output = dir.path()}, Exec{}).recorded, 0U);
@@ -272,7 +275,7 @@ TEST(ChipCost, IsMoreThanThatOfExactRunsAndGrowsWithChips) {
     const auto seconds = [&](const std::string& backend, const std::string& fit) {
         auto config = chip_config(backend);
         set_field(fields(config), "fit_on", fit);
-        return estimate_cost(config, facts).seconds;
+        return ridge_cost(config, facts).seconds;
     };
     EXPECT_GT(seconds("hermes", "fp32"), seconds("fp32", "fp32"));
     EXPECT_GT(seconds("hermes", "chip"), seconds("hermes", "fp32"));

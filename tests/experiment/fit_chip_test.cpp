@@ -35,15 +35,16 @@ void write_measured(const std::filesystem::path& path, const std::string& chip_s
         auto config = point.config;
         config.chip.chip_set = chip_set;
         const auto data = load_dataset(config.dataset, load_options(config, {}), {});
-        const auto result = run_ridge(config, data, {});
+        const auto result = run_seeds("ridge", config, data, {});
         for (std::size_t i = 0; i < config.seeds.size(); ++i) {
             const auto row = [&](const char* metric, double value) {
-                out << fmt::format("ringnorm,{},{},{},0,{},{},hermes,{},{}\n", to_string(config.kernel),
-                                   to_string(config.sampler), *config.log_ratio,
-                                   20.0 * std::exp2(*config.log_ratio), config.seeds[i], metric, value);
+                out << fmt::format("ringnorm,{},{},{},0,{},{},hermes,{},{}\n",
+                                   to_string(config.features.kernel), to_string(config.features.sampler),
+                                   *config.features.log_ratio, 20.0 * std::exp2(*config.features.log_ratio),
+                                   config.seeds[i], metric, value);
             };
-            row("acc", result.accuracy->values[i]);
-            row("err", result.gram_error->values[i]);
+            row("acc", result.values.at("accuracy").values[i]);
+            row("err", result.values.at("gram_error").values[i]);
         }
     }
 }
@@ -67,7 +68,7 @@ TEST(FitChip, FindsTheConstantThatMadeTheResults) {
     EXPECT_NEAR(fit.values[0], 2.5, 4.0 * fit.errors[0]);
     EXPECT_LT(fit.errors[0], 0.5) << "or the line above says nothing";
     const auto start = runs.emulate(chip_preset("hermes"), {});
-    const auto rms = [](const std::vector<ChipCell>& cells) { return scores(cells).at(0).rms; };
+    const auto rms = [](const std::vector<FidelityCell>& cells) { return scores(cells).at(0).rms; };
     EXPECT_LT(scores(fit.cells).at(2).rms, scores(start).at(2).rms) << "arccos0 sees the rounding of results";
     EXPECT_GT(rms(fit.cells), 0.0);
 }
@@ -81,18 +82,18 @@ TEST(FitChip, EmulatesTheSameBitsOnAnyNumberOfThreads) {
     ASSERT_EQ(one.size(), 8U);
     for (std::size_t i = 0; i < one.size(); ++i) {
         EXPECT_EQ(one[i].error.values, three[i].error.values);
-        EXPECT_EQ(one[i].accuracy.values, three[i].accuracy.values);
+        EXPECT_EQ(one[i].accuracy->values, three[i].accuracy->values);
     }
 }
 
 TEST(FitChip, ScoresAreThoseOfTheDefinition) {
     const auto summary = [](double a, double b) { return summarize({a, b}); };
-    std::vector<ChipCell> cells(2);
+    std::vector<FidelityCell> cells(2);
     for (auto& c : cells) {
         c.dataset = "a";
         c.kernel = "rbf";
-        c.measured_error = summary(0.1, 0.1);
-        c.measured_accuracy = summary(0.9, 0.9);
+        c.error_measured = summary(0.1, 0.1);
+        c.accuracy_measured = summary(0.9, 0.9);
         c.accuracy = summary(0.9, 0.9);
     }
     cells[0].error = summary(0.1 * std::exp(0.3), 0.1 * std::exp(0.3));
@@ -100,9 +101,9 @@ TEST(FitChip, ScoresAreThoseOfTheDefinition) {
     cells[1].accuracy = summary(0.894, 0.894);
     const auto s = scores(cells).at(0);
     EXPECT_NEAR(s.rms, std::sqrt((0.09 + 0.01) / 2.0), 1e-12);
-    EXPECT_NEAR(s.mean, 0.1, 1e-12);
-    EXPECT_EQ(s.sampling_noise, 0.0);
-    EXPECT_EQ(s.accuracy_hits, 1U) << "0.6 points without spread are a miss";
+    EXPECT_NEAR(s.bias, 0.1, 1e-12);
+    EXPECT_EQ(s.noise, 0.0);
+    EXPECT_EQ(s.accuracy_agrees, 1U) << "0.6 points without spread are a miss";
 }
 
 TEST(FitChip, BadInputIsNamed) {

@@ -16,7 +16,7 @@ Dataset small_ringnorm() {
 
 RunConfig small_config() {
     RunConfig config;
-    config.log_ratio = 3.0;
+    config.features.log_ratio = 3.0;
     config.gram_rows = 200;
     config.seeds = {0, 1, 2};
     return config;
@@ -24,42 +24,42 @@ RunConfig small_config() {
 
 TEST(RunSizes, FollowTheProtocols) {
     RunConfig config;
-    config.log_ratio = 5.0;
+    config.features.log_ratio = 5.0;
     const auto plain = run_sizes(config, 20);
     EXPECT_EQ(plain.m, 640);
     EXPECT_EQ(plain.features, 1280);
     config.protocol = Protocol::measured;
     EXPECT_EQ(run_sizes(config, 13).m, 32 * 13 - 5);
-    config.kernel = Kernel::arccos0;
+    config.features.kernel = Kernel::arccos0;
     EXPECT_EQ(run_sizes(config, 13).features, 32 * 13 - 5);
-    config.log_ratio.reset();
-    config.n_components = 77;
+    config.features.log_ratio.reset();
+    config.features.n_components = 77;
     EXPECT_EQ(run_sizes(config, 13).m, 77);
 }
 
 TEST(RunSizes, RefuseOddAndEmptyRequests) {
     RunConfig config;
-    config.n_components = 101;
+    config.features.n_components = 101;
     EXPECT_THROW((void)run_sizes(config, 20), Error);
-    config.n_components.reset();
-    config.log_ratio = -10.0;
+    config.features.n_components.reset();
+    config.features.log_ratio = -10.0;
     EXPECT_THROW((void)run_sizes(config, 20), Error);
-    config.log_ratio = 30.0;
+    config.features.log_ratio = 30.0;
     EXPECT_THROW((void)run_sizes(config, 1000000), Error);
 }
 
 TEST(RunConfig, RefusesWhatExcludesItself) {
     RunConfig config;
-    config.n_components = 100;
-    config.log_ratio = 2.0;
+    config.features.n_components = 100;
+    config.features.log_ratio = 2.0;
     EXPECT_THROW(validate(config), Error);
     RunConfig laplace;
-    laplace.kernel = Kernel::laplace;
+    laplace.features.kernel = Kernel::laplace;
     EXPECT_THROW(validate(laplace), Error) << "orf needs a radial law";
-    laplace.sampler = Sampler::rff;
+    laplace.features.sampler = Sampler::rff;
     EXPECT_NO_THROW(validate(laplace));
     RunConfig gamma;
-    gamma.gamma.value = 0.0;
+    gamma.features.gamma.value = 0.0;
     EXPECT_THROW(validate(gamma), Error);
 }
 
@@ -91,28 +91,29 @@ TEST(RunConfig, HashChangesWithEverySetting) {
 TEST(RunConfig, GammaScaleIsOneOverVariance) {
     const auto data = small_ringnorm();
     RunConfig config;
-    config.gamma.value.reset();
+    config.features.gamma.value.reset();
     // Standardised inputs in 20 dimensions: the variance is (n - 1) / n.
-    EXPECT_NEAR(resolve_gamma(config, data), 1.0 / 20.0, 1e-4);
+    EXPECT_NEAR(feature_recipe(config, data, 0).omega.gamma, 1.0 / 20.0, 1e-4);
 }
 
 TEST(RunRidge, IsTheSameForAnyThreadsAndBeatsTheMean) {
     const auto data = small_ringnorm();
     const auto config = small_config();
-    const auto one = run_ridge(config, data, Exec{.threads = 1});
+    const auto one = run_seeds("ridge", config, data, Exec{.threads = 1});
     for (const int threads : {2, 7}) {
-        const auto other = run_ridge(config, data, Exec{.threads = threads});
-        EXPECT_EQ(one.accuracy->values, other.accuracy->values);
-        EXPECT_EQ(one.gram_error->values, other.gram_error->values);
+        const auto other = run_seeds("ridge", config, data, Exec{.threads = threads});
+        EXPECT_EQ(one.values.at("accuracy").values, other.values.at("accuracy").values);
+        EXPECT_EQ(one.values.at("gram_error").values, other.values.at("gram_error").values);
     }
-    EXPECT_GT(one.accuracy->mean, 0.9);
-    EXPECT_EQ(one.gram_error->values, run_gram(config, data, Exec{}).gram_error->values);
+    EXPECT_GT(one.values.at("accuracy").mean, 0.9);
+    EXPECT_EQ(one.values.at("gram_error").values,
+              run_seeds("gram", config, data, Exec{}).values.at("gram_error").values);
 }
 
 TEST(RunRidge, JsonHasThePublicForm) {
     const auto data = small_ringnorm();
     const auto config = small_config();
-    const auto j = nlohmann::json::parse(to_json(config, run_ridge(config, data, Exec{})));
+    const auto j = nlohmann::json::parse(to_json(config, run_seeds("ridge", config, data, Exec{})));
     EXPECT_EQ(j.at("dataset"), "ringnorm");
     EXPECT_EQ(j.at("kernel"), "rbf");
     EXPECT_EQ(j.at("gamma"), 0.05);

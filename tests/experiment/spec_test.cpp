@@ -45,13 +45,13 @@ TEST(Experiment, CombinesEachCaseWithTheWholeGrid) {
     const auto points = expand(e);
     ASSERT_EQ(points.size(), 8U);
     EXPECT_EQ(points[0].label, "dataset=ringnorm, split_seed=seed, kernel=rbf, log_ratio=1");
-    EXPECT_EQ(points[1].config.log_ratio, 2.5);
-    EXPECT_EQ(points[2].config.kernel, Kernel::arccos0);
+    EXPECT_EQ(points[1].config.features.log_ratio, 2.5);
+    EXPECT_EQ(points[2].config.features.kernel, Kernel::arccos0);
     EXPECT_EQ(points[4].config.dataset, "twonorm");
     EXPECT_EQ(points[4].config.ridge.alpha, 2.0);
     EXPECT_EQ(points[0].config.ridge.alpha, 0.5);
     for (const auto& p : points) {
-        EXPECT_EQ(p.config.gamma.value, 0.1);
+        EXPECT_EQ(p.config.features.gamma.value, 0.1);
         EXPECT_EQ(p.config.seeds, (std::vector<std::uint64_t>{0, 3, 4}));
     }
     const auto own = run_config(points[0], 3);
@@ -64,9 +64,38 @@ TEST(Experiment, ACaseOrTheGridBeatsBase) {
     const auto points = expand(
         parse("name: a\nbase: {gamma: 0.1, split_seed: seed}\ncases:\n  - {gamma: scale, split_seed: 2}\n"));
     ASSERT_EQ(points.size(), 1U);
-    EXPECT_FALSE(points[0].config.gamma.value.has_value());
+    EXPECT_FALSE(points[0].config.features.gamma.value.has_value());
     EXPECT_FALSE(points[0].split_by_seed);
     EXPECT_EQ(points[0].config.split_seed, 2U);
+}
+
+TEST(Experiment, AListInACaseMultipliesIt) {
+    const auto points =
+        expand(parse("name: a\ncases:\n  - {dataset: [ringnorm, twonorm], alpha: [1, 2], seeds: [0, 3]}\n"
+                     "  - {dataset: waveform}\n"));
+    ASSERT_EQ(points.size(), 5U);
+    EXPECT_EQ(points[0].label, "dataset=ringnorm, alpha=1, seeds=0,3");
+    EXPECT_EQ(points[1].config.ridge.alpha, 2.0);
+    EXPECT_EQ(points[2].config.dataset, "twonorm");
+    EXPECT_EQ(points[4].config.dataset, "waveform");
+    EXPECT_EQ(points[3].config.seeds, (std::vector<std::uint64_t>{0, 3})) << "seeds are one value";
+}
+
+TEST(Experiment, NamedListsOfCasesAreMultiplied) {
+    const auto e = parse(
+        "name: a\ngrid: {kernel: [rbf, arccos0]}\ncases:\n"
+        "  data:\n    - {dataset: [ringnorm, twonorm]}\n    - {dataset: waveform, alpha: 2, gamma: 0.1}\n"
+        "  width:\n    - {}\n    - {gamma: 0.3}\n");
+    const auto points = expand(e);
+    ASSERT_EQ(points.size(), 3U * 2U * 2U);
+    EXPECT_EQ(points[0].label, "dataset=ringnorm, kernel=rbf");
+    EXPECT_EQ(points[2].label, "dataset=ringnorm, gamma=0.3, kernel=rbf");
+    EXPECT_EQ(points[8].label, "dataset=waveform, alpha=2, gamma=0.1, kernel=rbf");
+    EXPECT_EQ(points[10].label, "dataset=waveform, alpha=2, gamma=0.3, kernel=rbf") << "the later list wins";
+    EXPECT_EQ(points[10].config.gamma.value, 0.3);
+    EXPECT_EQ(count_runs(e), 12U);
+    EXPECT_EQ(expand(parse(to_yaml(e))).size(), 12U);
+    EXPECT_EQ(to_yaml(parse(to_yaml(e))), to_yaml(e));
 }
 
 TEST(Experiment, WrittenOutReadsBackAsTheSame) {
@@ -88,50 +117,51 @@ TEST(Experiment, WrittenOutReadsBackAsTheSame) {
 TEST(Experiment, FaultsAreNamedWithTheirPlace) {
     const std::string head = "name: a\n";
     const std::vector<std::pair<std::string, std::string>> cases = {
-        {"", "e.yaml: the file is empty"},
-        {"just text", "e.yaml: line 1: 'name:'"},
-        {"- a\n", "e.yaml: line 1: 'name:'"},
-        {"grid: {kernel: [rbf]}\n", "e.yaml: 'name' is missing"},
+        {"", "e.yaml: 'name' is missing"},
+        {"just text", "e.yaml: line 1: expected 'key: value' pairs"},
+        {"- a\n", "e.yaml: line 1: expected 'key: value' pairs"},
+        {"grid: {kernel: [rbf]}\n", "e.yaml: line 1: 'name' is missing"},
         {head, "e.yaml: 'grid' or 'cases' is missing"},
         {head + "base: {gamma: 1}\n", "'grid' or 'cases' is missing"},
-        {head + "gird: {kernel: [rbf]}\n", "e.yaml: line 2: 'gird' is not a known key; known: name, title"},
-        {head + "name: b\n", "e.yaml: line 2: 'name' stands twice"},
+        {head + "gird: {kernel: [rbf]}\n", "e.yaml: line 2: 'gird' is not a known key; nearest: kind, grid"},
+        {head + "name: b\n", "e.yaml: line 2: duplicate key 'name'"},
         {head + "grid: {}\n", "e.yaml: line 2: 'grid' is empty"},
-        {head + "grid:\n", "nothing behind 'grid'"},
+        {head + "grid:\n", "e.yaml: line 2: 'grid' has no value"},
         {head + "cases: []\n", "e.yaml: line 2: 'cases' is empty"},
-        {head + "cases: {kernel: rbf}\n", "e.yaml: line 2: 'cases': a list of settings"},
-        {head + "cases: [rbf]\n", "lines 'setting: value' belong here"},
-        {head + "grid: [rbf]\n", "e.yaml: line 2: 'grid': lines"},
+        {head + "cases: {kernel: rbf}\n", "e.yaml: line 2: 'cases': expected a list of cases"},
+        {head + "cases: [rbf]\n", "'cases': expected 'setting: value' pairs"},
+        {head + "grid: [rbf]\n", "e.yaml: line 2: grid: expected 'key: value' pairs"},
         {head + "grid:\n  kernel: []\n", "e.yaml: line 3: 'kernel': the list is empty"},
         {head + "grid:\n  seeds: []\n", "e.yaml: line 3: 'seeds': the list is empty"},
-        {head + "grid:\n  kernel: rbf\n", "e.yaml: line 3: 'kernel': a list such as [a, b] belongs here"},
-        {head + "grid:\n  kernel: {a: b}\n", "e.yaml: line 3: 'kernel': a list"},
-        {head + "grid:\n  kernel: [rbf, [arccos0]]\n", "the list must hold plain values"},
+        {head + "grid:\n  kernel: rbf\n", "e.yaml: line 3: 'kernel': expected a list such as [a, b]"},
+        {head + "grid:\n  kernel: {a: b}\n", "e.yaml: line 3: 'kernel': expected a list"},
+        {head + "grid:\n  kernel: [rbf, [arccos0]]\n", "'kernel': expected a list of scalars"},
         {head + "grid:\n  kernel: [rbf, rbx]\n", "e.yaml: line 3: 'rbx' is not a known kernel; known: rbf"},
-        {head + "grid:\n  kernel: [rbf, rbf]\n", "e.yaml: line 3: 'kernel': a value stands twice"},
-        {head + "grid:\n  kernel: [rbf]\n  kernel: [arccos0]\n", "e.yaml: line 4: 'kernel' stands twice"},
+        {head + "grid:\n  kernel: [rbf, rbf]\n", "e.yaml: line 3: 'kernel': duplicate value"},
+        {head + "grid:\n  kernel: [rbf]\n  kernel: [arccos0]\n", "e.yaml: line 4: duplicate key 'kernel'"},
         {head + "grid:\n  kernl: [rbf]\n", "e.yaml: line 3: 'kernl' is not a known setting; known: dataset"},
         {head + "grid:\n  alpha: [1, -2]\n", "e.yaml: line 3: alpha: -2 is out of range"},
         {head + "grid:\n  alpha: [1, much]\n", "e.yaml: line 3: alpha: 'much' is not a number"},
         {head + "grid:\n  seeds: 5..1\n", "counts backwards"},
-        {head + "grid:\n  seeds: [1, 1]\n", "stands twice"},
-        {head + "grid:\n  seeds: {a: 1}\n", "'seeds': a list such as 0..9"},
+        {head + "grid:\n  seeds: [1, 1]\n", "seeds: duplicate value"},
+        {head + "grid:\n  seeds: {a: 1}\n", "'seeds': expected a scalar or a list"},
         {head + "grid:\n  split_seed: [sed]\n", "split_seed: 'sed' is not a whole number"},
         {head + "base:\n  gamma: [1, 2]\ngrid: {kernel: [rbf]}\n",
-         "e.yaml: line 3: 'gamma': one plain value belongs here; lists belong into 'grid'"},
+         "e.yaml: line 3: 'gamma': expected one value; lists go into 'grid'"},
         {head + "grid: {kernel: [rbf]}\ncases:\n  - {kernel: arccos0}\n",
-         "e.yaml: line 4: 'kernel' stands in a case and in 'grid'"},
+         "e.yaml: line 4: 'kernel' is in a case and in 'grid'"},
         {head + "kind: magic\n", "e.yaml: line 2: 'magic' is not a known kind; known: ridge"},
-        {"name: A b\n", "e.yaml: line 1: 'A b' is no name"},
-        {"name: ../up\n", "is no name"},
-        {"name: [a]\n", "'name' must be plain text"},
-        {head + "base: &x {gamma: 1}\n", "e.yaml: line 2: the anchor '&x'"},
+        {"name: A b\n", "e.yaml: line 1: invalid name 'A b'"},
+        {"name: ../up\n", "invalid name '../up'"},
+        {"name: [a]\n", "name: expected a scalar"},
+        {head + "base: &x {gamma: 1}\n", "e.yaml: line 2: anchor '&x'"},
         {head + "base: *x\n", "not valid YAML: yaml-cpp: error at line 2"},
         {head + "---\nname: b\n", "a second document"},
         {head + "grid: {kernel: [rbf\n", "e.yaml: line 2: "},
         {head + "grid: {kernel: \"rbf\n", "not valid YAML: yaml-cpp: error at line 3"},
-        {head + "? [a]\n: b\n", "a key must be plain text"},
-        {head + "cases: [{seeds: [[[[1]]]]}]\n", "nested too deeply"},
+        {head + "? [a]\n: b\n", "a key must be a scalar"},
+        {head + "cases: [{seeds: [[[[1]]]]}]\n", "'seeds': expected a list of scalars"},
+        {head + "cases: [{seeds: [[[[[[1]]]]]]}]\n", "more than 8 levels deep"},
     };
     for (const auto& [text, expected] : cases) {
         const auto error = error_of([&text = text] { (void)parse(text); });
@@ -148,13 +178,20 @@ TEST(Experiment, ABombOfAliasesIsRefusedAtItsFirstAnchor) {
         for (int i = 0; i < 10; ++i) text += std::string(i > 0 ? "," : "") + "*" + static_cast<char>(c - 1);
         text += "]\n";
     }
-    EXPECT_THAT(error_of([&] { (void)parse(text); }), HasSubstr("e.yaml: line 2: the anchor '&a'"));
+    EXPECT_THAT(error_of([&] { (void)parse(text); }), HasSubstr("e.yaml: line 2: anchor '&a'"));
     const std::string deep = "name: a\ngrid: " + std::string(100000, '[');
     EXPECT_THAT(error_of([&] { (void)parse(deep); }), StartsWith("bad_config"));
+    std::string lists = "name: a\ncases:\n";
+    for (const auto* name : {"dataset", "label_column"}) {
+        lists += std::string("  ") + name + ":\n    - " + name + ": [";
+        for (int i = 0; i < 200; ++i) lists += (i > 0 ? ", x" : "x") + std::to_string(i);
+        lists += "]\n";
+    }
+    EXPECT_THAT(error_of([&] { (void)parse(lists); }), HasSubstr("40000 cases; at most 10000 are allowed"));
     std::string seeds = "name: a\ncases:\n";
     for (int i = 0; i < 20000; ++i) seeds += "  - {seeds: 0..99999}\n";
     EXPECT_THAT(error_of([&] { (void)parse(seeds); }),
-                HasSubstr("line 13: the cases have more than 1000000"));
+                HasSubstr("line 13: more than 10000 cases or 1000000 seeds"));
 }
 
 TEST(Experiment, TooManyRunsAndTooLargeFilesAreRefused) {
@@ -193,18 +230,18 @@ TEST(Experiment, SetReplacesWhatBaseGridAndCasesSay) {
     const auto points = expand(e);
     ASSERT_EQ(points.size(), 2U * 2U * 2U);
     for (const auto& p : points) {
-        EXPECT_EQ(p.config.log_ratio, 3.0);
+        EXPECT_EQ(p.config.features.log_ratio, 3.0);
         EXPECT_EQ(p.config.dataset, "waveform");
         EXPECT_EQ(p.config.seeds, std::vector<std::uint64_t>{7});
     }
-    EXPECT_EQ(points[0].config.gamma.value, 0.2);
-    EXPECT_FALSE(points[1].config.gamma.value.has_value());
+    EXPECT_EQ(points[0].config.features.gamma.value, 0.2);
+    EXPECT_FALSE(points[1].config.features.gamma.value.has_value());
     override_setting(e, "seeds", "[1, 3..5]");
     EXPECT_EQ(expand(e)[0].config.seeds.size(), 4U);
     for (const auto& [name, text, expected] :
          {std::tuple{"gamme", "1", "--set gamme=1: 'gamme' is not a known setting"},
-          {"gamma", "[1, ]", "an empty value in the list"},
-          {"gamma", "[1, 1]", "a value stands twice"},
+          {"gamma", "[1, ]", "empty value in the list"},
+          {"gamma", "[1, 1]", "duplicate value"},
           {"gamma", "-1", "gamma: -1 is out of range"}}) {
         EXPECT_THAT(error_of([&, n = name, t = text] { override_setting(e, n, t); }), HasSubstr(expected));
     }
@@ -226,6 +263,23 @@ TEST(KnownExperiments, AreWhatTheySay) {
     }
     EXPECT_THAT(error_of([] { (void)find_experiment("smoek"); }),
                 StartsWith("bad_usage: 'smoek' is neither a known experiment (ridge, "));
+}
+
+// Each experiment that multiplies its cases has the runs that its file once listed one by one.
+TEST(KnownExperiments, HaveTheRunsOfTheirWrittenOutForms) {
+    const auto runs = [](const Experiment& e) {
+        std::multiset<std::string> all;
+        for (const auto& run : plan_sweep(e, {}, Exec{}).runs) all.insert(run.key);
+        return all;
+    };
+    int files = 0;
+    const auto folder = std::filesystem::path(source_dir()) / "tests/experiment/flat";
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        const auto flat = read_experiment(entry.path());
+        EXPECT_EQ(runs(find_experiment(flat.name)), runs(flat)) << flat.name;
+        ++files;
+    }
+    EXPECT_EQ(files, 8);
 }
 
 TEST(KnownExperiments, ShareTheirRuns) {
@@ -255,7 +309,7 @@ TEST(Documentation, ExampleOfAnExperimentHasTheRunsItSays) {
 TEST(KnownExperiments, LiuHasTheSizesOfTheSurveysReplication) {
     std::map<Kernel, std::set<std::int64_t>> sizes;
     for (const auto& p : expand(find_experiment("liu")))
-        sizes[p.config.kernel].insert(run_sizes(p.config, 13).m);
+        sizes[p.config.features.kernel].insert(run_sizes(p.config, 13).m);
     EXPECT_EQ(sizes.size(), 3U);
     for (const auto& [kernel, m] : sizes)
         EXPECT_EQ(m, (std::set<std::int64_t>{26, 52, 104, 208, 416})) << to_string(kernel);

@@ -13,6 +13,7 @@
 #include "imka/experiment/claim.hpp"
 #include "imka/experiment/journal.hpp"
 #include "support/error.hpp"
+#include "support/paths.hpp"
 #include "support/records.hpp"
 #include "support/temp_dir.hpp"
 
@@ -40,9 +41,9 @@ SweepSummary sweep(const Experiment& experiment, const std::filesystem::path& ou
 
 TEST(SettingsText, ReadsBackAsTheSameSettings) {
     RunConfig config;
-    config.gamma.value.reset();
-    config.log_ratio = 2.5;
-    config.n_components = 12;
+    config.features.gamma.value.reset();
+    config.features.log_ratio = 2.5;
+    config.features.n_components = 12;
     config.seeds = {3, 7};
     config.ridge.alpha = 1e-7;
     const auto texts = settings_text(config);
@@ -80,6 +81,64 @@ TEST(RunKey, DiffersForEverythingThatMatters) {
     EXPECT_EQ(run_key("ridge", base, "x"), run_key("ridge", settings_text(RunConfig{}), "x"));
 }
 
+// A setting that did not exist when records were written.
+TEST(RunKey, DoesNotChangeWithANewSetting) {
+    RunConfig config;
+    config.features.log_ratio = 2.0;
+    auto settings = settings_text(config);
+    const auto key = run_key("ridge", settings, "x");
+    auto defaults = default_settings_text();
+    defaults["invented"] = "auto";
+    settings["invented"] = "auto";
+    EXPECT_EQ(run_key("ridge", settings, "x", defaults), key);
+    settings["invented"] = "7";
+    EXPECT_NE(run_key("ridge", settings, "x", defaults), key);
+}
+
+// Records of the first schema, written by the program when keys were hashes of all settings.
+TEST(Record, OfTheFirstSchemaIsUsedByASweep) {
+    const TempDir dir;
+    std::filesystem::create_directories(dir / "records");
+    std::filesystem::copy(std::filesystem::path(source_dir()) / "tests/experiment/fixtures/records_1.jsonl",
+                          dir / "records/old.jsonl");
+    const auto e = parse_experiment(
+        "name: old\n"
+        "base: {dataset: ringnorm, gamma: scale, log_ratio: 1, gram_rows: 50, calibration_inputs: 100}\n"
+        "grid: {backend: [fp32, hermes], kernel: [rbf, arccos0], seeds: 0..2}\n",
+        "old.yaml");
+    const auto summary = sweep(e, dir.path());
+    EXPECT_EQ(summary.status.before, 8U);
+    EXPECT_EQ(summary.recorded, 4U) << "the third seed";
+    EXPECT_EQ(summary.unusable_lines, 0U);
+    const auto set = read_records(dir.path());
+    EXPECT_EQ(set.records.size(), 12U);
+    EXPECT_TRUE(set.problems.empty());
+}
+
+TEST(Sweep, RunsOfKindGramHaveAnErrorAndNoAccuracy) {
+    const TempDir dir;
+    const auto text = [](const std::string& kind, const std::string& rows) {
+        return "name: g\nkind: " + kind + "\nbase: {log_ratio: 1, gram_rows: " + rows +
+               "}\ngrid: {backend: [fp32, hermes], seeds: 0..1}\n";
+    };
+    const auto summary = sweep(parse_experiment(text("gram", "60"), "g.yaml"), dir / "gram");
+    EXPECT_EQ(summary.recorded, 4U);
+    EXPECT_TRUE(summary.failures.empty());
+    sweep(parse_experiment(text("ridge", "60"), "g.yaml"), dir / "ridge");
+    std::map<std::string, double> errors;
+    for (const auto& r : read_records(dir / "ridge").records)
+        errors[r.setting("backend") + r.setting("seeds")] = r.results.at("gram_error");
+    for (const auto& r : read_records(dir / "gram").records) {
+        EXPECT_EQ(r.kind, "gram");
+        EXPECT_FALSE(r.results.contains("accuracy"));
+        EXPECT_EQ(r.results.at("gram_error"), errors.at(r.setting("backend") + r.setting("seeds")));
+    }
+    EXPECT_THAT(error_of([&] { plan_sweep(parse_experiment(text("gram", "0"), "g.yaml"), {}, Exec{}); }),
+                HasSubstr("gram_rows: at least one row is needed"));
+    EXPECT_THAT(error_of([&] { parse_experiment(text("grm", "60"), "g.yaml"); }),
+                HasSubstr("'grm' is not a known kind; known: ridge, gram"));
+}
+
 TEST(Sweep, GivesTheSameRecordsForAnyThreadsAndLittleMemory) {
     const TempDir dir;
     const auto e = small_experiment();
@@ -106,9 +165,9 @@ TEST(Sweep, RecordsAreTheResultsOfSingleRuns) {
         RunConfig config;
         for (const auto& [name, text] : r.config) set_field(fields(config), name, text);
         const auto data = load_dataset(config.dataset, load_options(config, {}), Exec{});
-        const auto result = run_ridge(config, data, Exec{});
-        EXPECT_EQ(r.results.at("accuracy"), result.accuracy->mean);
-        EXPECT_EQ(r.results.at("gram_error"), result.gram_error->mean);
+        const auto result = run_seeds("ridge", config, data, Exec{});
+        EXPECT_EQ(r.results.at("accuracy"), result.values.at("accuracy").mean);
+        EXPECT_EQ(r.results.at("gram_error"), result.values.at("gram_error").mean);
         EXPECT_EQ(r.results.at("m"), static_cast<double>(result.sizes.m));
         EXPECT_EQ(r.results.at("D"), static_cast<double>(result.sizes.features));
         EXPECT_EQ(r.data_sha256, data.source_sha256);
@@ -311,25 +370,28 @@ TEST(Forecast, CountsWhatIsDoneAndLearnsFromIt) {
 
 TEST(Cost, GrowsWithEveryQuantity) {
     RunConfig config;
-    config.n_components = 512;
+    config.features.n_components = 512;
     const DatasetFacts facts{
         .source_sha256 = {}, .features = 20, .train_rows = 10000, .test_rows = 10000, .classes = 2};
-    const auto base = estimate_cost(config, facts);
+    const auto base = ridge_cost(config, facts);
     auto more = facts;
     more.train_rows *= 2;
-    EXPECT_GT(estimate_cost(config, more).seconds, base.seconds);
+    EXPECT_GT(ridge_cost(config, more).seconds, base.seconds);
     more = facts;
     more.test_rows *= 2;
-    EXPECT_GT(estimate_cost(config, more).seconds, base.seconds);
+    EXPECT_GT(ridge_cost(config, more).seconds, base.seconds);
     more = facts;
     more.classes = 26;
-    EXPECT_GT(estimate_cost(config, more).bytes, base.bytes);
-    config.n_components = 1024;
-    EXPECT_GT(estimate_cost(config, facts).seconds, base.seconds);
+    EXPECT_GT(ridge_cost(config, more).bytes, base.bytes);
+    config.features.n_components = 1024;
+    EXPECT_GT(ridge_cost(config, facts).seconds, base.seconds);
     // 8 lanes of sums and a copy of 1026 x 1026 doubles.
-    EXPECT_GT(estimate_cost(config, facts).bytes, 9.0 * 1026 * 1026 * 8);
-    config.n_components = 1023;
-    EXPECT_EQ(estimate_cost(config, facts).seconds, 0.0) << "fails at once";
+    EXPECT_GT(ridge_cost(config, facts).bytes, 9.0 * 1026 * 1026 * 8);
+    config.features.n_components = 1023;
+    EXPECT_EQ(ridge_cost(config, facts).seconds, 0.0) << "fails at once";
+    config.features.n_components = 512;
+    EXPECT_LT(gram_cost(config, facts).seconds, base.seconds);
+    EXPECT_GT(gram_cost(config, facts).seconds, 0.0);
 }
 
 TEST(RecordIndex, SeesNewLinesOnceTheyAreWhole) {

@@ -118,7 +118,7 @@ TEST(FeatureMap, BitsDoNotDependOnThreadsOrBatches) {
             Matrix<float> z(1000, map.features());
             for (std::size_t first = 0; first < 1000; first += batch) {
                 const std::size_t count = std::min<std::size_t>(batch, 1000 - first);
-                map.transform(x.view().slice_rows(first, count), first, Exec{.threads = 2},
+                map.transform(x.view().slice_rows(first, count), {.first = first}, Exec{.threads = 2},
                               z.view().slice_rows(first, count));
             }
             ASSERT_EQ(whole, z) << "batch " << batch;

@@ -5,17 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <memory>
 #include <set>
 
+#include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
-#include "imka/linalg/gemm.hpp"
+#include "imka/chip/simulate/emulator.hpp"
+#include "imka/deploy/recording.hpp"
 #include "support/error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace imka {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 Matrix<float> inputs(std::size_t rows, std::size_t d) {
     Matrix<float> x(rows, d);
@@ -32,14 +38,15 @@ struct Case {
     Matrix<float> omega;
     Matrix<float> x;
     ChipSpec chip;
-    ChipProjection config;
-    ChipSeeds seeds{.chip = 3, .products = 4};
+    BuildConfig config;
+    std::uint64_t chip_seed = 3;
+    std::uint64_t product_seed = 4;
 
-    ChipJob job() const {
-        return {.chip = chip, .omega = omega, .inputs = x.view(), .config = config, .seeds = seeds};
+    ProjectionJob job() const {
+        return {.chip = chip, .omega = omega, .inputs = x.view(), .config = config, .seed = chip_seed};
     }
     Matrix<float> features(const Exec& exec = {}) const {
-        return chip_feature_map(recipe, job(), exec).map.transform(x.view(), exec);
+        return chip_feature_map(recipe, job(), exec).map.transform(x.view(), {.seed = product_seed}, exec);
     }
 };
 
@@ -58,7 +65,7 @@ TEST(ChipProjector, OfAPerfectChipIsTheDigitalOneOfInt8Inputs) {
     ASSERT_EQ(projector->inputs(), 12U);
     ASSERT_EQ(projector->outputs(), 40U);
     Matrix<float> u(256, 40);
-    projector->project(c.x.view(), 0, u.view());
+    projector->project(c.x.view(), {}, {}, u.view());
     double range = 0.0;
     for (const float v : c.x.values()) range = std::max<double>(range, std::abs(v));
     for (std::size_t r = 0; r < 256; ++r) {
@@ -102,7 +109,7 @@ TEST(ChipFeatureMap, BitsDependOnNeitherThreadsNorBatches) {
         Matrix<float> z(c.x.rows(), map.features());
         for (std::size_t first = 0; first < c.x.rows(); first += batch) {
             const auto count = std::min(batch, c.x.rows() - first);
-            map.transform(c.x.view().slice_rows(first, count), first, Exec{},
+            map.transform(c.x.view().slice_rows(first, count), {c.product_seed, first}, Exec{},
                           z.view().slice_rows(first, count));
         }
         EXPECT_EQ(z, all) << batch;
@@ -113,10 +120,11 @@ TEST(ChipFeatureMap, ChipAndProductsHaveSeedsOfTheirOwn) {
     auto c = make_case("hermes-published");
     const auto first = c.features();
     EXPECT_EQ(first, c.features());
-    c.seeds.products = 5;
+    c.product_seed = 5;
     const auto read_again = c.features();
     EXPECT_NE(read_again, first);
-    c.seeds = {.chip = 4, .products = 4};
+    c.chip_seed = 4;
+    c.product_seed = 4;
     const auto other_chip = c.features();
     EXPECT_NE(other_chip, first);
     // Read noise alone changes less than another chip does.
@@ -170,9 +178,9 @@ TEST(ChipFeatureMap, EverySettingMatters) {
     add("replicas", "2");
 }
 
-TEST(ChipProjection, RefusesWhatCannotBe) {
+TEST(BuildConfig, RefusesWhatCannotBe) {
     const auto error = [](const std::string& name, const std::string& text) {
-        ChipProjection config;
+        BuildConfig config;
         return error_of([&] {
             set_field(fields(config), name, text);
             validate(config);
@@ -185,7 +193,7 @@ TEST(ChipProjection, RefusesWhatCannotBe) {
     EXPECT_EQ(error("input_alpha", "-1"), "no error");
     EXPECT_THAT(error("calibration_inputs", "0"), HasSubstr("calibration_inputs: 0"));
     EXPECT_THAT(error("compensation", "some"), HasSubstr("none, global, column, outputs"));
-    ChipProjection both;
+    BuildConfig both;
     both.input_alpha = 2.0;
     both.input_range = InputRangeRule::quantile;
     EXPECT_THAT(error_of([&] { validate(both); }), HasSubstr("input_range deviation, not quantile"));
@@ -218,13 +226,11 @@ TEST(ChipFeatureMap, RangeScalingRoundsResultsFiner) {
     const auto error = [&](bool scaled) {
         c.config.range_scaling = scaled;
         const auto projector = make_chip_projector(c.job(), {});
-        Matrix<float> x(kTileRows, c.x.cols());
-        for (std::size_t r = 0; r < kTileRows; ++r)
-            std::ranges::copy(c.x.row(r % c.x.rows()), x.row(r).begin());
-        Matrix<float> u(kTileRows, c.omega.rows());
-        projector->project(x.view(), 0, u.view());
+        const auto& x = c.x;
+        Matrix<float> u(x.rows(), c.omega.rows());
+        projector->project(x.view(), {}, {}, u.view());
         double sum = 0.0;
-        for (std::size_t r = 0; r < kTileRows; ++r) {
+        for (std::size_t r = 0; r < x.rows(); ++r) {
             double exact = 0.0;
             for (std::size_t k = 0; k < x.cols(); ++k) exact += double{x(r, k)} * c.omega(0, k);
             sum += std::pow(u(r, 0) - exact, 2);
@@ -244,6 +250,78 @@ TEST(ChipFeatureMap, LostRowsComeBackAsZero) {
         EXPECT_EQ(std::ranges::equal(z.row(r), whole.row(r)), !lost) << r;
     }
     EXPECT_NE(z, whole);
+}
+
+TEST(ChipFeatureMap, RecordsWhatTheChipDid) {
+    const auto c = make_case("hermes");
+    const auto map = chip_feature_map(c.recipe, c.job(), Exec{}).map;
+    const auto trace = [&](int threads) {
+        Trace sum;
+        (void)map.transform(c.x.view(), Exec{.threads = threads, .trace = &sum});
+        return sum;
+    };
+    const auto one = trace(1);
+    EXPECT_EQ(one.core_products, std::vector<std::uint64_t>{700});
+    EXPECT_EQ(one.inputs, 700U * 12);
+    EXPECT_GT(one.conversions, 0U);
+    EXPECT_EQ(trace(7), one);
+}
+
+FeatureMap map_on(const Case& c, std::unique_ptr<ChipDriver> driver) {
+    return {c.recipe, std::make_unique<ChipProjector>(std::move(driver), 0)};
+}
+
+TEST(Recording, OfAFeatureMapPlaysBackWithoutAnEmulator) {
+    const TempDir folder;
+    const auto c = make_case("hermes");
+    const ProductIds ids{.seed = std::uint64_t{1} << 63U, .first = 5};
+    Matrix<float> z;
+    Trace trace;
+    {
+        auto recorder =
+            std::make_unique<RecordingDriver>(std::make_unique<FastEmulator>(build_chip(c.job(), {}).chip));
+        const auto& recording = recorder->recording();
+        const auto map = map_on(c, std::move(recorder));
+        z = map.transform(c.x.view(), ids, Exec{.threads = 3, .trace = &trace});
+        save_recording(folder / "run", recording);
+    }
+    const auto map = map_on(c, std::make_unique<ReplayingDriver>(load_recording(folder / "run")));
+    Trace replayed;
+    EXPECT_EQ(map.transform(c.x.view(), ids, Exec{.threads = 2, .trace = &replayed}), z);
+    EXPECT_EQ(replayed, trace);
+
+    const auto error = [&](const Matrix<float>& x, const ProductIds& other) {
+        return error_of([&] { (void)map.transform(x.view(), other, Exec{.threads = 1}); });
+    };
+    EXPECT_THAT(error(c.x, {.seed = ids.seed, .first = 6}), HasSubstr("bad_usage: products 6 to 262"));
+    EXPECT_THAT(error(c.x, {.seed = 1, .first = 5}), HasSubstr("not in the recording"));
+    auto x = c.x;
+    x(3, 2) = std::nextafter(x(3, 2), 9.0F);
+    EXPECT_THAT(error(x, ids), HasSubstr("recorded with other inputs"));
+}
+
+TEST(Recording, ThatIsCutOrChangedIsAnError) {
+    const TempDir folder;
+    const auto c = make_case("hermes", Kernel::rbf, 30);
+    RecordingDriver recorder(std::make_unique<FastEmulator>(build_chip(c.job(), {}).chip));
+    for (const std::size_t first : {0U, 10U})
+        (void)execute(recorder, 0, c.x.view().slice_rows(first, 10), {.seed = 1, .first = first}, {});
+    save_recording(folder / "run", recorder.recording());
+    const auto good = read_file(folder / "run", std::size_t{1} << 24U);
+    const auto error = [&](const std::string& bytes) {
+        std::ofstream(folder / "bad", std::ios::binary) << bytes;
+        return error_of([&] { load_recording(folder / "bad"); });
+    };
+    EXPECT_EQ(error(good), "no error");
+    for (std::size_t part = 0; part < 20; ++part)
+        EXPECT_THAT(error(good.substr(0, good.size() * part / 20)), StartsWith("bad_data: ")) << part;
+    for (std::size_t at = 0; at < good.size(); at += 53) {
+        auto bad = good;
+        bad[at] = static_cast<char>(bad[at] ^ (1 << (at % 8)));
+        EXPECT_THAT(error(bad), StartsWith("bad_data: ")) << at;
+    }
+    EXPECT_THAT(error_of([&] { save_recording(folder / "no" / "run", recorder.recording()); }),
+                StartsWith("io: "));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Matrix<float> random_tile(std::size_t d) {
 
 Matrix<float> project(const Projector& projector, const Matrix<float>& x) {
     Matrix<float> u(x.rows(), projector.outputs());
-    projector.project(x.view(), 0, u.view());
+    projector.project(x.view(), {}, {.threads = 2}, u.view());
     return u;
 }
 

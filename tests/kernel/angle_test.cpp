@@ -1,4 +1,4 @@
-// The angle between two points keeps its digits near 0 and π.
+// The angle between two points is accurate near 0 and π.
 #include "imka/kernel/angle.hpp"
 
 #include <gtest/gtest.h>
@@ -52,8 +52,7 @@ TEST(Angle, IsAccurateForNearlyParallelAndAntiparallelPoints) {
     }
 }
 
-// The same test on the textbook form acos(xᵀy / |x||y|) would fail by seven digits: this is why it is not
-// used.
+// The textbook formula acos(xᵀy / |x||y|) fails the same test by seven digits.
 TEST(Angle, TheTextbookFormWouldNotPass) {
     const Point x = {1.0F, 1.0F, 1.0F};
     const Point y = {1.0F, 1.0F, 1.000001F};

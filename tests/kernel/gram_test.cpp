@@ -38,7 +38,7 @@ TEST_P(GramOf, EntriesAreValuesForAnyThreadCount) {
     }
 }
 
-// Elimination of K + 1e-10 trace(K) I keeps every pivot above zero where K is positive semidefinite.
+// Elimination of K + 1e-10 trace(K) I has positive pivots if K is positive semidefinite.
 TEST_P(GramOf, IsPositiveSemidefinite) {
     const std::size_t n = 24;
     const auto x = points(n, 3, 5);

@@ -1,4 +1,4 @@
-// Exact kernels against the same functions in another form.
+// Exact kernels against independent formulas for the same functions.
 #include "imka/kernel/kernel.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ double distance(const Point& x, const Point& y) {
     return std::sqrt(sum);
 }
 
-// E cos(ω·δ) over ω ~ N(0, 2γ I), one coordinate at a time, by quadrature.
+// E cos(ω·δ) for ω ~ N(0, 2γ I), by quadrature over each coordinate.
 TEST(KernelValue, RbfIsTheCharacteristicFunctionOfItsLaw) {
     const auto x = random_point(3, 0);
     const auto y = random_point(3, 1);
@@ -67,7 +67,7 @@ TEST(KernelValue, RbfAtDistanceOneOverSqrtGammaIsOneOverE) {
     EXPECT_NEAR(k(Kernel::rbf, {0.0F, 3.0F}, {2.0F, 3.0F}, 0.25), std::exp(-1.0), 1e-15);
 }
 
-// Halving: exp(-γ s) = 1/2 where s = ln 2 / γ, and the L1 distance of these points is 4.
+// exp(-γ s) = 1/2 for s = ln 2 / γ; the L1 distance of these points is 4.
 TEST(KernelValue, LaplaceSeesTheL1Distance) {
     EXPECT_NEAR(k(Kernel::laplace, {1.0F, -1.0F, 0.5F}, {2.0F, 1.0F, -0.5F}, std::numbers::ln2 / 4.0), 0.5,
                 1e-15);
@@ -164,13 +164,13 @@ TEST(KernelValue, IsSymmetric) {
     }
 }
 
-TEST(KernelValue, NotANumberStaysVisible) {
+TEST(KernelValue, PropagatesNan) {
     const Point bad = {1.0F, std::numeric_limits<float>::quiet_NaN(), 2.0F};
     for (const auto& row : imka::kernel_registry())
         EXPECT_TRUE(std::isnan(row.value(bad, random_point(3, 1), 0.2))) << imka::to_string(row.kernel);
 }
 
-TEST(KernelRegistry, RowsStandInTheOrderOfTheirEnumerators) {
+TEST(KernelRegistry, RowsAreInTheOrderOfTheirEnumerators) {
     const auto rows = imka::kernel_registry();
     ASSERT_EQ(rows.size(), std::size(imka::EnumNames<Kernel>::values));
     for (std::size_t i = 0; i < rows.size(); ++i) {

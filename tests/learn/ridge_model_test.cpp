@@ -9,6 +9,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
+#include "imka/experiment/run.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -91,7 +92,7 @@ TEST(RidgeRegressor, LearnsManyOutputs) {
     const auto model = fit_regressor(fit, x.view(), y.view(), Exec{});
     EXPECT_TRUE(model.classes.empty());
     Matrix<double> out(2000, 2);
-    RidgePredictor(model).scores(x.view(), Exec{}, out.view());
+    RidgePredictor(model).scores(x.view(), 0, Exec{}, out.view());
     double error = 0.0;
     for (std::size_t i = 0; i < 4000; ++i) error += std::pow(out.values()[i] - y.values()[i], 2);
     EXPECT_LT(std::sqrt(error / 4000.0), 0.02);
@@ -117,9 +118,43 @@ TEST(RidgeModelFile, PredictsTheSameBitsAfterLoading) {
     const auto test = blobs(500, 3, 2);
     Matrix<double> a(500, 3);
     Matrix<double> b(500, 3);
-    RidgePredictor(model).scores(test.x.view(), Exec{.threads = 1}, a.view());
-    RidgePredictor(loaded).scores(test.x.view(), Exec{.threads = 7}, b.view());
+    RidgePredictor(model).scores(test.x.view(), 0, Exec{.threads = 1}, a.view());
+    RidgePredictor(loaded).scores(test.x.view(), 0, Exec{.threads = 7}, b.view());
     EXPECT_EQ(a, b);
+}
+
+TEST(RidgePredictor, OutlivesItsModel) {
+    const TempDir dir;
+    const auto model = small_model();
+    save_model(dir / "m.imka", model);
+    const RidgePredictor predictor(load_model(dir / "m.imka"));
+    const auto test = blobs(50, 3, 2);
+    EXPECT_EQ(predictor.classify(test.x, Exec{}), RidgePredictor(model).classify(test.x, Exec{}));
+}
+
+// The calls of examples/first_use.cpp have the bits of a run of the program, in FP32 and on a chip.
+TEST(FirstUse, IsARunOfTheProgram) {
+    RunConfig config;
+    config.features.log_ratio = 3.0;
+    config.features.truncation = 3.0;
+    config.gram_rows = 0;
+    config.seeds = {5};
+    const auto data = load_dataset("ringnorm", {.train_rows = 1000, .test_rows = 600});
+    const auto model = fit_classifier(
+        {.recipe = {.omega = {.sampler = Sampler::orf, .truncation = 3.0, .m = 160, .seed = 5}}}, data);
+    EXPECT_EQ(accuracy(RidgePredictor(model), data.test),
+              run_seeds("ridge", config, data, {}).values.at("accuracy").mean);
+    EXPECT_EQ(model.standardization, data.standardization);
+    config.backend.name = "hermes";
+    const auto chip = on_chip(model, {.chip = chip_preset("hermes")}, data.train.x);
+    EXPECT_EQ(accuracy(chip, data.test), run_seeds("ridge", config, data, {}).values.at("accuracy").mean);
+    const auto other = on_chip(model, {.chip = chip_preset("hermes"), .seed = 6}, data.train.x);
+    const auto rows = data.test.x.view().slice_rows(0, 20);
+    Matrix<double> a(20, 1);
+    Matrix<double> b(20, 1);
+    chip.scores(rows, 0, {}, a);
+    other.scores(rows, 0, {}, b);
+    EXPECT_FALSE(a == b) << "another seed is another chip";
 }
 
 TEST(RidgeModelFile, EveryTruncationIsAClearError) {

@@ -1,5 +1,5 @@
-// Products and factorisations from many threads at once give the bits they give alone. A BLAS build without
-// working locks fails here (docs/adr/0003-blas.md).
+// Concurrent products and factorisations give the same bits as alone. A BLAS build without working locks
+// fails here (docs/adr/0003-blas.md).
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -58,8 +58,8 @@ TEST(Qr, PositiveDiagonalIsPositive) {
     for (std::size_t i = 0; i < 20; ++i) EXPECT_GT(row_dot(a, i, q, i), 0.0);
 }
 
-// The first reflection sends row 0 to the side where its first entry is negative, whatever it was.
-TEST(Qr, HouseholderSignsLeanToOneSide) {
+// The first reflection always makes the first entry of row 0 negative.
+TEST(Qr, HouseholderSignsAreNotSymmetric) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         auto q = gaussian(6, seed);
         imka::orthonormalize_rows(q.view(), QrSigns::householder);

@@ -6,8 +6,8 @@
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 #include "imka/metrics/accuracy.hpp"
-#include "imka/metrics/intervals.hpp"
 #include "imka/metrics/kernel_error.hpp"
+#include "imka/metrics/summary.hpp"
 
 namespace imka {
 namespace {
@@ -38,6 +38,18 @@ TEST(Summarize, GivesMeanDeviationAndInterval) {
     EXPECT_EQ(one.mean, 7.0);
     EXPECT_EQ(one.std, 0.0);
     EXPECT_EQ(one.half_width, 0.0);
+    EXPECT_EQ(one.n, 1U);
+    EXPECT_EQ(Summary{}.error(), 0.0);
+}
+
+TEST(Summarize, DeviationIsInCombinedStandardErrors) {
+    auto ours = summarize({1.0, 1.2, 0.8, 1.0});
+    const auto published = ours;
+    EXPECT_EQ(deviation(ours, published), 0.0);
+    ours.mean += 2.9 * std::sqrt(2.0) * published.error();
+    EXPECT_NEAR(deviation(ours, published), 2.9, 1e-9);
+    EXPECT_EQ(deviation({.mean = 2.0, .n = 1}, {.mean = 1.0, .n = 1}), INFINITY);
+    EXPECT_EQ(deviation({.mean = 1.0, .n = 1}, {.mean = 1.0, .n = 1}), 0.0);
 }
 
 TEST(GramError, IsTheNaiveNormRatioForAnyThreads) {

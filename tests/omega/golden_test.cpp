@@ -1,4 +1,5 @@
-// Ω against values that another program made from the documented layout (tests/golden/make_omega.py).
+// Ω against values that an independent program computes from the documented layout
+// (tests/golden/make_omega.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +21,7 @@ imka::OmegaRecipe recipe_of(const json& settings) {
     return recipe;
 }
 
-// rff and sorf are IEEE operations throughout: equal bits. orf goes through LAPACK: within 1e-6.
+// rff and sorf use only IEEE operations: equal bits. orf uses LAPACK: within 1e-6.
 TEST(OmegaGolden, AgreesWithAnotherProgram) {
     const auto cases = json::parse(imka::read_file(source_dir() + "/tests/golden/omega.json", 1 << 20));
     ASSERT_GE(cases.size(), 16U);

@@ -1,4 +1,4 @@
-// The samplers of Ω: laws, blocks, conventions, truncation, and recipes that are refused.
+// The samplers of Ω: laws, blocks, conventions, truncation, and invalid recipes.
 #include "imka/omega/omega.hpp"
 
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST_P(OmegaOf, WritesIntoAViewWithAStride) {
     }
 }
 
-// n = 40,000 entries: mean 0, variance 1 for the Gaussian law and each sampler with the right lengths.
+// n = 40,000 entries: mean 0, variance 1 for the Gaussian law and each sampler with correct lengths.
 TEST_P(OmegaOf, EntriesHaveMeanZeroAndVarianceOne) {
     auto r = recipe(GetParam(), 8, 5000, 17);
     r.norms = Norms::chi;
@@ -166,8 +166,8 @@ TEST(Orf, SqrtNormsAreSqrtD) {
     for (std::size_t i = 0; i < omega.rows(); ++i) EXPECT_NEAR(row_dot(omega, i, i), 7.0, 1e-5);
 }
 
-// Student rows: the squared length over d is F-distributed with (d, ν) degrees of freedom, so its inverse has
-// mean d/(d-2), as an F of (ν, d) has. n = 20,000 rows, d = 6: 6/4.
+// Student rows: the squared length over d is F-distributed with (d, ν) degrees of freedom, so its inverse is
+// F with (ν, d), which has mean d/(d-2). n = 20,000 rows, d = 6: 6/4.
 TEST(Omega, StudentRowsHaveTheLengthsOfTheirLaw) {
     for (const auto sampler : {Sampler::rff, Sampler::orf}) {
         for (const auto kernel : {Kernel::matern32, Kernel::matern52}) {
@@ -183,7 +183,7 @@ TEST(Omega, StudentRowsHaveTheLengthsOfTheirLaw) {
     }
 }
 
-// Quartiles of the Cauchy law are -1, 0, 1: n = 60,000 entries, shares binomial.
+// Quartiles of the Cauchy law are -1, 0, 1: n = 60,000 entries, binomial counts.
 TEST(Rff, CauchyEntriesHaveCauchyQuartiles) {
     auto r = recipe(Sampler::rff, 3, 20000, 29);
     r.kernel = Kernel::laplace;
@@ -212,7 +212,7 @@ TEST(Orf, HaarIsSymmetricAndTheMeasuredConventionIsNot) {
     for (std::size_t b = 0; b < 4000; ++b) {
         positive += haar(4 * b, 0) > 0.0F ? 1.0 : 0.0;
         ASSERT_LT(leaning(4 * b, 0), 0.0F);
-        // The same direction up to its sign.
+        // Same direction up to sign.
         ASSERT_NEAR(std::abs(haar(4 * b, 1)), std::abs(leaning(4 * b, 1)), 1e-6);
     }
     expect_near_5_sigma(positive / 4000.0, 0.5, 0.5 / std::sqrt(4000.0), "share of positive first entries");
@@ -323,7 +323,7 @@ std::string refusal(const OmegaRecipe& r) {
     return refusal([&] { imka::validate(r); });
 }
 
-// Only who forms Ω needs memory for it; a structured projection does not.
+// Only forming Ω needs memory for it; a structured projection does not.
 TEST(OmegaValidate, AnOmegaThatDoesNotFitIsRefusedWhenItIsFormed) {
     for (const int bits : {40, 62}) {
         const auto huge = recipe(Sampler::rff, std::int64_t{1} << bits, std::int64_t{1} << bits);

@@ -51,7 +51,7 @@ TEST(Dot, BitsDoNotDependOnAddresses) {
     }
 }
 
-TEST(Dot, NanGoesThrough) {
+TEST(Dot, PropagatesNan) {
     std::vector<float> z(40, 1.0F);
     const std::vector<double> w(40, 1.0);
     z[17] = std::numeric_limits<float>::quiet_NaN();

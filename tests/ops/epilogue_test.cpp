@@ -19,7 +19,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Small, large and very large arguments (heavy-tailed laws give the last).
+// Small, large and very large arguments (the last from heavy-tailed laws).
 std::vector<float> arguments() {
     std::vector<float> u = {0.0F, -0.0F, 1e-30F, 39000.0F, -1e6F, 3e9F};
     for (std::uint64_t i = 0; i < 999; ++i) u.push_back(10.0F * normal(1, Stream::test, i));
@@ -31,12 +31,12 @@ void expect_within_turn(float got, double exact, double scale) {
     ASSERT_NEAR(got, exact, scale * 1.2e-7 + 6e-8 * std::abs(exact)) << exact;
 }
 
-// 2 ULP of exp and one rounding for the scale; below the normal numbers, one step of the grid.
+// 2 ULP of exp and one rounding for the scale; for subnormal numbers, one step.
 void expect_close(float got, double exact) {
     ASSERT_NEAR(got, exact, 3.6e-7 * std::abs(exact) + 1e-38) << exact;
 }
 
-// Sizes around the lane counts, at an address that no vector is aligned to.
+// Sizes around the lane counts, at an unaligned address.
 template <class Body>
 void for_each_slice(const std::vector<float>& u, const Body& body) {
     for (const std::size_t size :
@@ -60,14 +60,14 @@ TEST(Epilogue, CosSinAgreesWithDoubleForAnySize) {
     });
 }
 
-// Every float of a stride through the whole domain of the vector code, both signs.
+// Floats at a fixed stride through the whole domain of the vector code, both signs.
 TEST(Epilogue, CosSinKeepsItsBoundOverTheWholeDomain) {
     std::vector<float> u;
     for (float x = 1e-6F; x < 13000.0F; x *= 1.00003F) {
         u.push_back(x);
         u.push_back(-x);
     }
-    // Multiples of a quarter turn, where the reduction cancels.
+    // Multiples of a quarter turn, where the argument reduction cancels.
     for (int n = 1; n < 8150; ++n) u.push_back(static_cast<float>(n * 1.5707963267948966));
     for_each_instruction_set([&] {
         std::vector<float> c(u.size());

@@ -1,4 +1,4 @@
-// Every seed of the differential fuzzer of the ops keeps the bounds of their headers on every instruction
+// Replays the seeds of the differential fuzzer: the ops meet the bounds in their headers on every instruction
 // set.
 #include <gtest/gtest.h>
 

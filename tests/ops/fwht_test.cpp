@@ -38,7 +38,7 @@ class FwhtOf : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(FwhtOf, Types);
 
-// The bound of the header, and the reference's own rounding (n 2^-53 sum |in|).
+// The bound in the header plus the rounding of the reference (n 2^-53 sum |in|).
 TYPED_TEST(FwhtOf, AgreesWithTheDefinitionWithinItsBound) {
     for (std::size_t n = 1; n <= 2048; n *= 2) {
         const auto in = random_values<TypeParam>(n);
@@ -88,7 +88,7 @@ TYPED_TEST(FwhtOf, OneInfinityReachesEveryOutputWithItsSign) {
     }
 }
 
-TYPED_TEST(FwhtOf, SizesThatAreNoPowerOfTwoAreRefused) {
+TYPED_TEST(FwhtOf, RefusesSizesThatAreNotPowersOfTwo) {
     for (const std::size_t n : {0U, 3U, 6U, 12U, 1000U}) {
         std::vector<TypeParam> values(n, TypeParam{1});
         EXPECT_THROW(imka::fwht(std::span<TypeParam>(values)), imka::Error) << n;
@@ -105,7 +105,7 @@ TEST(Fwht, IsItsOwnInverseUpToScale) {
     for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(twice[i], 256.0 * values[i]);
 }
 
-// The four Walsh functions of length 4 in Sylvester's order.
+// The four Walsh functions of length 4 in Sylvester order.
 TEST(Fwht, FollowsSylvestersOrder) {
     const double rows[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, 1, -1, -1}, {1, -1, -1, 1}};
     for (std::size_t j = 0; j < 4; ++j) {
@@ -116,7 +116,7 @@ TEST(Fwht, FollowsSylvestersOrder) {
     }
 }
 
-// Equal values, zeros with their signs; NaNs in the same places, whatever their bits.
+// Equal values including the sign of zero; NaN at the same positions, with any bits.
 void expect_same_bits(std::span<const float> got, std::span<const float> want) {
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t k = 0; k < got.size(); ++k) {
@@ -128,7 +128,7 @@ void expect_same_bits(std::span<const float> got, std::span<const float> want) {
     }
 }
 
-// On every instruction set, at every alignment: the bits of the plain loop, whose error the header bounds.
+// Same bits as the plain loop on every instruction set and at every alignment.
 TEST(FwhtOnEveryInstructionSet, HasTheBitsOfThePlainLoop) {
     for_each_instruction_set([] {
         for (std::size_t n = 1; n <= (1U << 14U); n *= 2) {
@@ -222,7 +222,7 @@ TEST(FwhtRows, HasTheBitsOfEveryRowAlone) {
     });
 }
 
-TEST(FwhtRows, SizesThatAreNoPowerOfTwoAreRefused) {
+TEST(FwhtRows, RefusesSizesThatAreNotPowersOfTwo) {
     std::vector<float> values(24, 1.0F);
     EXPECT_THROW(imka::fwht_rows({values.data(), 2, 12}), imka::Error);
     EXPECT_EQ(values, std::vector<float>(24, 1.0F));

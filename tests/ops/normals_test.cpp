@@ -1,4 +1,4 @@
-// Bulk normals have the bits of the plain ones on every instruction set.
+// Bulk normals have the same bits as single ones on every instruction set.
 #include "imka/ops/normals/normals.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(FillNormal, HasTheBitsOfTheReferenceOnEveryInstructionSet) {
         for (const std::uint64_t first :
              {0ULL, 1ULL, 3ULL, 4ULL, 1000003ULL, (1ULL << 34U) - 70ULL, 1ULL << 50U}) {
             for (const std::size_t size : {0U, 1U, 4U, 5U, 63U, 64U, 65U, 257U, 100000U}) {
-                std::vector<float> expected(size + 1);  // never empty: a null pointer is no address
+                std::vector<float> expected(size + 1);  // never empty, so data() is not null
                 std::vector<float> got(size + 1, 7.0F);
                 fill_normal(42, Stream::test, first, std::span(expected).first(size));
                 ops::fill_normal(42, Stream::test, first, std::span(got).first(size));

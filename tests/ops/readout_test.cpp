@@ -1,4 +1,4 @@
-// Steps, counts and outputs have the bits of the plain loops on every instruction set.
+// Steps, counts and outputs have the same bits as the plain loops on every instruction set.
 #include "imka/ops/readout/readout.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::vector<float> squares(std::uint64_t seed, float scale) {
     return out;
 }
 
-// Sizes around the lane counts, at an address that no vector is aligned to; nothing is written beyond.
+// Sizes around the lane counts, at an unaligned address; also checks that nothing is written beyond the end.
 template <class Run, class Reference>
 void expect_same_bits(const Run& run, const Reference& reference) {
     for_each_instruction_set([&] {
@@ -48,7 +48,7 @@ void expect_same_bits(const Run& run, const Reference& reference) {
     });
 }
 
-// Everything of the sums, for comparison.
+// All members, for comparison.
 std::vector<double> values(const StepSums& s) {
     return {s.finite ? 1.0 : 0.0, s.positive, s.negative, s.positive_squares, s.negative_squares};
 }
@@ -170,8 +170,8 @@ TEST(Readout, OutputsAreThoseOfTheReference) {
     }
 }
 
-// Values of the IEEE format, by hand.
-TEST(Readout, HalfPrecisionIsThatOfTheStandard) {
+// Values of the IEEE format, computed by hand.
+TEST(Readout, HalfPrecisionFollowsTheStandard) {
     EXPECT_EQ(reference::to_half(1.0 + 0x1p-11), 1.0) << "halves to even";
     EXPECT_EQ(reference::to_half(1.0 + 3 * 0x1p-11), 1.0 + 0x1p-9);
     EXPECT_EQ(reference::to_half(1.0 + 0x1p-11 + 0x1p-40), 1.0 + 0x1p-10) << "one rounding";

@@ -1,5 +1,5 @@
-// The biases of combinations that are not exact: measured, and compared with an exact expectation where there
-// is one. Prints the table of docs/numerics.md.
+// Measured biases of the inexact combinations, compared with the exact expectation where one is known. Prints
+// the tables of docs/numerics.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::optional<double> prediction(const OmegaRecipe& r, const PointPair& pair) {
     if (r.convention == Convention::measured) return std::nullopt;
     const double exact = imka::kernel_row(r.kernel).value(pair.x, pair.y, r.gamma);
     const bool cut = r.truncation > 0.0;
-    // Entries of rows of length sqrt(d) < 3 are never cut.
+    // Rows of length sqrt(d) < 3 are never truncated.
     const bool short_rows = r.norms == Norms::sqrt && std::sqrt(static_cast<double>(r.d)) < r.truncation;
     switch (r.sampler) {
         case Sampler::rff:
@@ -38,7 +38,7 @@ std::optional<double> prediction(const OmegaRecipe& r, const PointPair& pair) {
 
 struct Measured {
     double relative = 0.0;
-    double error = 0.0;  // standard error of it
+    double error = 0.0;  // standard error
     std::optional<double> predicted = std::nullopt;
 };
 
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, BiasOf,
                          [](const auto& p) { return std::string(imka::to_string(p.param)); });
 
 // d = 3, gamma = 0.3, two pairs with gamma |x-y|² = 1 and 1/2; n = 200,000 Ω of one block; 5 standard errors.
-// What combination() calls biased must be seen to be, and what it calls unbiased must not.
+// The measured bias must be significant exactly where combination() says biased.
 TEST_P(BiasOf, IsAsPredictedAndAsTheTableOfCombinationsSays) {
     const std::vector<PointPair> pairs = {pair_at_one_over_e(3, 0, 0.3), pair_at_one_over_e(3, 4, 0.6)};
     print_head();
@@ -119,7 +119,7 @@ TEST_P(BiasOf, IsAsPredictedAndAsTheTableOfCombinationsSays) {
     }
 }
 
-// How the bias of rbf at k = 1/e falls with d; n chosen for about 0.1 %.
+// The bias of rbf at k = 1/e decreases with d; n chosen for about 0.1 %.
 TEST(BiasOverD, OfRbfFallsWithTheDimension) {
     print_head();
     const std::pair<std::int64_t, std::size_t> sizes[] = {{8, 60000}, {12, 40000}, {16, 40000}, {64, 10000}};
@@ -143,7 +143,7 @@ TEST(BiasOverD, OfRbfFallsWithTheDimension) {
     }
 }
 
-// Householder signs lean: arccos0 sees it, rbf, an even function of ω, does not. n = 100,000 blocks, d = 3.
+// Householder signs bias arccos0, but not rbf, which is even in ω. n = 100,000 blocks, d = 3.
 TEST(BiasOfTheMeasuredConvention, ShowsInArccos0AndNotInRbf) {
     const std::vector<PointPair> pairs = {pair_at_one_over_e(3, 0, 0.3), pair_at_one_over_e(3, 4, 0.6)};
     OmegaRecipe r{.kernel = Kernel::arccos0,

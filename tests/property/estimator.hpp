@@ -1,4 +1,4 @@
-// z(x)ᵀz(y) straight from the rows of Ω and the kernel's feature law, in double: shares no code with
+// z(x)ᵀz(y) computed in double from the rows of Ω and the kernel's feature law; shares no code with
 // features/.
 #pragma once
 
@@ -64,7 +64,7 @@ inline double estimate(const imka::FeatureLaw& law, imka::MatrixView<const float
 
 struct Draws {
     std::size_t rows = 1;  // rows of one Ω: a multiple of the sampler's block, so that draws are independent
-    std::size_t per_seed = 1;  // Ωs cut from one recipe
+    std::size_t per_seed = 1;  // number of Ω sliced from one recipe
     std::size_t seeds = 1;     // recipes, with seeds 1, 2, ...
 };
 
@@ -94,7 +94,7 @@ inline std::vector<float> random_point(std::size_t d, std::uint64_t index, doubl
     return x;
 }
 
-// Two points at a distance with gamma |x-y|² = 1 in a random direction.
+// Two points with gamma |x-y|² = 1 in a random direction.
 inline PointPair pair_at_one_over_e(std::size_t d, std::uint64_t index, double gamma) {
     PointPair pair{.x = random_point(d, 2 * index, 0.7), .y = random_point(d, 2 * index + 1, 1.0)};
     double length = 0.0;

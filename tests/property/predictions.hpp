@@ -1,5 +1,5 @@
-// Exact expectations of the estimator for the samplers that are not unbiased, from quadrature, Bessel
-// functions and enumeration of every sign pattern. Shares no code with the samplers.
+// Exact expectations of the estimator for biased samplers, from quadrature, Bessel functions and enumeration
+// of all sign patterns. Shares no code with the samplers.
 #pragma once
 
 #include <bit>
@@ -87,8 +87,8 @@ inline double orf_expectation(const imka::OmegaRecipe& recipe, const PointPair& 
     return sum;
 }
 
-// Independent entries: normals conditioned on |g| <= t (rff), or moved to ±t beyond it (a row of orf with chi
-// norms is N(0, I) before its entries are clamped).
+// Independent entries: normals conditioned on |g| <= t (rff), or clamped to ±t (a row of orf with chi norms
+// is N(0, I) before clamping).
 inline std::optional<double> truncated_expectation(const imka::OmegaRecipe& recipe, const PointPair& pair,
                                                    bool clamped) {
     const auto law = imka::kernel_row(recipe.kernel).feature_law(recipe.gamma, pair.x.size());
@@ -123,7 +123,7 @@ inline IntMatrix hadamard(std::size_t n) {
     return h;
 }
 
-// a H D, the bits of `signs` being the diagonal.
+// a H D; the bits of `signs` are the diagonal.
 inline IntMatrix times_h_d(const IntMatrix& a, const IntMatrix& h, unsigned signs) {
     IntMatrix out(a.size(), std::vector<int>(h.size(), 0));
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -135,7 +135,7 @@ inline IntMatrix times_h_d(const IntMatrix& a, const IntMatrix& h, unsigned sign
     return out;
 }
 
-// Every row of H D1 H D2 H D3 times n^(3/2), over all 2^(3n) sign patterns, with how often it comes; n <= 4.
+// Every row of H D1 H D2 H D3 times n^(3/2), over all 2^(3n) sign patterns, with its frequency; n <= 4.
 inline std::map<std::vector<int>, double> sorf_rows_by_enumeration(std::size_t n) {
     const auto h = hadamard(n);
     IntMatrix identity(n, std::vector<int>(n, 0));
@@ -155,7 +155,7 @@ inline std::map<std::vector<int>, double> sorf_rows_by_enumeration(std::size_t n
     return rows;
 }
 
-// SORF with n <= 4, whatever the kernel, the norms and the truncation.
+// SORF with n <= 4, for any kernel, norms and truncation.
 inline double sorf_expectation(const imka::OmegaRecipe& recipe, const PointPair& pair) {
     const auto law = imka::kernel_row(recipe.kernel).feature_law(recipe.gamma, pair.x.size());
     const std::size_t n = std::bit_ceil(pair.x.size());
@@ -177,8 +177,8 @@ inline double sorf_expectation(const imka::OmegaRecipe& recipe, const PointPair&
     return prefactors(law, pair) * sum;
 }
 
-// SORF and rbf for n <= 8: the last diagonal averages to a product of cosines, so D1 and D2 are enumerated.
-// All rows have one law (a row of H only relabels D1), so the first stands for all.
+// SORF and rbf for n <= 8: the last diagonal averages to a product of cosines, so only D1 and D2 are
+// enumerated. All rows have the same law (a row of H only relabels D1), so the first is enough.
 inline double sorf_rbf_expectation(const imka::OmegaRecipe& recipe, const PointPair& pair) {
     const std::size_t n = std::bit_ceil(pair.x.size());
     const auto h = hadamard(n);

@@ -1,4 +1,4 @@
-// Random features whose law is exact estimate the kernel without bias: the mean over many Ω is k(x, y).
+// Random features with an exact law are unbiased: the mean over many Ω is k(x, y).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,13 +34,13 @@ INSTANTIATE_TEST_SUITE_P(Combinations, Unbiased, testing::ValuesIn(cases()), [](
                        p.param.d);
 });
 
-// n = 320,000 draws of m = d rows, 40,000 from each of 8 seeds; 5 standard errors. Printed: the least
-// relative bias that would be seen with probability 0.999, (5 + 3.09) standard errors over k.
+// n = 320,000 draws of m = d rows, 40,000 from each of 8 seeds; 5 standard errors. Prints the smallest
+// relative bias that would be detected with probability 0.999, (5 + 3.09) standard errors over k.
 TEST_P(Unbiased, MeanOverManyOmegasIsTheKernel) {
     const auto [kernel, sampler, size] = GetParam();
     const auto d = static_cast<std::size_t>(size);
     const imka::OmegaRecipe recipe{.kernel = kernel, .gamma = 0.3, .sampler = sampler, .d = size};
-    // Exponential features of long points have variances that no n overcomes: softmax gets short ones.
+    // Exponential features of large points have too much variance for any n: softmax uses small points.
     const double scale = kernel == Kernel::softmax ? 0.4 : 1.0;
     std::vector<PointPair> pairs;
     for (const std::uint64_t i : {0U, 1U, 2U})

@@ -1,4 +1,4 @@
-// Variance of the estimator: orthogonal rows have less of it, and it falls as 1/m.
+// Variance of the estimator: smaller for orthogonal rows, and proportional to 1/m.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ Moments measure(Sampler sampler, std::size_t d, std::size_t m, std::size_t n) {
 }
 
 // d = m = 8, k = 1/e, n = 40,000 draws each; the difference must exceed 5 of its standard errors.
-TEST(Variance, OrthogonalRowsHaveLessOfItForRbf) {
+TEST(Variance, IsSmallerForOrthogonalRowsAndRbf) {
     const auto rff = measure(Sampler::rff, 8, 8, 40000);
     const auto orf = measure(Sampler::orf, 8, 8, 40000);
     const double error = std::hypot(rff.variance_error, orf.variance_error);
@@ -23,7 +23,7 @@ TEST(Variance, OrthogonalRowsHaveLessOfItForRbf) {
 }
 
 // For independent rows the variance is known: ((1 + k⁴)/2 - k²)/m, k = 1/e. n = 40,000.
-TEST(Variance, OfRffAndRbfIsWhatTheFormulaSays) {
+TEST(Variance, OfRffAndRbfFollowsTheFormula) {
     const double k = std::exp(-1.0);
     const auto rff = measure(Sampler::rff, 8, 8, 40000);
     EXPECT_LE(std::abs(rff.variance - ((1.0 + std::pow(k, 4)) / 2.0 - k * k) / 8.0),

@@ -12,6 +12,10 @@
 namespace {
 
 using namespace imka::report;
+using imka::FidelityCell;
+using imka::FidelityScore;
+using imka::published_values;
+using imka::Quantity;
 using imka::Record;
 
 // Two seeds in every cell with published chip values: Gram errors factor · mean · (1 ± 0.05), accuracies
@@ -34,7 +38,8 @@ std::vector<Record> emulated(double factor, double shift, const std::string& bac
                                                                        .m = p.m,
                                                                        .seed = seed}));
             place->second.results[std::string(imka::to_string(p.quantity))] =
-                p.quantity == Quantity::accuracy ? p.mean + shift : factor * p.mean * (1.0 + 0.05 * sign);
+                p.quantity == Quantity::accuracy ? p.value.mean + shift
+                                                 : factor * p.value.mean * (1.0 + 0.05 * sign);
         }
     }
     std::vector<Record> records;
@@ -84,7 +89,7 @@ TEST(Fidelity, NoiseIsThatOfBothMeans) {
     c.error_measured = {.mean = 0.25, .std = 0.06, .n = 4};
     EXPECT_NEAR(c.residual(), std::log(0.8), 1e-12);
     EXPECT_NEAR(c.residual_error(), 0.13, 1e-12);
-    FidelityRow row{.rms = 0.13, .noise = 0.05};
+    FidelityScore row{.rms = 0.13, .noise = 0.05};
     EXPECT_NEAR(row.excess(), 0.12, 1e-12);
     row.noise = 0.2;
     EXPECT_EQ(row.excess(), 0.0);
@@ -93,8 +98,8 @@ TEST(Fidelity, NoiseIsThatOfBothMeans) {
 TEST(Fidelity, AccuraciesAgreeWithinTwoErrorsOrHalfAPoint) {
     const auto agrees = [](double difference, double std) {
         FidelityCell c;
-        c.accuracy = Statistics{.mean = 0.8 + difference, .std = std, .n = 1};
-        c.accuracy_measured = Statistics{.mean = 0.8, .std = 0.0, .n = 1};
+        c.accuracy = imka::Summary{.mean = 0.8 + difference, .std = std, .n = 1};
+        c.accuracy_measured = imka::Summary{.mean = 0.8, .std = 0.0, .n = 1};
         return c.accuracy_agrees();
     };
     EXPECT_TRUE(agrees(0.0049, 0.0));
@@ -122,16 +127,13 @@ TEST(Fidelity, OfSeveralChipsIsOneEach) {
     EXPECT_NEAR(all[1].totals[2].rms, std::log(1.3), 1e-12);
 }
 
-TEST(Fidelity, StandsOnThePageAndInTheSummary) {
+TEST(Fidelity, IsInTheDocument) {
     imka::RecordSet set;
     set.records = emulated(1.1, 0.0);
     const auto report = make_report(set, "");
     ASSERT_EQ(report.sections.size(), 1U);
-    EXPECT_EQ(report.sections[0].fidelity_plots.size(), 4U) << "two a kernel";
-    const auto page = render_page(report, "var Chart;");
-    EXPECT_NE(page.find("Emulated against measured chip"), std::string::npos);
-    EXPECT_NE(page.find("All 120 cells"), std::string::npos);
-    const auto j = nlohmann::json::parse(summary_json(report)).at("experiments").at(0).at("fidelity").at(0);
+    EXPECT_EQ(report.sections[0].fidelity_plots.size(), 4U) << "two per kernel";
+    const auto j = nlohmann::json::parse(report_json(report)).at("experiments").at(0).at("fidelity").at(0);
     EXPECT_EQ(j.at("cells").size(), 120U);
     EXPECT_NEAR(j.at("aims").at(0).at("value").get<double>(), std::log(1.1), 1e-12);
     for (const auto& plot : all_plots(report)) EXPECT_FALSE(plot.alt.empty());

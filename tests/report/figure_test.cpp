@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 #include "report/records.hpp"
 #include "support/error.hpp"
 
 namespace {
 
 using namespace imka::report;
+using imka::parse_published;
+using imka::Published;
+using imka::published_values;
+using imka::Quantity;
 using imka::Record;
 using testing::HasSubstr;
 
@@ -31,9 +35,7 @@ Published letter_accuracy(double mean, double std) {
             .log_ratio = 1.0,
             .m = 31,
             .quantity = Quantity::accuracy,
-            .mean = mean,
-            .std = std,
-            .n = 4};
+            .value = {.mean = mean, .std = std, .n = 4}};
 }
 
 // Four measured runs of one cell: mean 0.9, standard deviation 0.02 · sqrt(5/3).
@@ -181,7 +183,7 @@ TEST(Verdict, ComparesAChipWithThePublishedChip) {
     EXPECT_EQ(curves[0].label(), "orf");
     EXPECT_EQ(curves[0].points.at(0).verdict, Verdict::reproduced);
     EXPECT_EQ(curves[1].label(), "orf, hermes");
-    EXPECT_EQ(curves[1].points.at(0).published->mean, 0.7);
+    EXPECT_EQ(curves[1].points.at(0).published->value.mean, 0.7);
     EXPECT_EQ(curves[1].points.at(0).verdict, Verdict::deviates);
 }
 
@@ -254,10 +256,10 @@ TEST(Published, TablesAreComplete) {
     EXPECT_EQ(std::ranges::count(all, "hermes", &Published::backend), 240);
     EXPECT_EQ(std::ranges::count(all, "liu", &Published::table), 90);
     for (const auto& p : all) {
-        EXPECT_EQ(p.n, 10U);
-        EXPECT_GT(p.mean, 0.0);
-        EXPECT_GE(p.std, 0.0);
-        EXPECT_LT(p.mean, 2.0);
+        EXPECT_EQ(p.value.n, 10U);
+        EXPECT_GT(p.value.mean, 0.0);
+        EXPECT_GE(p.value.std, 0.0);
+        EXPECT_LT(p.value.mean, 2.0);
     }
 }
 

@@ -1,210 +1,84 @@
-// The paper's main figure and text: averages in FP32 and on a chip, from made-up records and published
-// values.
+// The data file about the paper: strict keys, known checks, protocol differences.
 #include "imka/report/paper.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "imka/report/claims.hpp"
-#include "report/records.hpp"
+#include "imka/report/figure.hpp"
+#include "support/error.hpp"
 
 namespace {
 
 using namespace imka::report;
-using imka::Record;
+using testing::HasSubstr;
 
-// All cells of the experiment `ridge` with the published means as results, one seed each; `change` may move
-// those of the chip.
-template <class Change>
-std::vector<Record> published_runs(const Change& change) {
-    std::map<std::string, Record> runs;
-    for (auto p : published_values()) {
-        if (p.table != "ridge") continue;
-        if (p.backend == "hermes") change(p);
-        const auto name = p.dataset + p.kernel + p.sampler + p.backend + std::to_string(p.m);
-        auto [place, is_new] = runs.try_emplace(name, make_record({.experiment = "ridge",
-                                                                   .dataset = p.dataset,
-                                                                   .protocol = "measured",
-                                                                   .kernel = p.kernel,
-                                                                   .sampler = p.sampler,
-                                                                   .backend = p.backend,
-                                                                   .log_ratio = p.log_ratio,
-                                                                   .m = p.m}));
-        if (p.backend == "hermes" && (p.dataset == "eeg" || p.dataset == "cod-rna"))
-            place->second.config["input_alpha"] = "2";
-        place->second.results[std::string(imka::to_string(p.quantity))] = p.mean;
-    }
-    std::vector<Record> records;
-    for (auto& [name, record] : runs) records.push_back(record);
-    return records;
+// A small file with one statement.
+std::string file(const std::string& statement) {
+    return "reproductions:\n"
+           "  - {name: a, table: t, title: T, what: W}\n"
+           "published_runs: a\n"
+           "sizes:\n"
+           "  - {name: best, best: yes}\n"
+           "goals:\n"
+           "  gram_error:\n"
+           "    - {kernel: rbf, rms: 0.5}\n"
+           "  accuracy_share: 0.75\n"
+           "protocol_differences:\n"
+           "  - {text: always}\n"
+           "notes:\n"
+           "  one: remark\n"
+           "statements:\n"
+           "  - " +
+           statement + "\n";
 }
 
-std::vector<Figure> published_figures() {
-    return make_figures(published_runs([](const Published&) {}), published_values());
+TEST(Paper, IsReadFromItsFile) {
+    const auto p = parse_paper(file("{text: S, check: gap_is_wider, kernel: rbf, than: arccos0}"));
+    EXPECT_EQ(p.reproductions.at(0).name, "a");
+    EXPECT_FALSE(p.reproductions.at(0).averages);
+    EXPECT_EQ(p.goals.gram_error.at("rbf"), 0.5);
+    EXPECT_EQ(p.goals.accuracy_share, 0.75);
+    EXPECT_EQ(p.notes.at("one"), "remark");
+    EXPECT_EQ(p.statements.at(0).than, "arccos0");
 }
 
-TEST(Paper, TakesAccuraciesByItsThreeRules) {
-    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), published_values());
-    const auto rows = accuracy_rows(figures, "ridge_fp32");
-    ASSERT_EQ(rows.size(), 12U);
-    // D/d = 32 is r = 4 for rbf (two features a direction), r = 5 for arccos0. Seeds 0 and 1 add 0.0005 on
-    // average.
-    EXPECT_EQ(rows[0].kernel, "rbf");
-    EXPECT_NEAR(rows[0].ours[0]->mean, 0.8 + 0.02 * 4 + 0.0005, 1e-12);
-    EXPECT_NEAR(rows[0].ours[1]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
-    EXPECT_NEAR(rows[1].ours[0]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
-    EXPECT_NEAR(rows[1].ours[2]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
-    EXPECT_EQ(rows[0].verdicts[0], Verdict::unlike);
-    // The published best accuracy on cod-rna with rbf, to the digits of the released results: 96.1.
-    EXPECT_NEAR(rows[0].published[2]->mean, 0.961, 0.002);
+TEST(Paper, RefusesWhatACheckDoesNotKnow) {
+    EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: rises}")); }),
+                HasSubstr("line 15: unknown check 'rises'; known: error_falls, errs_less"));
+    EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: gap_is_wider, kernel: rbf}")); }),
+                HasSubstr("than"));
+    EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: error_falls, kernel: rbf}")); }),
+                HasSubstr("kernel"));
+    EXPECT_THAT(error_of([] {
+                    parse_paper(
+                        file("{text: S, check: error_within, dataset: a, kernel: b, backend: chip, "
+                             "samplers: [rff], sizes: [5], range: [2, 1]}"));
+                }),
+                HasSubstr("expected [low, high]"));
 }
 
-TEST(Paper, NormalisesByTaskAndByKernel) {
-    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 1), {});
-    const auto plots = normalised_errors(figures, "ridge_fp32");
-    ASSERT_EQ(plots.size(), 2U);
-    ASSERT_EQ(plots[0].series.size(), 2U) << "no published values were given";
-    // All tasks have the same errors 0.4 / r here, so both rules give 1 / r.
-    for (const auto& series : plots[0].series) {
-        for (const auto& p : series.points) EXPECT_NEAR(p.y, 1.0 / p.x, 1e-12);
-    }
+TEST(Paper, ThatIsCompiledInHasWhatReportsNeed) {
+    EXPECT_EQ(reproductions().size(), 5U);
+    EXPECT_EQ(find_reproduction("liu")->table, "liu");
+    EXPECT_EQ(find_reproduction("mine"), nullptr);
+    EXPECT_EQ(paper().sizes.size(), 3U);
+    EXPECT_EQ(paper().statements.size(), 14U);
+    // The goals of docs/fidelity.md.
+    EXPECT_EQ(paper().goals.gram_error.at("rbf"), 0.15);
+    EXPECT_EQ(paper().goals.gram_error.at("arccos0"), 0.12);
+    EXPECT_EQ(paper().goals.accuracy_share, 0.90);
 }
 
-TEST(Paper, ChecksWhatTheTextSays) {
-    const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), {});
-    const auto claims = check_claims(figures, "ridge_fp32");
-    ASSERT_EQ(claims.size(), 4U);
-    EXPECT_EQ(claims[0].ours.cases, 12U * 3U * 4U);
-    EXPECT_EQ(claims[0].ours.holds, claims[0].ours.cases) << "0.4 / r falls";
-    EXPECT_EQ(claims[1].ours.holds, 0U) << "no sampler is better than another";
-}
-
-TEST(Paper, DifferencesOfThePublishedChipAreThoseOfTheReleasedResults) {
-    const auto figures = published_figures();
-    const auto accuracy = accuracy_rows(figures, "ridge");
-    ASSERT_EQ(accuracy.size(), 12U + 8U) << "six data sets in FP32, four on the chip";
-    const auto differences = difference_rows(accuracy);
-    ASSERT_EQ(differences.size(), 8U);
-    for (const auto& row : differences) {
-        for (std::size_t rule = 0; rule < kSizeRules; ++rule)
-            EXPECT_NEAR(row.ours.at(rule)->mean, row.published.at(rule)->mean, 1e-12);
-    }
-    // Computed from the released per-seed results apart from this code: eeg with arccos0 loses 1.968 points;
-    // mean absolute differences of the four data sets at the best r are 0.669 and 0.869.
-    const auto eeg = std::ranges::find_if(
-        differences, [](const AccuracyRow& row) { return row.dataset == "eeg" && row.kernel == "arccos0"; });
-    EXPECT_NEAR(100.0 * eeg->ours[2]->mean, -1.968, 5e-4);
-    const auto means = summarise_differences(differences);
-    ASSERT_EQ(means.size(), 2U * kSizeRules);
-    EXPECT_EQ(means[2].kernel, "rbf");
-    EXPECT_NEAR(100.0 * means[2].published.absolute, 0.669, 5e-4);
-    EXPECT_NEAR(100.0 * means[2].published.mean, -0.257, 6e-4);
-    EXPECT_NEAR(100.0 * means[5].ours_shared.absolute, 0.869, 5e-4);
-    EXPECT_EQ(means[5].ours.worst_dataset, "eeg");
-    EXPECT_NEAR(100.0 * means[0].published.absolute, 0.696, 5e-4) << "at D/d = 32";
-}
-
-TEST(Paper, ADifferenceHasTheErrorsOfBothSides) {
-    AccuracyRow fp32{.dataset = "a", .kernel = "rbf", .backend = "fp32"};
-    fp32.ours[0] = Level{.mean = 0.9, .error = 0.003};
-    auto chip = fp32;
-    chip.backend = "hermes";
-    chip.ours[0] = Level{.mean = 0.88, .error = 0.004};
-    auto other = chip;
-    other.dataset = "b";
-    auto other_fp32 = fp32;
-    other_fp32.dataset = "b";
-    other_fp32.ours[0] = Level{.mean = 0.84, .error = 0.003};
-    const auto rows = difference_rows({fp32, chip, other_fp32, other});
-    ASSERT_EQ(rows.size(), 2U);
-    EXPECT_NEAR(rows[0].ours[0]->mean, -0.02, 1e-12);
-    EXPECT_NEAR(rows[0].ours[0]->error, 0.005, 1e-12);
-    const auto means = summarise_differences(rows);
-    ASSERT_EQ(means.size(), 1U) << "the other rules have no values";
-    EXPECT_NEAR(means[0].ours.mean, 0.01, 1e-12);
-    EXPECT_NEAR(means[0].ours.absolute, 0.03, 1e-12);
-    EXPECT_NEAR(means[0].ours.worst, -0.02, 1e-12);
-    EXPECT_NEAR(means[0].ours.error, 0.005 / std::sqrt(2.0), 1e-12);
-    EXPECT_EQ(means[0].published.datasets, 0U);
-}
-
-TEST(Paper, ChipAndFp32ShareTheLargestError) {
-    auto records = ridge_grid("ridge", "default", 1);
-    auto chip = records;
-    for (auto& r : chip) {
-        r.config["backend"] = "hermes";
-        r.results["gram_error"] *= 2.0;
-    }
-    std::ranges::move(chip, std::back_inserter(records));
-    const auto figures = make_figures(records, {});
-    for (const auto by : {Normaliser::task, Normaliser::kernel}) {
-        const auto n = normalise(figures, "ridge", "rbf", {.by = by});
-        EXPECT_EQ(n.datasets, 6U);
-        for (int r = 1; r <= 5; ++r) {
-            EXPECT_NEAR(n.fp32.at(r), 0.5 / r, 1e-12) << "errors are 0.4 / r, the largest is 0.8";
-            EXPECT_NEAR(n.chip.at(r), 1.0 / r, 1e-12);
-        }
-    }
-    const auto plots = normalised_errors(figures, "ridge");
-    ASSERT_EQ(plots.size(), 2U);
-    ASSERT_EQ(plots[0].series.size(), 4U);
-    EXPECT_TRUE(plots[0].series[1].dashed);
-    EXPECT_EQ(accuracy_plots(accuracy_rows(figures, "ridge"), "ridge").size(), 6U);
-}
-
-TEST(Paper, AveragesBesidePublishedOnesAreOverTheSameDataSets) {
-    auto records = published_runs([](const Published&) {});
-    // Two data sets more on the chip, for which nothing is published.
-    for (const auto& r : std::vector<Record>(records)) {
-        if (r.setting("dataset") != "magic" && r.setting("dataset") != "skin") continue;
-        records.push_back(r);
-        records.back().config["backend"] = "hermes";
-    }
-    const auto figures = make_figures(records, published_values());
-    const auto plots = normalised_errors(figures, "ridge");
-    ASSERT_EQ(plots.size(), 4U) << "all six data sets, and the four";
-    EXPECT_THAT(plots[0].title, testing::HasSubstr("6 data sets"));
-    EXPECT_EQ(plots[0].series.size(), 4U) << "nothing published beside";
-    EXPECT_THAT(plots[1].title, testing::HasSubstr("4 data sets"));
-    ASSERT_EQ(plots[1].series.size(), 8U);
-    for (std::size_t s = 0; s < 4; ++s) {
-        for (std::size_t i = 0; i < 5; ++i)
-            EXPECT_NEAR(plots[1].series[s].points.at(i).y, plots[1].series[s + 4].points.at(i).y, 1e-12);
-    }
-}
-
-TEST(Claims, OfTheTextHoldInThePublishedValues) {
-    const auto claims = check_claims(published_figures(), "ridge");
-    ASSERT_EQ(claims.size(), 12U) << "one seed has no spread";
-    for (std::size_t i = 2; i < claims.size(); ++i) {
-        EXPECT_EQ(claims[i].published.holds, claims[i].published.cases) << claims[i].text;
-        EXPECT_GT(claims[i].ours.cases, 0U) << claims[i].text;
-    }
-}
-
-TEST(Claims, DoNotHoldForAChipWithoutFaults) {
-    std::map<std::string, double> fp32;
-    const auto name = [](const Published& p) {
-        return p.dataset + p.kernel + p.sampler + std::to_string(p.m) +
-               std::string(imka::to_string(p.quantity));
-    };
-    for (const auto& p : published_values()) {
-        if (p.table == "ridge" && p.backend == "fp32") fp32[name(p)] = p.mean;
-    }
-    const auto records = published_runs([&](Published& p) { p.mean = fp32.at(name(p)); });
-    const auto claims = check_claims(make_figures(records, published_values()), "ridge");
-    std::map<std::string, Holding> found;
-    for (const auto& c : claims) found[c.text.substr(0, 22)] = c.ours;
-    EXPECT_EQ(found.at("The gap between chip a").holds, 0U);
-    EXPECT_EQ(found.at("On eeg with arccos0 th").holds, 0U);
-    EXPECT_EQ(found.at("eeg: with rbf the chip").holds, 0U);
-    EXPECT_EQ(found.at("eeg: with rbf the chip").numbers, "rff 1.00 to 1.00; orf 1.00 to 1.00");
-    EXPECT_EQ(found.at("eeg: with arccos0 the ").holds, 0U);
-    EXPECT_EQ(found.at("cod-rna: with rbf the ").holds, 0U);
-    EXPECT_EQ(found.at("letter: sorf with rbf ").holds, 5U);
+TEST(Paper, SaysHowProtocolsDiffer) {
+    EXPECT_EQ(
+        protocol_difference("letter", "rbf", "rff"),
+        "another protocol: m = 2^r d instead of 2^r d − r; test rows standardised by the training part "
+        "instead of by themselves; Gaussian entries not cut at 3 standard deviations; 26 classes instead of "
+        "A–M against N–Z");
+    EXPECT_EQ(
+        protocol_difference("eeg", "arccos0", "orf"),
+        "another protocol: m = 2^r d instead of 2^r d − r; rows standardised by the training part instead "
+        "of by the whole set; unbiased (Haar) orthogonal directions instead of biased Householder signs");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs the imka program as a user does and keeps what it printed.
+// Runs the imka program and captures its output.
 #pragma once
 
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ struct CommandResult {
     std::string err;
 };
 
-// arguments go through the shell. `before` stands before the program, e.g. "ulimit -f 10;".
+// The shell parses `arguments`. `before` is prepended to the command, e.g. "ulimit -f 10;".
 inline CommandResult run_imka(const std::string& arguments, const std::string& before = "") {
     const TempDir dir;
     const std::string command = before + " '" + binary_dir() + "/imka' " + arguments + " > '" +

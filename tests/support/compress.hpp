@@ -1,4 +1,4 @@
-// Compressed copies of bytes, for tests of the readers.
+// Compresses bytes, for tests of the readers.
 #pragma once
 
 #include <bzlib.h>
@@ -39,7 +39,7 @@ inline std::string bzip2_bytes(std::string_view text) {
     return out;
 }
 
-// dictionary_bytes: how much memory a decoder will need.
+// dictionary_bytes: memory that a decoder needs.
 inline std::string xz_bytes(std::string_view text, std::uint32_t dictionary_bytes = 1U << 20U) {
     lzma_options_lzma options{};
     lzma_lzma_preset(&options, 0);
@@ -57,7 +57,7 @@ inline std::string xz_bytes(std::string_view text, std::uint32_t dictionary_byte
     return out;
 }
 
-// With a checksum, as the zstd program writes it.
+// With a checksum, like the zstd program.
 inline std::string zstd_bytes(std::string_view text) {
     ZSTD_CCtx* context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);

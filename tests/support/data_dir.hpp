@@ -1,5 +1,5 @@
-// Where tests find the real data sets: IMKA_DATA, or ../shared/data beside the repository. Tests skip, saying
-// so, where there are none.
+// Location of the real data sets: IMKA_DATA, or ../shared/data next to the repository. Without them, tests
+// skip with a message.
 #pragma once
 
 #include <gtest/gtest.h>

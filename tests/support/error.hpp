@@ -1,12 +1,11 @@
-// What an error says, for tests of bad input.
+// Error messages, for tests of bad input.
 #pragma once
 
 #include <string>
 
 #include "imka/base/error.hpp"
 
-// "bad_data: <message>" of the imka::Error that `action` throws; "no error" where it throws none. Any other
-// exception leaves the test.
+// "bad_data: <message>" of the imka::Error that `action` throws, or "no error". Other exceptions propagate.
 template <class Action>
 std::string error_of(Action&& action) {
     constexpr const char* kNames[] = {"bad_usage", "bad_config",   "bad_data",   "io",

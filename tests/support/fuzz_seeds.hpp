@@ -1,4 +1,4 @@
-// Repeats the seeds of a fuzzer, and every past finding kept among them, as a test.
+// Replays the seeds of a fuzzer, including past findings, as a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "imka/base/file.hpp"
 #include "support/paths.hpp"
 
-// Calls feed(bytes) for every file of fuzz/corpus/<name>; anything it throws is a failure.
+// Calls feed(bytes) for every file in fuzz/corpus/<name>; any exception is a failure.
 template <class Feed>
 void feed_seeds(const std::string& name, const Feed& feed) {
     int files = 0;

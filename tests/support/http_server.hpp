@@ -1,5 +1,4 @@
-// A small HTTP server on 127.0.0.1 for tests of downloads. It answers GET for the files it was given, and can
-// misbehave on request.
+// A small HTTP server on 127.0.0.1 for download tests. It serves the given files and can simulate failures.
 #pragma once
 
 #include <arpa/inet.h>
@@ -20,10 +19,10 @@
 class HttpServer {
 public:
     struct Behaviour {
-        bool ranges = true;         // answers Range with 206; else with the whole file
-        std::size_t cut_after = 0;  // bytes of the body after which the connection is closed; 0: never
-        int cuts = 0;               // how many answers are cut
-        int busy = 0;               // how many requests are answered with 503 first
+        bool ranges = true;         // answer Range requests with 206; else with the whole file
+        std::size_t cut_after = 0;  // close the connection after this many body bytes; 0: never
+        int cuts = 0;               // number of responses to cut
+        int busy = 0;               // number of initial requests answered with 503
     };
 
     HttpServer(std::map<std::string, std::string> files, Behaviour behaviour)

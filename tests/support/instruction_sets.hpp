@@ -1,4 +1,4 @@
-// Switches the ops between the instruction sets that this machine has and the library was compiled for.
+// Switches the ops between the instruction sets that this machine supports and the library was compiled for.
 #pragma once
 
 #include "imka/ops/vector_targets.hpp"
@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-// Chooses the best set again when it goes out of scope.
+// Restores the best set at the end of the scope.
 struct RestoreInstructionSet {
     std::int64_t all;
     ~RestoreInstructionSet() {
@@ -16,11 +16,11 @@ struct RestoreInstructionSet {
     }
 };
 
-// Calls body(name) once for each set and gives their number; afterwards the best set is chosen again, also
-// when the body throws.
+// Calls body(name) once per set and returns the number of sets. Restores the best set afterwards, also if the
+// body throws.
 template <class Body>
 int on_each_instruction_set(const Body& body) {
-    // Asked once: the answer takes longer than a short op.
+    // Cached: the query takes longer than a short op.
     static const std::int64_t all = hwy::SupportedTargets();
     const RestoreInstructionSet restore{all};
     int count = 0;

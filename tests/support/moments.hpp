@@ -1,4 +1,4 @@
-// Mean, variance and their standard errors, for tests that state n and ask for 5 sigma.
+// Mean, variance and their standard errors, for statistical tests at 5 sigma.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Where the sources and the build are. Only paths.cpp is compiled with them, so that compiler caches serve
-// every checkout.
+// Source and build folders. Only paths.cpp is compiled with them, so that compiler caches work across
+// checkouts.
 #pragma once
 
 #include <string>

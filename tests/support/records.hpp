@@ -1,4 +1,4 @@
-// Records without what differs from run to run: times, memory, machine.
+// Records without the values that differ between runs: times, memory, machine.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ inline std::vector<std::filesystem::path> record_files(const std::filesystem::pa
     return files;
 }
 
-// Whole lines in all files of a sweep's folder: a run that was done twice has two.
+// Number of complete lines in all record files of a folder: a run that was done twice counts twice.
 inline std::size_t record_lines(const std::filesystem::path& folder) {
     std::size_t lines = 0;
     for (const auto& file : record_files(folder)) {

@@ -1,4 +1,4 @@
-// Runs a test body once for every instruction set that this machine has and the library was compiled for.
+// Runs a test body once per instruction set that this machine supports and the library was compiled for.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A folder that lives as long as the test.
+// A temporary folder, removed at the end of the scope.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// A team of threads instead of processes.
+// A Team of threads instead of processes.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 namespace imka {
 
-// Values under way, by sender and receiver, in order.
+// Sent values not yet received, in order, by sender and receiver.
 class Mailboxes {
 public:
     void put(std::size_t from, std::size_t to, std::span<const double> values) {
@@ -56,7 +56,7 @@ private:
     std::size_t size_;
 };
 
-// Runs body once a member, all at the same time.
+// Runs body concurrently, once per member.
 inline void run_team(std::size_t size, const std::function<void(const Team&)>& body) {
     Mailboxes boxes;
     std::vector<std::jthread> threads;

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "imka/data/npy.hpp"
 #include "imka/experiment/mpi.hpp"
+#include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/temp_dir.hpp"
 
@@ -37,11 +37,11 @@ std::string csv_rows(int rows) {
 
 TEST(ChipCli, RidgeAndGramSayWhichChipAndDoNotDependOnThreads) {
     const std::string run =
-        "ridge --dataset ringnorm --log-ratio 2 --gram-rows 300 --seeds 0..1 --backend hermes --read-seconds "
-        "3600 --compensation outputs --json --quiet";
-    const auto r = run_imka(run + " --threads 1");
+        "ridge --dataset ringnorm --log-ratio 2 --gram-rows 300 --seeds 0..1 --backend hermes "
+        "--compensation outputs --json --quiet";
+    const auto r = run_imka(run + " --at 1h --threads 1");
     ASSERT_EQ(r.exit_code, 0) << r.err;
-    EXPECT_EQ(run_imka(run + " --threads 7").out, r.out);
+    EXPECT_EQ(run_imka(run + " --read-seconds 3600 --threads 7").out, r.out) << "a former spelling";
     const auto j = json::parse(r.out);
     EXPECT_EQ(j.at("backend"), "hermes");
     EXPECT_EQ(j.at("chip").at("state"), "compensated");
@@ -60,8 +60,8 @@ TEST(ChipCli, HelpNamesTheChipsAndTheirSettings) {
     for (const std::string verb : {"ridge", "gram", "features"}) {
         const auto r = run_imka(verb + " --help");
         ASSERT_EQ(r.exit_code, 0);
-        for (const std::string part : {"|hermes|", "FILE.yaml", "--read-seconds", "--compensation",
-                                       "--chip-set", "--backend hermes"}) {
+        for (const std::string part :
+             {"|hermes|", "FILE.yaml", "--at", "--compensation", "--chip-set", "--backend hermes"}) {
             EXPECT_NE(r.out.find(part), std::string::npos) << verb << ": " << part;
         }
         EXPECT_EQ(r.out.find("--fit-on") != std::string::npos, verb == "ridge") << verb;
@@ -70,7 +70,7 @@ TEST(ChipCli, HelpNamesTheChipsAndTheirSettings) {
 
 TEST(ChipCli, SaysWhatIsWrong) {
     expect_fails("ridge --backend herms", 2, "nearest: hermes");
-    expect_fails("gram --backend hermes --read-seconds -1", 2, "read_seconds: -1 is out of range");
+    expect_fails("gram --backend hermes --read-seconds -1", 2, "'-1' is out of range");
     expect_fails("gram --backend hermes --chip-set core.adc_nois=1", 2, "nearest: core.adc_noise");
     expect_fails("gram --backend hermes --chip-hash 12", 2, "its constants have changed");
     expect_fails("ridge --dataset ringnorm --backend hermes --log-ratio 13 --quiet", 2, "576 are missing");

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "imka/base/random.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/temp_dir.hpp"
 
@@ -309,7 +309,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
     expect_fails("mvm --set core.adc_noise=-1", 2, "core.adc_noise");
     expect_fails("mvm --weights gaus", 2, "neither a file nor a law of weights; known: gauss, uniform");
-    expect_fails("mvm --time 3weeks", 2, "a time belongs here, such as 90, 30min, 1h, 7d or 1y");
+    expect_fails("mvm --time 3weeks", 2, "expected, for example, 90, 30min, 1h, 7d or 1y");
     expect_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
     expect_fails("mvm --rows 0", 2, "--rows");
     expect_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");

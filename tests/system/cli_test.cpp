@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "imka/data/npy.hpp"
 #include "imka/features/feature_map.hpp"
+#include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
@@ -62,7 +62,7 @@ TEST(Cli, RidgeOnEmbeddedDataPrintsTheJsonOfTheInterface) {
 TEST(Cli, EveryVerbHasHelpWithExamples) {
     for (const auto* verb :
          {"data list", "data info", "data show", "data fetch", "data verify", "data export", "data generate",
-          "features", "gram", "ridge", "sweep", "validate", "bench", "doctor", "completion"}) {
+          "features", "gram", "ridge", "sweep", "reproduce", "bench", "doctor", "completion"}) {
         const auto r = run_imka(std::string(verb) + " --help");
         EXPECT_EQ(r.exit_code, 0) << verb;
         EXPECT_NE(r.out.find("Examples:"), std::string::npos) << verb;
@@ -82,7 +82,7 @@ TEST(Cli, BadUsageIsExitCode2BeforeAnyWork) {
     expect_fails("ridge --gamma nan", 2, "gamma");
     expect_fails("ridge --alpha -0.5", 2, "alpha");
     expect_fails("ridge --seeds 5..1", 2, "counts backwards");
-    expect_fails("ridge --seeds 1,1", 2, "stands twice");
+    expect_fails("ridge --seeds 1,1", 2, "duplicate value");
     expect_fails("ridge --kernel laplace --sampler orf", 2, "radial law");
     expect_fails("ridge --kernel arccos0 --form cos_sin", 2, "no features of the form");
     expect_fails("ridge --set gamma", 2, "KEY=VALUE");

@@ -76,7 +76,7 @@ class Browser(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if cls.write is None:
-            raise unittest.SkipTest("tests stand in the classes below")
+            raise unittest.SkipTest("the classes below hold the tests")
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         records = os.path.join(cls.folder.name, "records.jsonl")
@@ -217,6 +217,34 @@ class Page(Browser):
         finally:
             self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
+    def test_every_figure_has_its_text_and_command(self):
+        count = "return document.querySelectorAll(arguments[0]).length"
+        self.assertEqual(self.run_js(count, "figure canvas[role=img][aria-label]"), 16)
+        self.assertEqual(self.run_js(count, "figure .png"), 16)
+        self.assertEqual(self.run_js(count, "figure figcaption"), 16)
+        commands = self.run_js("return [...document.querySelectorAll('.repeat code')].map((c) => c.textContent)")
+        self.assertEqual(len(commands), 12)
+        for command in commands:
+            self.assertTrue(command.startswith("imka sweep ridge_fp32 --set "), command)
+        captions = self.run_js("return [...document.querySelectorAll('figcaption, .note')].map((c) => c.textContent)")
+        bars = [text for text in captions if "error bars are one standard deviation over seeds" in text]
+        self.assertEqual(len(bars), 13, "the figures, and once in the summary")
+
+    def test_page_says_so_when_all_is_well(self):
+        self.assertIn("None: every line was a record", self.run_js("return document.querySelector('#flags').textContent"))
+        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, ".flag"), [])
+
+    def test_contents_lead_to_every_part(self):
+        targets = self.run_js("return [...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href').slice(1))")
+        self.assertGreater(len(targets), 6)
+        self.assertEqual([t for t in targets if not self.run_js("return document.getElementById(arguments[0]) !== null", t)], [])
+        self.assertEqual(len(set(targets)), len(targets))
+
+    def test_no_text_is_missing(self):
+        text = self.run_js("return document.querySelector('main').textContent")
+        for word in ["undefined", "NaN", "[object"]:
+            self.assertNotIn(word, text)
+
     def test_figures_say_what_they_show(self):
         labels = self.run_js("return [...document.querySelectorAll('canvas')].map((c) => c.getAttribute('aria-label'))")
         for label in labels:
@@ -260,6 +288,14 @@ class ChipPage(Browser):
         for name in ["c-ridge-fidelity-1-scatter-rbf", "c-ridge-fidelity-1-residuals-rbf",
                      "c-ridge-accuracy-rbf-best-r", "c-ridge-normalised-rbf"]:
             self.assertGreater(drawn[name], 20, name)
+
+    def test_fidelity_and_averages_have_tables(self):
+        text = self.run_js("return document.querySelector('main').textContent")
+        self.assertIn("Emulated against measured chip", text)
+        self.assertIn("All 30 cells", text)
+        self.assertIn("What the chip changes", text)
+        for word in ["undefined", "NaN", "[object"]:
+            self.assertNotIn(word, text)
 
     def test_points_of_fidelity_say_which_cell_they_are(self):
         text = self.run_js("""

@@ -44,7 +44,7 @@ ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
     const auto passes = 1 + 20'000'000 / (kTileRows * m * (d + 64));
     const auto row_nanoseconds = [&](const Projector& p) {
         const auto body = [&] {
-            for (std::size_t i = 0; i < passes; ++i) p.project(x.view(), 0, u.view());
+            for (std::size_t i = 0; i < passes; ++i) p.project(x.view(), {}, {.threads = 1}, u.view());
         };
         return seconds_of(body) * 1e9 / static_cast<double>(passes * kTileRows);
     };

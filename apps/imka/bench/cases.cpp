@@ -70,14 +70,6 @@ std::vector<std::int32_t> two_classes(MatrixView<const float> x) {
     return y;
 }
 
-void project_all(const Projector& projector, MatrixView<const float> x, const Exec& exec,
-                 MatrixView<float> u) {
-    parallel_for(exec, x.rows() / kTileRows, [&](std::size_t t) {
-        const std::size_t first = t * kTileRows;
-        projector.project(x.slice_rows(first, kTileRows), first, u.slice_rows(first, kTileRows));
-    });
-}
-
 double largest_difference(const Matrix<float>& a, const Matrix<float>& b) {
     double largest = 0.0;
     for (std::size_t i = 0; i < a.values().size(); ++i)
@@ -148,8 +140,8 @@ BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t
     const auto x = normals(rows, d, 0);
     Matrix<float> u(rows, m);
     Matrix<float> expected(rows, m);
-    project_all(structured, x.view(), exec, u.view());
-    project_all(dense, x.view(), exec, expected.view());
+    structured.project(x.view(), {}, exec, u.view());
+    dense.project(x.view(), {}, exec, expected.view());
     const double error = largest_difference(u, expected);
     // Entries of u have a standard deviation near 1, and both sides round at 2^-24 of |ω||x|.
     constexpr double kBound = 1e-4;
@@ -161,9 +153,8 @@ BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t
                                  .bound = kBound,
                                  .ok = error <= kBound}};
     run_rounds(
-        setup, [&] { project_all(structured, x.view(), exec, u.view()); },
-        {{.name = "dense projection", .body = [&] { project_all(dense, x.view(), exec, u.view()); }}},
-        result);
+        setup, [&] { structured.project(x.view(), {}, exec, u.view()); },
+        {{.name = "dense projection", .body = [&] { dense.project(x.view(), {}, exec, u.view()); }}}, result);
     result.limit = "writing";
     result.limit_time = [=](const MachineLimits& l) {
         return static_cast<double>(rows * m * sizeof(float)) / l.write_all;
@@ -191,7 +182,7 @@ std::vector<BenchResult> bench_features(const BenchSetup& setup) {
                        .check = check_map(map, x.view(), exec)};
     Matrix<float> z(rows, map.features());
     run_rounds(
-        setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
+        setup, [&] { map.transform(x.view(), {}, exec, z.view()); },
         {{.name = "scikit-learn", .peer = "sklearn_features", .package = "sklearn"},
          {.name = "PyTorch", .peer = "torch_features", .package = "torch"},
          {.name = "ours into new memory", .body = [&] { map.transform(x.view(), exec); }}},
@@ -230,7 +221,7 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
         });
     };
     run_rounds(
-        setup, [&] { map.transform(x.view(), 0, exec, z.view()); },
+        setup, [&] { map.transform(x.view(), {}, exec, z.view()); },
         {{.name = "the product alone (sgemm)", .body = product},
          {.name = "product by NumPy", .peer = "numpy_product", .package = "numpy"},
          {.name = "PyTorch", .peer = "torch_features", .package = "torch"}},

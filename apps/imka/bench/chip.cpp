@@ -8,8 +8,9 @@
 
 #include "bench/bench.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/chip/chip_matrix.hpp"
-#include "imka/chip/simulate/execute.hpp"
+#include "imka/chip/build.hpp"
+#include "imka/chip/programmed_chip.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/simulate/fast.hpp"
 #include "imka/chip/simulate/literal.hpp"
 #include "imka/chip/spec/chip.hpp"
@@ -31,13 +32,12 @@ Matrix<float> inputs(std::size_t rows, std::size_t cols) {
 
 // A square matrix that fills cores, calibrated and programmed: 8-bit inputs and outputs, read noise new in
 // every product, noise of the converters, scale and offset of every column fitted.
-ChipMatrix programmed(const ChipSpec& spec, std::size_t side) {
-    auto chip = ideal_matrix(spec, normals(side, side, 1), 3);
-    place(chip);
-    calibrate(chip, inputs(256, side).view(), {}, kOneCore);
-    program(chip, {}, kOneCore);
-    calibrate_outputs(chip, kOneCore);
-    return chip;
+ProgrammedChip programmed(const ChipSpec& spec, std::size_t side) {
+    const auto sample = inputs(256, side);
+    return build_chip(
+        BuildJob{
+            .chip = spec, .weights = normals(side, side, 1), .sample = sample.view(), .steps = {}, .seed = 3},
+        kOneCore);
 }
 
 // Ways through the simulator, by what the converter does.
@@ -68,12 +68,12 @@ BenchCheck check_way(const Way& way) {
     const auto chip = programmed(spec, kSide);
     const ReadTime time{.seconds = 0.0, .spacing_seconds = 0.0};
     const auto x = inputs(2, kSide);
-    const auto fast = fast_products(prepare(chip.cores[0], time), x.view(), kIds, kOneCore);
-    const auto literal = literal_products(chip.cores[0], x.view(), time, kIds);
+    const auto fast = fast_products(prepare(chip.regions[0], time), x.view(), kIds, kOneCore);
+    const auto literal = literal_products(chip.regions[0], x.view(), time, kIds);
     double steps = 0.0;
     for (std::size_t i = 0; i < fast.values().size(); ++i)
         steps = std::max(steps, std::abs(double{fast.values()[i]} - literal.values()[i]) /
-                                    chip.cores[0].affine.output_step);
+                                    chip.regions[0].affine.output_step);
     return {.what = "largest difference to the literal simulator without noise, output steps",
             .value = steps,
             .bound = 1.01,
@@ -89,7 +89,7 @@ void multiply(const Matrix<float>& x, const Matrix<float>& w, Matrix<float>& y) 
 BenchResult bench_way(const BenchSetup& setup, const Way& way) {
     const std::size_t rows = setup.quick ? kTileRows : 16 * kTileRows;
     const auto chip = programmed(chip_of(way), kSide);
-    const auto core = prepare(chip.cores[0], chip.time);
+    const auto core = prepare(chip.regions[0], chip.time);
     const auto x = inputs(rows, kSide);
     const auto w = normals(kSide, kSide, 1);
     Matrix<float> y(rows, kSide);
@@ -113,7 +113,7 @@ BenchResult bench_way(const BenchSetup& setup, const Way& way) {
         result.targets = {
             {.what = "time / sgemm's", .wanted = way.wanted, .reached = multiple, .at_most = true}};
     const auto one = inputs(1, kSide);
-    const auto literal_product = [&] { literal_products(chip.cores[0], one.view(), chip.time, kIds); };
+    const auto literal_product = [&] { literal_products(chip.regions[0], one.view(), chip.time, kIds); };
     const double literal = least_seconds(setup.quick ? 1 : 3, literal_product) * products;
     result.note =
         fmt::format("{:.3g} k products/s, literal simulator {:.3g} times slower", products * 1e-3, literal);
@@ -134,31 +134,32 @@ void add_core_time(std::size_t cores, BenchResult& result) {
 }
 
 // As many products of single cores, one core for all: what 64 cores cost if the cost is linear.
-BenchResult bench_cores(const BenchSetup& setup, const FastCore& one, std::size_t cores) {
+BenchResult bench_cores(const BenchSetup& setup, const FastRegion& one, std::size_t cores) {
     const std::size_t rows = setup.quick ? kTileRows : 4 * kTileRows;
     const auto side = kSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));
     const auto chip = programmed(chip_of(kFourPhases), side);
-    const auto folded = ready(chip, kOneCore);
+    FastEmulator emulator(chip, kOneCore);
+    Matrix<float> y(rows, side);
     const auto x = inputs(rows, side);
     const auto few = inputs(rows, kSide);
     BenchResult result{.name = "chip",
                        .title = fmt::format("{} cores, {} products, four phases", cores, rows),
                        .sizes = {{"rows", rows}, {"cores", cores}},
                        .check = {.what = "cores",
-                                 .value = static_cast<double>(folded.cores.size()),
+                                 .value = static_cast<double>(core_count(chip.plan)),
                                  .bound = static_cast<double>(cores),
-                                 .ok = folded.cores.size() == cores}};
+                                 .ok = core_count(chip.plan) == cores}};
     const auto pieces = [&] {
         for (std::size_t c = 0; c < cores; ++c) fast_products(one, few.view(), kIds, kOneCore);
     };
     run_rounds(
-        setup, [&] { chip_products(folded, x.view(), kIds, kOneCore); },
+        setup, [&] { emulator.multiply(0, x.view(), kIds, kOneCore, y.view()); },
         {{.name = fmt::format("{} times 1 core", cores), .body = pieces}}, result);
     add_core_time(cores, result);
     return result;
 }
 
-BenchResult bench_batch(const BenchSetup& setup, const FastCore& core, std::size_t rows) {
+BenchResult bench_batch(const BenchSetup& setup, const FastRegion& core, std::size_t rows) {
     const auto x = inputs(rows, kSide);
     BenchResult result{.name = "chip",
                        .title = fmt::format("1 core, batch of {}, four phases", rows),
@@ -187,7 +188,7 @@ std::vector<BenchResult> bench_chip(const BenchSetup& setup) {
     std::vector<BenchResult> results;
     for (const auto& way : {kLinear, kOnePhase, kFourPhases}) results.push_back(bench_way(setup, way));
     const auto chip = programmed(chip_of(kFourPhases), kSide);
-    const auto core = prepare(chip.cores[0], chip.time);
+    const auto core = prepare(chip.regions[0], chip.time);
     const std::size_t most_cores = setup.quick ? 4 : 64;
     for (std::size_t cores = 4; cores <= most_cores; cores *= 4)
         results.push_back(bench_cores(setup, core, cores));

@@ -61,7 +61,7 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
             const auto x = std::as_const(block.x).view().slice_rows(0, count);
             const auto z = block.rows.z(0, count);
             times.generate += seconds_of([&] { generate(first, count, exec, block); });
-            times.features += seconds_of([&] { map.transform(x, first, exec, z); });
+            times.features += seconds_of([&] { map.transform(x, {.first = first}, exec, z); });
             times.ridge += seconds_of([&] { sums.add(block.rows.view(0, count), exec); });
             progress.update(first + count);
         }
@@ -76,7 +76,7 @@ BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std
                          const Exec& exec, Block& block) {
     generate(first, kBlock, exec, block);
     const auto z = block.rows.z(0, kBlock);
-    map.transform(std::as_const(block.x).view(), first, exec, z);
+    map.transform(std::as_const(block.x).view(), {.first = first}, exec, z);
     Matrix<double> scores(kBlock, 1);
     ridge_predict(weights, z, exec, scores.view());
     std::size_t right = 0;

@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/analyse/states.hpp"
 
@@ -30,16 +31,17 @@ std::vector<double> parse_times(const Args& args) {
     return times;
 }
 
-ChipFigure make_figure(const std::string& name, const std::vector<double>& times,
-                       const std::vector<AgedErrors>& errors) {
-    ChipFigure figure{.title = fmt::format("{}: error of products after programming", name),
-                      .x_label = "time since programming",
-                      .y_label = "relative error of products (%)",
-                      .log_x = true,
-                      .seconds_x = true,
-                      .series = {}};
+report::Plot make_figure(const std::string& name, const std::vector<double>& times,
+                         const std::vector<AgedErrors>& errors) {
+    report::Plot figure{.title = fmt::format("{}: error of products after programming", name),
+                        .x_label = "time since programming",
+                        .y_label = "relative error of products (%)",
+                        .series = {},
+                        .x_axis = report::XAxis::seconds,
+                        .log_x = true,
+                        .from_zero = true};
     for (std::size_t k = 0; k < kAgeCompensations.size(); ++k) {
-        FigureSeries series{.label = std::string(to_string(kAgeCompensations[k])), .points = {}};
+        report::Series series{.label = std::string(to_string(kAgeCompensations[k])), .points = {}};
         if (kAgeCompensations[k] == AgeCompensation::none) series.label = "no compensation";
         if (kAgeCompensations[k] == AgeCompensation::outputs) series.label = "outputs calibrated again";
         for (std::size_t t = 0; t < times.size(); ++t) {
@@ -93,7 +95,7 @@ void run(const Args& args, const Context& context) {
                chip_line(trials), problem_text(args.trial.problem, trials), trials.source.config.count,
                seeds_text(trials));
     print_table(config.seconds, errors);
-    fmt::print("{}", draw_text(figure));
+    fmt::print("{}", report::draw_text(figure));
     print_figure_note(args.figure);
 }
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/explain.hpp"
 #include "run_options.hpp"
@@ -46,19 +46,20 @@ std::vector<Explained> summarize_items(const ErrorAttribution& attribution) {
 
 constexpr double kVisible = 1e-3;  // share of the squared error
 
-BarChart make_chart(const std::string& title, const std::vector<Explained>& rows) {
-    BarChart chart{.title = title, .x_label = "share of the squared error (%)", .names = {}, .series = {}};
-    chart.series.resize(2);
-    chart.series[0].label = "alone";
-    chart.series[1].label = "saved by removal";
+report::Plot make_chart(const std::string& title, const std::vector<Explained>& rows) {
+    report::Plot chart{.title = title,
+                       .y_label = "share of the squared error (%)",
+                       .series = {{.label = "alone"}, {.label = "saved by removal"}},
+                       .bars = true};
     for (const auto& row : rows) {
         // A bar too small to see would only make the others smaller.
         if (std::max(std::abs(row.alone.mean), std::abs(row.saved.mean)) < kVisible) continue;
-        chart.names.emplace_back(row.item->name);
+        const auto place = static_cast<double>(chart.ticks.size());
+        chart.ticks.push_back({.at = place, .name = std::string(row.item->name)});
         for (std::size_t s = 0; s < 2; ++s) {
             const auto& summary = s == 0 ? row.alone : row.saved;
-            chart.series[s].values.push_back(100.0 * summary.mean);
-            chart.series[s].errors.push_back(100.0 * summary.half_width);
+            chart.series[s].points.push_back(
+                {.x = place, .y = 100.0 * summary.mean, .error = 100.0 * summary.half_width});
         }
     }
     return chart;
@@ -144,7 +145,8 @@ void show(const Args& args, const Context& context, const Outcome& o) {
     fmt::print("{}: {} %; without any non-ideality {} %\n\n", o.what, mean_text(full, 100.0),
                mean_text(none, 100.0));
     print_rows(rows, seeds.size());
-    fmt::print("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "), draw_text(chart));
+    fmt::print("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "),
+               report::draw_text(chart));
     print_figure_note(args.figure);
 }
 
@@ -158,28 +160,36 @@ Outcome explain_products(const Args& args, const AgedRead& read, const Context& 
             .attribution = attribute_product_error(trials, read, context.exec)};
 }
 
+// The settings of the run whose chip is explained: what the options of chips, times and calibration say.
+void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
+    config.backend.name = args.trial.chip.chip;
+    config.chip.chip_set = fmt::format("{}", fmt::join(args.trial.chip.overrides, ","));
+    auto& build = config.chip.projection;
+    build.input_range = args.trial.problem.input_range;
+    build.calibration_inputs = static_cast<std::int64_t>(args.trial.problem.config.calibration_count);
+    build.read_seconds = read.time.seconds;
+    build.read_spacing = read.time.spacing_seconds;
+    build.compensation = args.compensation;
+}
+
 Outcome explain_gram(Args& args, const AgedRead& read, const Context& context) {
     auto& config = args.gram.config;
-    // What is `auto` depends on the backend.
-    config.backend.name = args.trial.chip.chip;
+    set_chip_run(args, read, config);
     finish_run_args(args.gram);
     config.seeds = args.trial.chip.seeds;
-    const auto spec = load_spec(args.trial.chip);
-    GramAttribution options{.build = args.trial.build,
-                            .read = read,
-                            .calibration_count = args.trial.problem.config.calibration_count};
-    options.build.settings = make_settings(spec, args.trial.problem);
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
-    return {.settings = options.build.settings,
-            .read = read,
-            .what = "Gram error",
-            .where = fmt::format(
-                "{}\n{}, {} kernel by {}, Gram matrix of {} test rows",
-                chip_line(spec, static_cast<std::size_t>(sizes.d), static_cast<std::size_t>(sizes.m)),
-                data.name, to_string(config.kernel), to_string(config.sampler),
-                std::min(data.test.x.rows(), static_cast<std::size_t>(config.gram_rows))),
-            .attribution = attribute_gram_error(config, data, options, context.exec)};
+    const auto settings = chip_settings(config);
+    return {
+        .settings = settings,
+        .read = read,
+        .what = "Gram error",
+        .where = fmt::format(
+            "{}\n{}, {} kernel by {}, Gram matrix of {} test rows",
+            chip_line(settings.spec, static_cast<std::size_t>(sizes.d), static_cast<std::size_t>(sizes.m)),
+            data.name, to_string(config.features.kernel), to_string(config.features.sampler),
+            std::min(data.test.x.rows(), static_cast<std::size_t>(config.gram_rows))),
+        .attribution = attribute_gram_error(config, data, context.exec)};
 }
 
 void run(Args& args, const Context& context) {

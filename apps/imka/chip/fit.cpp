@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/fit_measured.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/chip/device/fit_device.hpp"
@@ -89,16 +89,17 @@ DeviceReads load_reads(const std::filesystem::path& file) {
     return reads;
 }
 
-ChipFigure make_figure(const DeviceFit& fit) {
-    FigureSeries data{.label = "reads, by ranges of the target", .style = FigureStyle::points, .points = {}};
+report::Plot make_figure(const DeviceFit& fit) {
+    report::Series data{.label = "reads, by ranges of the target", .draw = report::Draw::marks, .points = {}};
     for (const auto& b : fit.bins) data.points.push_back({.x = b.u, .y = b.sd_us, .error = b.sd_error_us});
-    FigureSeries curve{.label = "fitted curve", .style = FigureStyle::formula, .points = {}};
+    report::Series curve{.label = "fitted curve", .draw = report::Draw::curve, .points = {}};
     for (int i = 0; i <= 60; ++i)
         curve.points.push_back({.x = i / 60.0, .y = fitted_sigma_us(fit, i / 60.0)});
     return {.title = "Programming error",
             .x_label = fmt::format("u = target / {:.4g} uS", fit.g_max_us),
             .y_label = "standard deviation of read - target (uS)",
-            .series = {std::move(curve), std::move(data)}};
+            .series = {std::move(curve), std::move(data)},
+            .from_zero = true};
 }
 
 Json constant_json(const FittedConstant& c) {
@@ -171,7 +172,7 @@ void print_fit(const Args& args, const DeviceFit& fit) {
             "{:.4f})\n",
             fit.ks_distance, fit.ks_reads, fit.ks_distance <= limit ? "as Gaussian" : "not Gaussian", limit);
     }
-    fmt::print("\n{}", draw_text(make_figure(fit)));
+    fmt::print("\n{}", report::draw_text(make_figure(fit)));
 }
 
 // The chip of --backend with the fitted devices.

@@ -31,60 +31,58 @@ FreeConstant parse_free(const std::string& text) {
             .step = number(slash + 1, text.size())};
 }
 
-TextTable score_table(const std::vector<ChipScore>& all) {
+TextTable score_table(const std::vector<FidelityScore>& all) {
     TextTable table = {{"kernel", "data set", "cells", "rms ln(emulated/measured)", "mean", "sampling noise",
                         "accuracies that agree"}};
     for (const auto& s : all)
         table.push_back(
-            {s.kernel, s.dataset.empty() ? "all" : s.dataset, std::to_string(s.cells),
-             fmt::format("{:.3f}", s.rms), fmt::format("{:+.3f}", s.mean),
-             fmt::format("{:.3f}", s.sampling_noise),
-             fmt::format("{} ({:.0f} %)", s.accuracy_hits,
-                         100.0 * static_cast<double>(s.accuracy_hits) / static_cast<double>(s.cells))});
+            {s.kernel, s.dataset, std::to_string(s.cells), fmt::format("{:.3f}", s.rms),
+             fmt::format("{:+.3f}", s.bias), fmt::format("{:.3f}", s.noise),
+             fmt::format("{} ({:.0f} %)", s.accuracy_agrees,
+                         100.0 * static_cast<double>(s.accuracy_agrees) / static_cast<double>(s.cells))});
     return table;
 }
 
-Json score_json(const std::vector<ChipScore>& all) {
+Json score_json(const std::vector<FidelityScore>& all) {
     auto list = Json::array();
     for (const auto& s : all)
         list.push_back({{"kernel", s.kernel},
-                        {"dataset", s.dataset.empty() ? Json(nullptr) : Json(s.dataset)},
+                        {"dataset", s.dataset == "all" ? Json(nullptr) : Json(s.dataset)},
                         {"cells", s.cells},
                         {"rms_ln", s.rms},
-                        {"mean_ln", s.mean},
-                        {"sampling_noise", s.sampling_noise},
-                        {"accuracy_hits", s.accuracy_hits}});
+                        {"mean_ln", s.bias},
+                        {"sampling_noise", s.noise},
+                        {"accuracy_hits", s.accuracy_agrees}});
     return list;
 }
 
-Json cell_json(const ChipCell& c) {
+Json cell_json(const FidelityCell& c) {
     return {{"dataset", c.dataset},
             {"kernel", c.kernel},
             {"sampler", c.sampler},
-            {"log_ratio", c.log_ratio},
+            {"log_ratio", std::llround(c.log_ratio)},
             {"gram_error",
              {{"emulated", c.error.mean},
-              {"measured", c.measured_error.mean},
-              {"ln_ratio", c.log_ratio_of_errors()},
-              {"sampling_noise", c.sampling_noise()}}},
+              {"measured", c.error_measured.mean},
+              {"ln_ratio", c.residual()},
+              {"sampling_noise", c.residual_error()}}},
             {"accuracy",
-             {{"emulated", c.accuracy.mean},
-              {"measured", c.measured_accuracy.mean},
+             {{"emulated", c.accuracy->mean},
+              {"measured", c.accuracy_measured->mean},
               {"agrees", c.accuracy_agrees()}}}};
 }
 
-void print_cells(const std::vector<ChipCell>& cells) {
+void print_cells(const std::vector<FidelityCell>& cells) {
     TextTable table = {{"data set", "kernel", "sampler", "r", "Gram error", "measured", "ln ratio",
                         "accuracy %", "measured"}};
     for (const auto& c : cells)
-        table.push_back(
-            {c.dataset, c.kernel, c.sampler, std::to_string(c.log_ratio),
-             fmt::format("{:.4f} ± {:.4f}", c.error.mean, standard_error(c.error)),
-             fmt::format("{:.4f} ± {:.4f}", c.measured_error.mean, standard_error(c.measured_error)),
-             fmt::format("{:+.3f}", c.log_ratio_of_errors()),
-             fmt::format("{:.2f} ± {:.2f}", 100 * c.accuracy.mean, 100 * standard_error(c.accuracy)),
-             fmt::format("{:.2f} ± {:.2f}{}", 100 * c.measured_accuracy.mean,
-                         100 * standard_error(c.measured_accuracy), c.accuracy_agrees() ? "" : "  !")});
+        table.push_back({c.dataset, c.kernel, c.sampler, fmt::format("{}", c.log_ratio),
+                         fmt::format("{:.4f} ± {:.4f}", c.error.mean, c.error.error()),
+                         fmt::format("{:.4f} ± {:.4f}", c.error_measured.mean, c.error_measured.error()),
+                         fmt::format("{:+.3f}", c.residual()),
+                         fmt::format("{:.2f} ± {:.2f}", 100 * c.accuracy->mean, 100 * c.accuracy->error()),
+                         fmt::format("{:.2f} ± {:.2f}{}", 100 * c.accuracy_measured->mean,
+                                     100 * c.accuracy_measured->error(), c.accuracy_agrees() ? "" : "  !")});
     fmt::print("{}\n", format_table(table));
 }
 
@@ -172,10 +170,10 @@ void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Conte
     if (!config.free.empty()) print_constants(config.free, fit);
     fmt::print("{}\n", format_table(score_table(scores(fit.cells))));
     if (!fit.left_out.empty()) {
-        std::vector<ChipScore> out;
+        std::vector<FidelityScore> out;
         for (const auto& l : fit.left_out) {
             for (const auto& s : l.scores) {
-                if (!s.dataset.empty()) out.push_back(s);
+                if (s.dataset != "all") out.push_back(s);
             }
         }
         fmt::print("each data set predicted by a fit to the others:\n{}\n", format_table(score_table(out)));

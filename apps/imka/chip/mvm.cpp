@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/chip/analyse/states.hpp"
 
 namespace imka::app {

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <utility>
 
-#include "chip/figure.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/chip/spec/chip_io.hpp"
 #include "imka/data/table.hpp"
-#include "imka/deploy/chip_matrix_io.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
@@ -90,10 +90,8 @@ ChipSpec load_spec(const ChipArgs& args) {
                       args.chip.find('/') != std::string::npos;
     auto spec = file ? load_chip(args.chip) : chip_preset(args.chip);
     for (const auto& text : args.overrides) {
-        const auto equals = text.find('=');
-        if (equals == std::string::npos)
-            fail(ErrorCode::bad_usage, fmt::format("--chip-set {}: expected KEY=VALUE", text));
-        set_constant(spec, text.substr(0, equals), text.substr(equals + 1));
+        const auto [key, value] = parse_assignment(text, "--chip-set");
+        set_constant(spec, key, value);
     }
     return spec;
 }
@@ -177,14 +175,11 @@ ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
 
 ChipTrials make_trials(const TrialArgs& args) {
     ChipTrials trials{.build = args.build, .seeds = args.chip.seeds};
-    if (!args.load.empty()) {
-        trials.programmed = load_chip_matrix(args.load);
-        require_state(*trials.programmed, ChipState::programmed, ChipState::compensated, args.load.string());
-    }
+    if (!args.load.empty()) trials.programmed = load_chip_file(args.load);
     trials.build.settings =
-        make_settings(trials.programmed ? trials.programmed->spec : load_spec(args.chip), args.problem);
+        make_settings(trials.programmed ? trials.programmed->plan.spec : load_spec(args.chip), args.problem);
     auto config = args.problem.config;
-    auto weights = trials.programmed ? trials.programmed->weights
+    auto weights = trials.programmed ? trials.programmed->plan.matrices.front().weights
                                      : law_or_matrix("--weights", args.problem.weights, config.weights);
     auto inputs = law_or_matrix("--input-law", args.problem.inputs, config.inputs);
     trials.source = with_file_name(args.problem.inputs, [&] {
@@ -219,7 +214,7 @@ std::string chip_line(const ChipTrials& trials) {
 }
 
 std::string chip_line(const ChipSpec& spec, std::size_t rows, std::size_t cols) {
-    const auto tiles = tile_matrix(rows, cols, spec.core).tiles.size();
+    const auto tiles = tile_matrix(rows, cols, spec.core).size();
     return fmt::format("{}: a {} x {} matrix on {} of {} cores of {} x {}", spec.name, rows, cols, tiles,
                        static_cast<std::size_t>(spec.cores) * static_cast<std::size_t>(spec.chips),
                        spec.core.rows, spec.core.cols);

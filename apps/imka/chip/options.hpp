@@ -12,7 +12,7 @@
 #include "app.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/analyse/trials.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/summary.hpp"
 
 namespace imka::app {
 

@@ -7,11 +7,12 @@
 #include <optional>
 
 #include "chip/commands.hpp"
-#include "chip/figure.hpp"
 #include "chip/options.hpp"
+#include "gnuplot.hpp"
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/analyse/compare_programming.hpp"
-#include "imka/deploy/chip_matrix_io.hpp"
+#include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
 namespace {
@@ -51,10 +52,11 @@ std::optional<Summary> gradient_gain(const std::vector<MethodResult>& results) {
 }
 
 // Error of products in each iteration, over the cores and draws that got so far.
-std::optional<ChipFigure> gradient_figure(const std::vector<MethodResult>& results, const std::string& name) {
+std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& results,
+                                            const std::string& name) {
     const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);
     if (gradient == nullptr) return std::nullopt;
-    FigureSeries series{.label = "gradient descent, measured while programming", .points = {}};
+    report::Series series{.label = "gradient descent, measured while programming", .points = {}};
     for (std::size_t k = 0;; ++k) {
         std::vector<double> values;
         for (const auto& draw : gradient->draws) {
@@ -66,10 +68,11 @@ std::optional<ChipFigure> gradient_figure(const std::vector<MethodResult>& resul
         const auto s = summarize(std::move(values));
         series.points.push_back({.x = static_cast<double>(k), .y = 100.0 * s.mean, .error = 100.0 * s.std});
     }
-    ChipFigure figure{.title = fmt::format("{}: programming by products", name),
-                      .x_label = "iteration",
-                      .y_label = "relative error of products (%)",
-                      .series = {std::move(series)}};
+    report::Plot figure{.title = fmt::format("{}: programming by products", name),
+                        .x_label = "iteration",
+                        .y_label = "relative error of products (%)",
+                        .series = {std::move(series)},
+                        .from_zero = true};
     return figure;
 }
 
@@ -153,7 +156,8 @@ void print_results(const Args& args, const ChipTrials& trials, const std::vector
                        100.0 * (gain->mean + gain->half_width), args.draws);
         fmt::print(".\n");
     }
-    if (const auto figure = gradient_figure(results, spec.name)) fmt::print("\n{}", draw_text(*figure));
+    if (const auto figure = gradient_figure(results, spec.name))
+        fmt::print("\n{}", report::draw_text(*figure));
     print_figure_note(args.figure);
     if (!args.output.empty())
         fmt::print("\n{}: the chip of seed {} by {}, outputs calibrated\n", args.output.string(), args.seed,
@@ -171,8 +175,8 @@ void run(Args& args, const Context& context) {
     auto [results, chip] =
         compare_programming(trials, chosen_methods(args, trials.build.settings.spec), context.exec);
     if (!args.output.empty()) {
-        calibrate_outputs(chip, without_progress(context.exec));
-        save_chip_matrix(args.output, chip);
+        save_chip_file(args.output, with_calibrated_outputs(std::move(chip), OutputFit::applied,
+                                                            without_progress(context.exec)));
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!args.figure.empty()) {

@@ -1,8 +1,6 @@
 #include "imka/base/config.hpp"
 
 #include <fmt/format.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,11 +8,8 @@
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
 #include "imka/base/error.hpp"
-#include "imka/base/file.hpp"
 
 namespace imka {
 namespace detail {
@@ -62,12 +57,13 @@ bool parse_bool(std::string_view text, std::string_view name) {
 }
 
 void check_range(double value, const FieldInfo& info, std::string_view name) {
-    const bool low = info.above_min ? !(value > info.min) : !(value >= info.min);
-    if (!low && value <= info.max) return;
+    const bool above = info.above_min ? value > info.min : value >= info.min;
+    const bool finite = std::isfinite(value) || (info.unlimited && value > 0.0);
+    if (above && value <= info.max && finite) return;
     std::string range;
     if (std::isfinite(info.min)) range = fmt::format("{} {}", info.above_min ? ">" : ">=", info.min);
     if (std::isfinite(info.max)) range += fmt::format("{}<= {}", range.empty() ? "" : " and ", info.max);
-    if (range.empty()) range = "a number";
+    if (range.empty()) range = "a finite number";
     fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be {}", name, value, range));
 }
 
@@ -110,11 +106,11 @@ std::string Codec<std::vector<std::uint64_t>>::json(const std::vector<std::uint6
 void Codec<std::vector<std::uint64_t>>::check(const std::vector<std::uint64_t>& v, const FieldInfo&,
                                               std::string_view name) {
     if (v.empty()) fail(ErrorCode::bad_config, fmt::format("{}: the list is empty", name));
-    // Sorted, not in a set: a short text such as 0..99999 may stand for many values.
+    // Sorted, not in a set: a short text such as 0..99999 may mean many values.
     auto sorted = v;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-        fail(ErrorCode::bad_config, fmt::format("{}: a value stands twice", name));
+        fail(ErrorCode::bad_config, fmt::format("{}: duplicate value", name));
 }
 
 void set_field(const Fields& fields, std::string_view name, std::string_view text) {
@@ -128,113 +124,6 @@ void set_field(const Fields& fields, std::string_view name, std::string_view tex
     it->set(text);
 }
 
-namespace {
-
-// Takes one flat YAML mapping event by event. A list of plain values becomes the text a codec reads:
-// [0, 3, 5..8] is "0,3,5..8". Everything that settings do not need is refused where it stands, so a hostile
-// file costs no more than its length.
-class FlatMapHandler : public YAML::EventHandler {
-public:
-    FlatMapHandler(const Fields& fields, std::string_view where) : fields_(fields), where_(where) {}
-
-    void OnDocumentStart(const YAML::Mark& mark) override {
-        if (documents_++ > 0) refuse(mark, "a second document; one belongs here");
-    }
-    void OnDocumentEnd() override {}
-    void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
-        refuse(mark, fmt::format("the anchor '&{}'; write values out", name));
-    }
-    void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-        refuse(mark, "an alias; write values out");
-    }
-    void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
-        if (!key_) refuse(mark, "no setting; 'key: value' lines belong here");
-        refuse(key_mark_, fmt::format("nothing behind '{}'; a plain value or a list belongs here", *key_));
-    }
-    void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                  const std::string& value) override {
-        if (!in_map_) refuse(mark, "bare text; 'key: value' lines belong here");
-        if (in_list_) {
-            if (!list_.empty()) list_ += ',';
-            list_ += value;
-        } else if (key_) {
-            set(mark, value);
-        } else {
-            take_key(mark, value);
-        }
-    }
-    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                         YAML::EmitterStyle::value) override {
-        if (!key_) refuse(mark, "a list; 'key: value' lines belong here");
-        if (in_list_) refuse(mark, fmt::format("a list inside the list of '{}'", *key_));
-        in_list_ = true;
-        list_.clear();
-        list_mark_ = mark;
-    }
-    void OnSequenceEnd() override {
-        in_list_ = false;
-        set(list_mark_, list_);
-    }
-    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                    YAML::EmitterStyle::value) override {
-        if (key_)
-            refuse(mark, fmt::format("a mapping behind '{}'; a plain value or a list belongs here", *key_));
-        if (in_map_) refuse(mark, "a mapping as a key; a key must be plain text");
-        in_map_ = true;
-    }
-    void OnMapEnd() override {}
-
-private:
-    std::string place(const YAML::Mark& mark) const {
-        return fmt::format("{}: line {}", where_, mark.line + 1);
-    }
-    [[noreturn]] void refuse(const YAML::Mark& mark, std::string_view what) const {
-        fail(ErrorCode::bad_config, fmt::format("{}: {}", place(mark), what));
-    }
-    void take_key(const YAML::Mark& mark, const std::string& key) {
-        if (!seen_.insert(key).second) refuse(mark, fmt::format("'{}' stands twice", key));
-        key_ = key;
-        key_mark_ = mark;
-    }
-    void set(const YAML::Mark& mark, std::string_view value) {
-        try {
-            set_field(fields_, *key_, value);
-        } catch (const Error& e) {
-            fail(e.code(), fmt::format("{}: {}", place(mark), e.what()));
-        }
-        key_.reset();
-    }
-
-    const Fields& fields_;
-    std::string where_;
-    int documents_ = 0;
-    bool in_map_ = false;
-    bool in_list_ = false;
-    std::optional<std::string> key_;  // whose value comes next
-    YAML::Mark key_mark_;
-    std::string list_;
-    YAML::Mark list_mark_;
-    std::set<std::string> seen_;
-};
-
-}  // namespace
-
-void load_yaml_text(const Fields& fields, std::string_view text, std::string_view where) {
-    FlatMapHandler handler(fields, where);
-    try {
-        std::istringstream in{std::string(text)};
-        YAML::Parser parser(in);
-        while (parser.HandleNextDocument(handler)) {
-        }
-    } catch (const YAML::Exception& e) {
-        fail(ErrorCode::bad_config, fmt::format("{}: not valid YAML: {}", where, e.what()));
-    }
-}
-
-void load_yaml(const Fields& fields, const std::filesystem::path& path) {
-    load_yaml_text(fields, read_file(path, std::size_t{1} << 20U), path.string());
-}
-
 std::string to_json(const Fields& fields) {
     std::string text = "{";
     for (const auto& f : fields) {
@@ -246,6 +135,31 @@ std::string to_json(const Fields& fields) {
 
 void check_ranges(const Fields& fields) {
     for (const auto& f : fields) f.check();
+}
+
+namespace {
+
+std::string json_text(const nlohmann::json& j) {
+    if (j.is_null()) return "auto";
+    if (j.is_string()) return j.get<std::string>();
+    if (j.is_number_float()) return fmt::format("{}", j.get<double>());
+    if (!j.is_array()) return j.dump();
+    std::vector<std::string> parts;
+    for (const auto& value : j) parts.push_back(json_text(value));
+    return fmt::format("{}", fmt::join(parts, ","));
+}
+
+}  // namespace
+
+std::string plain_text(const Field& field) {
+    return json_text(nlohmann::json::parse(field.json()));
+}
+
+Assignment parse_assignment(std::string_view text, std::string_view what) {
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+        fail(ErrorCode::bad_config, fmt::format("{} '{}': expected KEY=VALUE", what, text));
+    return {.key = std::string(text.substr(0, equals)), .value = std::string(text.substr(equals + 1))};
 }
 
 }  // namespace imka

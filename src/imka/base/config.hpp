@@ -1,5 +1,6 @@
 // Settings. A configuration is an aggregate with defaults; its one field list feeds YAML, command line, JSON
-// and the record, so a setting has one name, one range and one help text everywhere.
+// and the record, so a setting has one name, one range and one help text everywhere. The field list is the
+// only place where a range is written down.
 //
 //   struct RidgeConfig {
 //       double alpha = 0.5;  // ridge penalty; >= 0
@@ -10,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -24,11 +24,31 @@ namespace imka {
 
 struct FieldInfo {
     std::string_view help;
-    std::string_view unit{};  // shown behind the help text
+    std::string_view unit{};  // shown after the help text
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
     bool above_min = false;  // the minimum itself is excluded
+    bool unlimited = false;  // +infinity is a value: no limit
 };
+// The usual ranges.
+namespace range {
+constexpr FieldInfo positive(std::string_view help, std::string_view unit = "") {
+    return {.help = help, .unit = unit, .min = 0.0, .above_min = true};
+}
+constexpr FieldInfo not_negative(std::string_view help, std::string_view unit = "") {
+    return {.help = help, .unit = unit, .min = 0.0};
+}
+constexpr FieldInfo between(double min, double max, std::string_view help, std::string_view unit = "") {
+    return {.help = help, .unit = unit, .min = min, .max = max};
+}
+// From 0 to 1; a positive share is above 0.
+constexpr FieldInfo share(std::string_view help) {
+    return {.help = help, .min = 0.0, .max = 1.0};
+}
+constexpr FieldInfo positive_share(std::string_view help) {
+    return {.help = help, .min = 0.0, .max = 1.0, .above_min = true};
+}
+}  // namespace range
 
 // One setting of one object: refers to the object, so it must not outlive it.
 struct Field {
@@ -158,12 +178,20 @@ Field field(std::string name, T& value, FieldInfo info) {
 
 // Sets the named field; Error{bad_config} with the known names when there is none.
 void set_field(const Fields& fields, std::string_view name, std::string_view text);
-// Reads `key: value` pairs of a YAML mapping. Unknown or repeated keys, nested values where a plain one
-// belongs, aliases, and files over 1 MiB are errors that name the place.
-void load_yaml(const Fields& fields, const std::filesystem::path& path);
-void load_yaml_text(const Fields& fields, std::string_view text, std::string_view where);
 // {"alpha": 0.5, ...} in the order of the list; equal settings give equal text.
 std::string to_json(const Fields& fields);
+// Error{bad_config} that names the first field out of range. NaN is always out of range, infinity unless
+// `unlimited`.
 void check_ranges(const Fields& fields);
+
+// The value as `set` reads it: text without quotes, list items joined by commas, "auto" where it is absent.
+std::string plain_text(const Field& field);
+
+// "key=value" in its two parts. Error{bad_config} "<what> '<text>': expected KEY=VALUE" otherwise.
+struct Assignment {
+    std::string key;
+    std::string value;
+};
+Assignment parse_assignment(std::string_view text, std::string_view what);
 
 }  // namespace imka

@@ -1,4 +1,4 @@
-// Errors that a user or a file can cause. Our own bugs are assertions.
+// Errors caused by users or files. Bugs in imka are assertions.
 #pragma once
 
 #include <stdexcept>
@@ -7,11 +7,11 @@
 namespace imka {
 
 enum class ErrorCode {
-    bad_usage,     // an argument that no call may have
-    bad_config,    // a setting out of range, an unknown key, settings that exclude each other
-    bad_data,      // a file or table whose contents are wrong
+    bad_usage,     // an invalid argument
+    bad_config,    // a setting out of range, an unknown key, conflicting settings
+    bad_data,      // a file or table with invalid contents
     io,            // a file that cannot be read or written
-    numeric,       // a computation that the data do not allow (a singular system)
+    numeric,       // a numerical failure (a singular system)
     missing_part,  // an optional part or a data set that is not installed
     interrupted,   // the caller asked to stop
 };
@@ -25,7 +25,7 @@ private:
     ErrorCode code_;
 };
 
-// The message says what was wrong, where, and what would be right.
+// The message says what was wrong, where, and what was expected.
 [[noreturn]] inline void fail(ErrorCode code, const std::string& message) {
     throw Error(code, message);
 }

@@ -1,6 +1,7 @@
 #include "imka/base/exec.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
 
 #include "imka/base/error.hpp"
@@ -25,6 +26,25 @@ void check_cancelled(const Exec& exec) {
 
 void note(const Exec& exec, std::string_view text) {
     if (exec.log != nullptr) exec.log->note(text);
+}
+
+void Trace::add(const Trace& other) {
+    core_products.resize(std::max(core_products.size(), other.core_products.size()));
+    for (std::size_t c = 0; c < other.core_products.size(); ++c) core_products[c] += other.core_products[c];
+    conversions += other.conversions;
+    saturated += other.saturated;
+    inputs += other.inputs;
+    clipped_inputs += other.clipped_inputs;
+    bytes_in += other.bytes_in;
+    bytes_out += other.bytes_out;
+    digital_operations += other.digital_operations;
+}
+
+void record(const Exec& exec, const Trace& trace) {
+    if (exec.trace == nullptr) return;
+    static std::mutex mutex;
+    const std::scoped_lock lock(mutex);
+    exec.trace->add(trace);
 }
 
 StopWatch::StopWatch(const Exec& exec, double WorkTimes::*part)

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "imka/base/trace.hpp"
+
 namespace imka {
 
 class Team;
@@ -41,6 +43,7 @@ struct Exec {
     const std::atomic<bool>* cancel = nullptr;  // set to true to stop: the work throws Error{interrupted}
     const Team* team = nullptr;  // processes that share the work (base/team.hpp). Never changes a result
     WorkTimes* times = nullptr;  // none. One caller at a time adds to it
+    Trace* trace = nullptr;      // none. Receives what chips did (record below)
 };
 
 int thread_count(const Exec& exec);
@@ -48,6 +51,8 @@ int thread_count(const Exec& exec);
 Exec without_progress(Exec exec);
 void check_cancelled(const Exec& exec);
 void note(const Exec& exec, std::string_view text);
+// Adds to exec.trace, where the caller wants it. Any number of threads may call it.
+void record(const Exec& exec, const Trace& trace);
 
 // Adds the time until it goes out of scope to one of the times, where the caller wants them.
 class StopWatch {

@@ -22,7 +22,7 @@ std::string errno_text() {
     return std::generic_category().message(errno);
 }
 
-// Distinguishes temporary files of one process; the process number distinguishes processes.
+// The counter makes names unique within a process, the process ID between processes.
 std::string next_suffix() {
     static std::atomic<unsigned> counter{0};
     return fmt::format(".{}.{}.tmp", getpid(), counter++);
@@ -39,7 +39,7 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
         text.append(block, 0, static_cast<std::size_t>(in.gcount()));
         if (text.size() > max_bytes) {
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: larger than the {} bytes allowed here", path.string(), max_bytes));
+                 fmt::format("{}: larger than the limit of {} bytes", path.string(), max_bytes));
         }
     }
     if (in.bad()) fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", path.string(), errno_text()));
@@ -49,7 +49,7 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     namespace fs = std::filesystem;
     std::error_code error;
-    // A rename over a link would cut it; the file it leads to is meant.
+    // A rename over a symbolic link would replace the link instead of its target.
     if (fs::is_symlink(path_, error)) {
         auto target = fs::weakly_canonical(path_, error);
         if (error) {
@@ -63,7 +63,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
         fail(ErrorCode::io,
              fmt::format("{}: is not a regular file, so it cannot be written", path_.string()));
     }
-    // A process of this number that was killed, or one on another machine, may have left or hold a name.
+    // A killed process with the same ID, or a process on another machine, may already use a name.
     constexpr int kAttempts = 1000;
     for (int i = 0; i < kAttempts && descriptor_ < 0; ++i) {
         temporary_ = path_;
@@ -116,7 +116,8 @@ void AtomicFile::commit() {
     if (fsync(descriptor_) != 0) fail_errno("sync failed");
     if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("rename failed");
     close(std::exchange(descriptor_, -1));
-    // The new name itself must reach the disk; a file system that cannot sync folders is no error.
+    // Sync the folder too, so that the new name reaches the disk. Failure is ignored: some file systems do
+    // not support it.
     const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
     const int d = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d >= 0) {

@@ -1,4 +1,4 @@
-// Files: whole reads, and writes that appear complete or not at all.
+// Reading whole files, and atomic writes.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,14 @@
 
 namespace imka {
 
-// The whole file. Error{io} when it cannot be read, Error{bad_data} when it is larger than max_bytes.
+// The whole file. Error{io} if it cannot be read, Error{bad_data} if it is larger than max_bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t max_bytes);
 
-// A file that appears under its name only at commit(): bytes go to a temporary file beside it, which is
-// synced and renamed. Without commit() nothing is left. A full or read-only disk is Error{io} and leaves an
-// old file untouched.
+// Writes to a temporary file in the same folder; commit() syncs it and renames it to `path`. Without commit()
+// the temporary file is deleted. If a write fails (Error{io}), an existing file at `path` is unchanged.
 class AtomicFile {
 public:
-    // Creates the temporary file at once, so that an unwritable place is an error before the work and not
-    // after it.
+    // Creates the temporary file at once, so that an unwritable location fails before the work.
     explicit AtomicFile(std::filesystem::path path);
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
@@ -26,7 +24,7 @@ public:
 
     void write(std::span<const std::byte> bytes);
     void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-    // Overwrites bytes that were written before (a header whose sizes are known last).
+    // Overwrites earlier bytes (a header whose sizes are known only at the end).
     void rewrite(std::size_t offset, std::string_view text);
     void commit();
 

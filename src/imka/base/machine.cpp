@@ -33,7 +33,7 @@ double process_cpu_seconds() {
 
 std::string instruction_set() {
     const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
-    // Better sets have lower bits.
+    // Highway orders its targets from best (lowest bit) to worst.
     return hwy::TargetName(usable & -usable);
 }
 

@@ -1,4 +1,4 @@
-// What the machine offers and what this process takes of it, for records and for plans.
+// Properties of the machine and resource use of this process.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@ namespace imka {
 
 double physical_memory_bytes();
 
-// Largest memory this process has held since it began (or since the caller had the system reset it), in
-// bytes; 0 where the system does not tell.
+// Peak resident memory of this process since its start (or since the caller reset the counter), in bytes; 0
+// if unknown.
 double peak_memory_bytes();
 
-// Processor time of all threads of this process, in seconds.
+// CPU time of all threads of this process, in seconds.
 double process_cpu_seconds();
 
-// "AVX3", "AVX2", ...: the widest set of vector instructions that this machine has and the ops were compiled
-// for, which they use.
+// "AVX3", "AVX2", ...: the instruction set that the ops use, the best one that this machine supports and the
+// ops were compiled for.
 std::string instruction_set();
 
-// The name of the machine; "host" where the system does not tell.
+// "host" if unknown.
 std::string host_name();
 
 }  // namespace imka

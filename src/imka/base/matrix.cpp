@@ -15,7 +15,7 @@ void* allocate_pages(std::size_t bytes) {
     constexpr std::size_t kHugePage = std::size_t{2} << 20U;
     void* memory = nullptr;
     if (posix_memalign(&memory, kHugePage, bytes) != 0) throw std::bad_alloc();
-    // A wish: where it is not granted, small pages serve.
+    // Best effort: small pages work too.
     madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
 }

@@ -1,4 +1,5 @@
-// Dense row-major matrices and views of them. A view does not own memory.
+// Dense row-major matrices and views of them. A view does not own memory; a matrix converts to one
+// implicitly.
 #pragma once
 
 #include <cassert>
@@ -95,12 +96,20 @@ public:
     const T* data() const { return values_.data(); }
     T& operator()(std::size_t r, std::size_t c) { return view()(r, c); }
     const T& operator()(std::size_t r, std::size_t c) const { return view()(r, c); }
-    std::span<T> row(std::size_t r) { return view().row(r); }
-    std::span<const T> row(std::size_t r) const { return view().row(r); }
+    std::span<T> row(std::size_t r) & { return view().row(r); }
+    std::span<const T> row(std::size_t r) const& { return view().row(r); }
+    std::span<const T> row(std::size_t r) const&& = delete;
+    std::span<T> values() & { return values_; }
+    std::span<const T> values() const& { return values_; }
+    std::span<const T> values() const&& = delete;
+    // A matrix passes as a view. A temporary does not convert, because a view that is kept would dangle;
+    // f(make_matrix().view()) is for calls that only use the view while they run.
+    operator MatrixView<T>() & { return view(); }
+    operator MatrixView<const T>() const& { return view(); }
+    operator MatrixView<T>() && = delete;
+    operator MatrixView<const T>() const&& = delete;
     MatrixView<T> view() { return {values_.data(), rows_, cols_}; }
     MatrixView<const T> view() const { return {values_.data(), rows_, cols_}; }
-    std::span<T> values() { return values_; }
-    std::span<const T> values() const { return values_; }
     // Keeps the rows that are there; new rows are zero.
     void resize_rows(std::size_t rows) {
         values_.resize(count(rows, cols_));

@@ -12,7 +12,7 @@
 namespace imka {
 namespace {
 
-// Letters to insert, remove or change to make one word from the other.
+// Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -37,7 +37,7 @@ std::size_t distance_to_name(std::string_view text, std::string_view name) {
 
 std::string nearest_names(std::string_view text, std::span<const std::string_view> names) {
     constexpr std::size_t kMost = 3;
-    constexpr std::size_t kLongest = 200;  // the distance to a longer text costs time and says nothing
+    constexpr std::size_t kLongest = 200;  // bounds the time; longer texts are not close to any name
     text = text.substr(0, kLongest);
     std::vector<std::pair<std::size_t, std::string_view>> near;
     for (const auto name : names) near.emplace_back(distance_to_name(text, name), name);

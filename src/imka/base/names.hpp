@@ -1,5 +1,4 @@
-// Enumerators and their spelling. An enumerator is spelled the same in C++, YAML, command line, JSON and
-// reports.
+// Names of enumerators, spelled the same in C++, YAML, command line, JSON and reports.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace imka {
 
-// Specialise for an enumeration that counts from 0:
+// Specialise for an enumeration with values 0, 1, ...:
 //   template <> struct EnumNames<Sampler> {
 //       static constexpr std::string_view what = "sampler";
 //       static constexpr std::string_view values[] = {"rff", "orf", "sorf"};
@@ -28,7 +27,7 @@ constexpr std::string_view to_string(E value) {
     return EnumNames<E>::values[static_cast<std::size_t>(value)];
 }
 
-// Position of text in names; Error{bad_config} that lists the names otherwise.
+// Index of text in names. If it is missing, Error{bad_config} that lists the names.
 std::size_t find_name(std::string_view text, std::span<const std::string_view> names, std::string_view what);
 
 template <NamedEnum E>
@@ -39,8 +38,8 @@ E parse_enum(std::string_view text) {
 // "rff, orf, sorf"
 std::string join(std::span<const std::string_view> names, std::string_view separator = ", ");
 
-// What someone who wrote `text` may have meant, as the end of a sentence: "nearest: core.adc_noise". Of names
-// with parts ("core.adc_noise") the last part alone counts too.
+// The names closest to `text`, to end an error message: "nearest: core.adc_noise". The last part of a dotted
+// name is also compared alone.
 std::string nearest_names(std::string_view text, std::span<const std::string_view> names);
 
 }  // namespace imka

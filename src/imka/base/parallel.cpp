@@ -38,7 +38,7 @@ void parallel_for_workers(const Exec& exec, std::size_t count, const std::functi
         try {
             for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
         } catch (const std::system_error&) {
-            // The system grants no more threads: those that run do the work.
+            // No more threads available: the running ones do the work.
         }
         work();
     }

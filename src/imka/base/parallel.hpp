@@ -1,5 +1,5 @@
-// Parallel loops over fixed tiles. What a tile computes may not depend on which thread runs it or on how many
-// there are; sums over tiles are added in a fixed tree, so results have the same bits for any thread count.
+// Parallel loops over fixed tiles. The result of a tile must not depend on the thread or the number of
+// threads; sums over tiles are added in a fixed tree, so results have the same bits for any thread count.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace imka {
 
-// Calls body(i) for i in [0, count), each once, on thread_count(exec) threads. The exception of the lowest
-// failing i among those that ran is rethrown after all threads have stopped.
+// Calls body(i) once for each i in [0, count) on thread_count(exec) threads. If calls throw, the exception of
+// the lowest such i is rethrown after all threads have stopped.
 void parallel_for(const Exec& exec, std::size_t count, const std::function<void(std::size_t)>& body);
 
-// The same where a worker needs something of its own (scratch memory): make_worker() is called at most once
-// on each thread and gives the body that this thread runs.
+// The same with per-thread state (scratch memory): make_worker() is called at most once per thread and
+// returns the body that this thread runs.
 using Worker = std::function<void(std::size_t)>;
 void parallel_for_workers(const Exec& exec, std::size_t count, const std::function<Worker()>& make_worker);
 
-// Pairwise sum in an order that depends on values.size() alone.
+// Pairwise sum in an order that depends only on values.size().
 double tree_sum(std::span<const double> values);
 
-// tree_sum of term(0), ..., term(count - 1), the terms computed in parallel.
+// tree_sum of term(0), ..., term(count - 1); terms are computed in parallel.
 double parallel_sum(const Exec& exec, std::size_t count, const std::function<double(std::size_t)>& term);
 
 }  // namespace imka

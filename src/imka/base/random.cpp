@@ -23,7 +23,7 @@ float log_word(std::uint32_t word) {
     const float u = (static_cast<float>(word) + 0.5F) * 0x1p-32F;
     const auto bits = std::bit_cast<std::int32_t>(u);
     const std::int32_t e = (bits - 0x3f3504f3) >> 23;
-    // Near 1, u has lost the low bits of the word that t = u - 1 needs; the complement of the word has them.
+    // Near 1, u rounded to float lacks the low bits of the word that t = u - 1 needs; ~word has them.
     const float t = e == 0 ? (static_cast<float>(~word) + 0.5F) * -0x1p-32F
                            : std::bit_cast<float>(bits - (e << 23)) - 1.0F;
     float p = 0.06746601313352585F;
@@ -34,7 +34,7 @@ float log_word(std::uint32_t word) {
     }
     const auto ef = static_cast<float>(e);
     const float t2 = t * t;
-    // ln 2 in two parts: the first has few bits, so that its product with e is exact.
+    // ln 2 in two parts: the first has few bits, so its product with e is exact.
     return ef * 0.693359375F + (t + (ef * -2.12194440e-4F + (t * t2 * p - 0.5F * t2)));
 }
 
@@ -137,7 +137,7 @@ float truncated_normal(std::uint64_t seed, Stream stream, std::uint64_t index, f
             if (std::abs(x) <= bound) return x;
         }
     }
-    // A narrow window: propose uniformly in it and accept with exp(-x^2/2), which is at least exp(-1/2).
+    // Narrow window: propose uniformly and accept with probability exp(-x^2/2), which is at least exp(-1/2).
     for (std::uint32_t attempt = 0;; ++attempt) {
         const auto b = block_at(seed, stream, index, attempt);
         const float x = bound * (static_cast<float>(static_cast<std::int32_t>(b[0])) * 0x1p-31F);

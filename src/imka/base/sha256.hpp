@@ -1,4 +1,4 @@
-// SHA-256 of bytes that arrive in pieces.
+// Incremental SHA-256.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ public:
     Sha256& operator=(const Sha256&) = delete;
     void update(std::span<const std::byte> bytes);
     void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
-    std::string hex();  // ends the computation; 64 lower-case digits
+    std::string hex();  // finishes the hash; 64 lower-case hex digits
 
 private:
     struct State;

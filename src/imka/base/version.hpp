@@ -1,4 +1,4 @@
-// What this build is.
+// Version and build options.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace imka {
 struct BuildInfo {
     std::string_view version;
     std::string_view build_type;
-    std::string_view sanitize;  // "" when none
+    std::string_view sanitize;  // "" if none
     std::string_view compiler;
 };
 

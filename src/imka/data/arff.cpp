@@ -155,7 +155,7 @@ private:
                 read_attribute();
             } else if (keyword != "@relation") {
                 stream_.fail_line(
-                    fmt::format("@relation, @attribute or @data belongs here, not {}", in_quotes(line)));
+                    fmt::format("expected @relation, @attribute or @data, not {}", in_quotes(line)));
             }
         }
         stream_.fail_file("ends before @data");

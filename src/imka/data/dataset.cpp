@@ -11,19 +11,19 @@
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
 #include "imka/data/generate.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 #include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {
 
-// More classes than this are a sign of a wrong label column or of a regression target.
+// More classes suggest a wrong label column or a regression target.
 constexpr std::size_t kMostClasses = 1000;
 
-// Numbers by value; as text when one is none.
+// By value if all are numbers, otherwise as text.
 std::vector<std::string> sorted_classes(const std::set<std::string>& labels) {
     std::vector<std::string> classes(labels.begin(), labels.end());
     const auto value = [](const std::string& text) { return parse_double(text); };
@@ -36,18 +36,17 @@ std::vector<std::string> sorted_classes(const std::set<std::string>& labels) {
 
 std::vector<std::string> classes_of(const Table& table, const std::string& name) {
     if (table.labels.size() != table.x.rows() || table.x.rows() == 0)
-        fail(ErrorCode::bad_data, fmt::format("{}: rows with labels are needed, and there are none", name));
+        fail(ErrorCode::bad_data, fmt::format("{}: no labelled rows", name));
     std::set<std::string> labels;
     for (const auto& label : table.labels) {
         labels.insert(label);
         if (labels.size() > kMostClasses) {
-            fail(ErrorCode::bad_data,
-                 fmt::format("{}: more than {} different labels; is the label column the right one?", name,
-                             kMostClasses));
+            fail(ErrorCode::bad_data, fmt::format("{}: more than {} different labels; check the label column",
+                                                  name, kMostClasses));
         }
     }
     if (labels.size() < 2) {
-        fail(ErrorCode::bad_data, fmt::format("{}: all rows are of the class {}; at least two are needed",
+        fail(ErrorCode::bad_data, fmt::format("{}: all rows have the class {}; expected at least two classes",
                                               name, in_quotes(*labels.begin())));
     }
     return sorted_classes(labels);
@@ -70,13 +69,13 @@ void check_test_classes(const Dataset& data) {
         const auto c = static_cast<std::size_t>(y);
         if (!seen[c]) {
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: the test part has the class {}, which the training part does not have",
+                 fmt::format("{}: the test part has the class {}, which is missing from the training part",
                              data.name, in_quotes(data.classes[c])));
         }
     }
 }
 
-// measured: each stretch of rows by its own statistics, before the parts are taken.
+// measured: standardises each range of rows separately, before the split.
 void standardize_stretches(Arrangement& a, const Exec& exec) {
     std::size_t first = 0;
     for (const std::size_t end : a.stretch_ends) {
@@ -154,7 +153,7 @@ DatasetFacts generated_facts(Generator g, const LoadOptions& options) {
             .uses_split_seed = true};
 }
 
-// Rows of the training part come first, those of the test part follow them.
+// The training rows come first, then the test rows.
 Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec) {
     const auto& info = generator_info(g);
     const std::uint64_t train = options.train_rows > 0 ? options.train_rows : info.train_rows;
@@ -186,19 +185,18 @@ Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec
     return data;
 }
 
-// x.npy has its labels in x.labels.npy, as `imka data export` writes them.
+// The labels of x.npy are in x.labels.npy, as `imka data export` writes them.
 void add_labels_beside(const std::filesystem::path& path, Table& table) {
     const auto beside = labels_beside(path);
     if (!std::filesystem::is_regular_file(beside)) {
-        fail(ErrorCode::bad_data,
-             fmt::format("{}: has no labels; name the column that holds them, or put them in {}",
-                         path.string(), beside.string()));
+        fail(ErrorCode::bad_data, fmt::format("{}: no labels; set the label column or put the labels in {}",
+                                              path.string(), beside.string()));
     }
     const auto labels = read_npy(beside);
     if (labels.rows() != table.x.rows() || labels.cols() != 1) {
         fail(ErrorCode::bad_data,
-             fmt::format("{}: {} x {} values; expected one label for each of the {} rows", beside.string(),
-                         labels.rows(), labels.cols(), table.x.rows()));
+             fmt::format("{}: has {} x {} values; expected one label for each of the {} rows",
+                         beside.string(), labels.rows(), labels.cols(), table.x.rows()));
     }
     for (const float v : labels.values()) {
         std::string text;
@@ -221,7 +219,7 @@ Dataset load_file(const std::filesystem::path& path, const LoadOptions& options,
     auto table = read_labelled(path, options.read);
     const auto hash = table_sha256(table);
     if (table.x.rows() < 2)
-        fail(ErrorCode::bad_data, fmt::format("{}: at least two rows are needed", path.string()));
+        fail(ErrorCode::bad_data, fmt::format("{}: expected at least two rows", path.string()));
     auto a =
         arrange_halves(std::move(table), {.protocol = options.protocol, .split_seed = options.split_seed});
     auto data = finish(std::move(a), path.string(), options, exec);
@@ -250,8 +248,7 @@ std::optional<FilePair> find_pair(const std::string& name) {
 Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& exec) {
     auto train = read_labelled(pair.train, options.read);
     auto read = options.read;
-    // Only LIBSVM rows may be shorter than the table; of other formats the numbers of columns are compared
-    // below.
+    // Only LIBSVM files may omit trailing columns; for other formats the column counts are compared below.
     if (format_for(pair.test, read) == Format::libsvm)
         read.features = static_cast<std::uint32_t>(train.x.cols());
     auto test = read_labelled(pair.test, read);
@@ -263,8 +260,8 @@ Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& 
     if (train.x.rows() == 0 || test.x.rows() == 0)
         fail(ErrorCode::bad_data, fmt::format("{}: a part has no rows", pair.train.string()));
     if (train.labels.empty() || test.labels.empty()) {
-        fail(ErrorCode::bad_data, fmt::format("{}: rows with labels are needed, and there are none",
-                                              (train.labels.empty() ? pair.train : pair.test).string()));
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: no labelled rows", (train.labels.empty() ? pair.train : pair.test).string()));
     }
     const std::array hashes = {table_sha256(train), table_sha256(test)};
     auto data = finish(arrange_pair(std::move(train), std::move(test)),
@@ -282,10 +279,9 @@ Dataset load_dataset(const std::string& name, const LoadOptions& options, const 
     if (const auto pair = find_pair(name)) return load_pair(*pair, options, exec);
     std::vector<std::string_view> sets;
     for (const auto& set : registered_sets()) sets.emplace_back(set.name);
-    fail(
-        ErrorCode::bad_usage,
-        fmt::format("{} is neither a data set ({}), a generator ({}), a file, nor a pair TRAIN:TEST of files",
-                    in_quotes(name), join(sets), join(EnumNames<Generator>::values)));
+    fail(ErrorCode::bad_usage,
+         fmt::format("{} is not a data set ({}), a generator ({}), a file or a pair of files TRAIN:TEST",
+                     in_quotes(name), join(sets), join(EnumNames<Generator>::values)));
 }
 
 DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec) {

@@ -1,4 +1,4 @@
-// A classification (or regression) problem ready for learning: training and test part, standardised.
+// A classification (or regression) problem: standardised training and test parts.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@
 
 namespace imka {
 
-// default: right by construction (statistics of the training part). measured: as the published runs were
-// done.
+// default: standardises with the statistics of the training part. measured: as in the published runs.
 enum class Protocol { default_, measured };
 template <>
 struct EnumNames<Protocol> {
@@ -26,48 +25,47 @@ struct EnumNames<Protocol> {
 
 struct Part {
     Matrix<float> x;              // rows x d
-    std::vector<std::int32_t> y;  // class number per row, into Dataset::classes
+    std::vector<std::int32_t> y;  // class of each row, an index into Dataset::classes
 };
 
 struct Dataset {
     std::string name;
     Part train;
     Part test;
-    // Sorted, numbers by value. Protocol measured: the class that the published runs call 0, then the other.
+    // Sorted, numbers by value. Protocol measured: class 0 of the published runs, then the other.
     std::vector<std::string> classes;
-    std::string source_sha256;          // hash over the parsed tables (or the generator's name and version)
-    std::optional<double> bayes_error;  // where theory gives it (generators)
-    // What was applied to both parts, for new rows. None without standardize and in the protocol measured,
-    // which standardises parts by statistics of their own.
+    std::string source_sha256;          // hash of the parsed tables (or of the generator's name and version)
+    std::optional<double> bayes_error;  // known for generators
+    // Applied to both parts; apply it to new rows too. Empty without standardize and in the protocol
+    // measured, which standardises the parts separately.
     std::optional<Standardization> standardization;
 };
 
 struct LoadOptions {
     Protocol protocol = Protocol::default_;
-    std::filesystem::path data_dir = {};  // folder with one folder a set; empty: only generators and files
-    std::uint64_t split_seed = 0;         // random splits and generators
+    std::filesystem::path data_dir = {};  // has one folder per set; empty: only generators and files
+    std::uint64_t split_seed = 0;         // for random splits and generators
     bool standardize = true;
-    std::uint64_t train_rows = 0;  // generators: 0 = their default sizes
+    std::uint64_t train_rows = 0;  // generators: 0 = default size
     std::uint64_t test_rows = 0;
-    ReadOptions read = {};  // files: how they are written
+    ReadOptions read = {};  // files: format options
 };
 
-// A registered set, a generator, a file (split at random in halves) or two files "TRAIN:TEST". Labels of an
-// NPY file x.npy come from a column that options.read names or from x.labels.npy beside it.
-// Error{missing_part} when a registered set's files are not there, with the command that gets them;
-// Error{bad_data} when their parsed table is not the known one, when there is one class only, or when the
-// test part has a class that the training part does not have.
-Dataset load_dataset(const std::string& name, const LoadOptions& options, const Exec& exec);
+// A registered set, a generator, a file (split into random halves) or two files "TRAIN:TEST". The labels of
+// x.npy come from the column set in options.read or from x.labels.npy. Error{missing_part} if the files of a
+// registered set are missing, with the command that downloads them; Error{bad_data} if a parsed table is not
+// the expected one, if there is only one class, or if the test part has a class that the training part lacks.
+Dataset load_dataset(const std::string& name, const LoadOptions& options = {}, const Exec& exec = {});
 
-// What load_dataset will give, known without loading for registered sets (whether their files are there or
-// not) and generators; files are read for it.
+// Properties of the result of load_dataset. Registered sets and generators are not loaded for this (their
+// files may be missing); other files are read.
 struct DatasetFacts {
     std::string source_sha256;
     std::uint64_t features = 0;
     std::uint64_t train_rows = 0;
     std::uint64_t test_rows = 0;
     std::uint64_t classes = 0;
-    bool uses_split_seed = false;  // another split seed gives other parts
+    bool uses_split_seed = false;  // the parts depend on the split seed
 };
 DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec);
 

@@ -23,12 +23,12 @@ namespace imka {
 namespace {
 
 void init_curl() {
-    // Thread-safe since C++11, and never undone: other parts of the process may use the library too.
+    // Initialised once and never cleaned up: other parts of the process may use libcurl too.
     static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (code != CURLE_OK) fail(ErrorCode::io, "the download library cannot be started");
+    if (code != CURLE_OK) fail(ErrorCode::io, "cannot initialise libcurl");
 }
 
-// The growing file of one download. A lock keeps a second process from writing to it at the same time.
+// The partial file of one download, locked against other processes.
 class PartFile {
 public:
     explicit PartFile(std::filesystem::path path) : path_(std::move(path)) {
@@ -40,7 +40,7 @@ public:
         }
     }
     ~PartFile() {
-        // A file without bytes helps no later call.
+        // An empty file cannot be resumed.
         struct stat s {};
         if (fstat(descriptor_, &s) == 0 && s.st_size == 0) unlink(path_.c_str());
         close(descriptor_);
@@ -56,7 +56,7 @@ public:
     void clear() {
         if (ftruncate(descriptor_, 0) != 0) fail_errno("cannot be written");
     }
-    // False, with the reason in errno, when the disk does not take it.
+    // Returns false and sets errno if the write fails.
     bool append(std::string_view bytes) {
         while (!bytes.empty()) {
             const ssize_t n = write(descriptor_, bytes.data(), bytes.size());
@@ -83,16 +83,16 @@ private:
     int descriptor_ = -1;
 };
 
-// What the callbacks of one attempt share.
+// State shared by the callbacks of one attempt.
 struct Attempt {
     CURL* curl = nullptr;
     PartFile* part = nullptr;
     const Exec* exec = nullptr;
     Progress* progress = nullptr;
     std::uint64_t max_bytes = 0;
-    std::uint64_t offset = 0;                  // bytes that were there before
-    std::optional<std::uint64_t> range_first;  // first byte that the server says it sends
-    bool begun = false;                        // the answer's body has started
+    std::uint64_t offset = 0;                  // bytes from earlier attempts
+    std::optional<std::uint64_t> range_first;  // first byte according to the server
+    bool begun = false;                        // the response body has started
     int write_errno = 0;
     bool too_large = false;
     bool wrong_range = false;
@@ -121,7 +121,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
     return size * count;
 }
 
-// Decides at the first byte where the bytes belong: a server may ignore the wish to continue.
+// Called at the first byte: a server may ignore the range request and send the whole file.
 bool begin_body(Attempt& attempt) {
     attempt.begun = true;
     if (attempt.status == 200) {
@@ -138,7 +138,7 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user)
     auto& attempt = *static_cast<Attempt*>(user);
     const std::size_t bytes = size * count;
     attempt.status = status_of(attempt.curl);
-    if (attempt.status != 200 && attempt.status != 206) return bytes;  // the text of an error page
+    if (attempt.status != 200 && attempt.status != 206) return bytes;  // ignore the error page
     if (!attempt.begun && !begin_body(attempt)) return 0;
     if (attempt.part->size() + bytes > attempt.max_bytes) {
         attempt.too_large = true;
@@ -165,7 +165,7 @@ using CurlHandle = std::unique_ptr<CURL, CurlDeleter>;
 
 CurlHandle open_curl(const std::string& url, Attempt& attempt, const FetchOptions& options) {
     CurlHandle handle(curl_easy_init());
-    if (!handle) fail(ErrorCode::io, "the download library cannot be started");
+    if (!handle) fail(ErrorCode::io, "cannot initialise libcurl");
     CURL* curl = handle.get();
     attempt.curl = curl;
     const auto agent = fmt::format("imka/{}", build_info().version);
@@ -197,17 +197,17 @@ std::string status_text(long status) {
     switch (status) {
         case 401:
         case 403:
-            return fmt::format("the server refuses access (HTTP {})", status);
+            return fmt::format("access denied by the server (HTTP {})", status);
         case 404:
         case 410:
-            return fmt::format("there is no such file on the server (HTTP {})", status);
+            return fmt::format("file not found on the server (HTTP {})", status);
         default:
-            return fmt::format("the server answered with HTTP {}", status);
+            return fmt::format("the server returned HTTP {}", status);
     }
 }
 
-// One attempt: nothing when the file is whole, else the reason of a failure that may pass. Errors that will
-// not pass are thrown.
+// One attempt: returns nothing if the file is complete, else the reason of a temporary failure. Throws on
+// permanent failures.
 std::optional<std::string> attempt_download(const std::string& url, PartFile& part,
                                             const FetchOptions& options, const Exec& exec) {
     Progress progress(exec, fmt::format("download {}", url_file_name(url)), 0);
@@ -228,12 +228,12 @@ std::optional<std::string> attempt_download(const std::string& url, PartFile& pa
     if (attempt.too_large) {
         part.clear();
         fail(ErrorCode::bad_data,
-             fmt::format("{}: larger than the {} bytes allowed", url, options.max_bytes));
+             fmt::format("{}: larger than the limit of {} bytes", url, options.max_bytes));
     }
     if (attempt.wrong_range || attempt.status == 416) {
-        // What is there does not fit what the server has: begin anew.
+        // The partial file does not match the file on the server: restart.
         part.clear();
-        return "the server cannot continue this download";
+        return "the server cannot resume this download";
     }
     if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT)
         fail(ErrorCode::bad_usage, fmt::format("{}: not an http or https address", url));
@@ -262,14 +262,13 @@ void download(const std::string& url, PartFile& part, const FetchOptions& option
         const auto reason = attempt_download(url, part, options, exec);
         if (!reason) break;
         if (attempt >= options.retries) {
-            const auto kept =
-                part.size() == 0
-                    ? std::string()
-                    : fmt::format("; what has come is kept in {}, and the next fetch continues there",
-                                  part.path().string());
+            const auto kept = part.size() == 0
+                                  ? std::string()
+                                  : fmt::format("; the partial file {} is kept and the next fetch resumes it",
+                                                part.path().string());
             fail(ErrorCode::io, fmt::format("{}: {} ({} attempts){}", url, *reason, attempt + 1, kept));
         }
-        note(exec, fmt::format("{}: {}; trying again", url, *reason));
+        note(exec, fmt::format("{}: {}; retrying", url, *reason));
         wait(pause, exec);
         pause *= 2;
     }
@@ -283,8 +282,8 @@ std::string address_of(const RegisteredSet& set, const SourceFile& file, const F
     return fmt::format("{}/{}/{}", base, set.folder, file.url.substr(file.url.find_last_of('/') + 1));
 }
 
-// The part under its final name when its table is right. False: it is wrong, but was pieced together from two
-// downloads, whose server may have changed between them; it is empty now.
+// Renames the partial file to its final name if its table is correct. If a resumed download is wrong, the
+// file may have changed on the server in between: clears the partial file and returns false.
 bool accept(PartFile& part, const SourceFile& file, const std::filesystem::path& target, bool continued) {
     try {
         read_known_table(part.path(), file);
@@ -298,7 +297,7 @@ bool accept(PartFile& part, const SourceFile& file, const std::filesystem::path&
         aside += ".rejected";
         part.rename_to(aside);
         fail(ErrorCode::bad_data,
-             fmt::format("download refused and set aside as {}: {}", aside.string(), e.what()));
+             fmt::format("downloaded file rejected, kept as {}: {}", aside.string(), e.what()));
     }
     part.rename_to(target);
     return true;
@@ -313,7 +312,7 @@ void fetch_file(const RegisteredSet& set, const SourceFile& file, const std::fil
     const bool continued = part.size() > 0;
     download(url, part, options, exec);
     if (accept(part, file, target, continued)) return;
-    note(exec, fmt::format("{}: the continued download is not right; beginning anew", url));
+    note(exec, fmt::format("{}: the resumed download is not correct; restarting", url));
     download(url, part, options, exec);
     accept(part, file, target, false);
 }
@@ -340,7 +339,7 @@ std::string url_file_name(const std::string& url) {
     std::string name(decoded ? decoded.get() : "", static_cast<std::size_t>(length));
     if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
-        fail(ErrorCode::bad_config, fmt::format("{}: does not end in a file name", url));
+        fail(ErrorCode::bad_config, fmt::format("{}: does not end with a file name", url));
     }
     return name;
 }
@@ -348,12 +347,12 @@ std::string url_file_name(const std::string& url) {
 std::vector<FetchedFile> fetch_dataset(const RegisteredSet& set, const FetchOptions& options,
                                        const Exec& exec) {
     init_curl();
-    if (options.data_dir.empty())
-        fail(ErrorCode::bad_usage, "no data directory: say where the files go with --data-dir");
+    if (options.data_dir.empty()) fail(ErrorCode::bad_usage, "no data directory; set one with --data-dir");
     const auto folder = options.data_dir / set.folder;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) fail(ErrorCode::io, fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    if (error)
+        fail(ErrorCode::io, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     std::vector<FetchedFile> files;
     for (const auto& file : set.files) {
         const auto target = folder / url_file_name(file.url);
@@ -364,8 +363,9 @@ std::vector<FetchedFile> fetch_dataset(const RegisteredSet& set, const FetchOpti
         }
         if (present && *present != target) {
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: not the known table, and it would hide a new download; move it away first",
-                             present->string()));
+                 fmt::format(
+                     "{}: not the expected table, and it would hide a new download; move it away first",
+                     present->string()));
         }
         fetch_file(set, file, target, options, exec);
         files.push_back({.path = target, .downloaded = true});

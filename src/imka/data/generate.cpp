@@ -9,14 +9,14 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/io/npy.hpp"
 #include "imka/io/number_text.hpp"
 
 namespace imka {
 namespace {
 
 constexpr std::uint64_t kBlockRows = 2048;
-constexpr std::uint64_t kBatchBlocks = 32;  // made in parallel, then written in order
+constexpr std::uint64_t kBatchBlocks = 32;  // generated in parallel, then written in order
 
 struct Block {
     Matrix<float> x;
@@ -104,7 +104,8 @@ Format output_format(const std::filesystem::path& path) {
     if (!format || *format == Format::arff || ending == ".xz" || ending == ".gz" || ending == ".bz2" ||
         ending == ".zst") {
         fail(ErrorCode::bad_usage,
-             fmt::format("{}: not a name to write to; it must end in .libsvm, .csv or .npy", path.string()));
+             fmt::format("{}: unsupported output format; the name must end in .libsvm, .csv or .npy",
+                         path.string()));
     }
     return *format;
 }
@@ -115,7 +116,7 @@ std::filesystem::path labels_beside(const std::filesystem::path& path) {
 }
 
 void generate_file(const GenerateOptions& options, const Exec& exec) {
-    if (options.rows == 0) fail(ErrorCode::bad_usage, "rows: at least one is needed");
+    if (options.rows == 0) fail(ErrorCode::bad_usage, "rows: must be at least 1");
     const auto format = output_format(options.output);
     if (format == Format::npy) return write_npy_pair(options, exec);
     AtomicFile file(options.output);

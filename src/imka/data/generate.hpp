@@ -1,4 +1,4 @@
-// Files of generated rows, written as they are made: any number of rows in little memory.
+// Writes generated rows to files in blocks: any number of rows in little memory.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct GenerateOptions {
     std::filesystem::path output = {};
 };
 
-// Rows 0 .. rows-1 of the seed as LIBSVM, CSV or NPY by the output's ending, with the labels 1, 2, ...; NPY
-// has them in a file of its own (labels_beside). The files appear complete or not at all.
+// Writes rows 0 .. rows-1 of the seed, with labels 1, 2, ..., as LIBSVM, CSV or NPY by the file extension.
+// For NPY the labels go to a second file (labels_beside). Writes are atomic.
 void generate_file(const GenerateOptions& options, const Exec& exec);
 
-// The format to write for a name: LIBSVM, CSV or NPY. Error{bad_usage} for other and for compressed endings.
+// LIBSVM, CSV or NPY by the file extension. Error{bad_usage} for other and for compressed ones.
 Format output_format(const std::filesystem::path& path);
 
 // "x.labels.npy" for "x.npy".

@@ -5,8 +5,8 @@
 
 #include "imka/base/error.hpp"
 #include "imka/data/generate.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/table.hpp"
+#include "imka/io/npy.hpp"
 
 namespace imka {
 namespace {

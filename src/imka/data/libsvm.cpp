@@ -90,7 +90,7 @@ private:
         if (index > kMaxIndex) {
             stream_.fail_line(fmt::format("the feature index of {} is beyond 2^31", in_quotes(word)));
         }
-        if (index == previous) stream_.fail_line(fmt::format("feature index {} stands twice", index));
+        if (index == previous) stream_.fail_line(fmt::format("duplicate feature index {}", index));
         if (index < previous) {
             stream_.fail_line(
                 fmt::format("feature index {} follows {}: indices must ascend", index, previous));

@@ -39,8 +39,7 @@ Table take_rows(const Table& table, std::span<const std::uint32_t> rows) {
     return out;
 }
 
-// Columns 1..10 of ijcnn1 say the phase by a single 1; the published runs use its number, 1..10, as one
-// feature.
+// Columns 1..10 of ijcnn1 one-hot encode the phase; the published runs use its number, 1..10, as one feature.
 void merge_phase(Table& table) {
     constexpr std::size_t kPhases = 10;
     const std::size_t rest = table.x.cols() - kPhases;
@@ -101,7 +100,7 @@ Arrangement arrange_magic(std::vector<Table> tables, const ArrangeOptions& optio
 
 Arrangement arrange_skin(std::vector<Table> tables, const ArrangeOptions& options) {
     if (options.protocol == Protocol::default_) return arrange_halves(std::move(tables[0]), options);
-    // The published runs read a file that had been cut off.
+    // The published runs read a truncated file.
     constexpr std::size_t kRows = 175393;
     auto& table = tables[0];
     table.x.resize_rows(kRows);
@@ -170,7 +169,7 @@ SourceCheck check_source(const std::filesystem::path& path, const SourceFile& fi
         check.right = check.table_sha256 == file.table_sha256;
         if (!check.right) {
             check.problem =
-                fmt::format("the table's sha256 is {}; expected {}", check.table_sha256, file.table_sha256);
+                fmt::format("the table has sha256 {}; expected {}", check.table_sha256, file.table_sha256);
         }
     } catch (const Error& e) {
         check.problem = e.what();
@@ -183,7 +182,7 @@ Table read_known_table(const std::filesystem::path& path, const SourceFile& file
     const auto hash = table_sha256(table);
     if (hash != file.table_sha256) {
         fail(ErrorCode::bad_data,
-             fmt::format("{}: not the known table: {} rows with sha256 {}; expected {} rows with {}",
+             fmt::format("{}: not the expected table: {} rows with sha256 {}; expected {} rows with {}",
                          path.string(), table.x.rows(), hash, file.rows, file.table_sha256));
     }
     return table;
@@ -196,11 +195,11 @@ std::vector<Table> read_tables(const RegisteredSet& set, const std::filesystem::
         const auto path = find_source(set, file, data_dir);
         if (!path) {
             const auto where = data_dir.empty() ? std::string("no data directory is set")
-                                                : fmt::format("there is no {} in {}", file.names.front(),
+                                                : fmt::format("no file {} in {}", file.names.front(),
                                                               (data_dir / set.folder).string());
             fail(ErrorCode::missing_part,
-                 fmt::format("data set {}: {}; get it with: imka data fetch {}, or set --data-dir", set.name,
-                             where, set.name));
+                 fmt::format("data set {}: {}; run 'imka data fetch {}' or set --data-dir", set.name, where,
+                             set.name));
         }
         paths.push_back(*path);
     }

@@ -8,8 +8,8 @@
 
 namespace imka {
 
-// Strict: unknown, repeated or missing keys and values of the wrong kind are Error{bad_config} that names the
-// place.
+// Strict: unknown, duplicate or missing keys and values of the wrong kind are Error{bad_config} that names
+// file and line.
 std::vector<RegisteredSet> parse_manifest(std::string_view text, std::string_view where);
 
 }  // namespace imka

@@ -10,7 +10,7 @@
 #include "imka/data/arff.hpp"
 #include "imka/data/csv.hpp"
 #include "imka/data/libsvm.hpp"
-#include "imka/data/npy.hpp"
+#include "imka/data/npy_rows.hpp"
 
 namespace imka {
 namespace {

@@ -10,9 +10,9 @@
 namespace imka {
 
 Split random_halves(std::uint64_t rows, std::uint64_t seed) {
-    if (rows < 2) fail(ErrorCode::bad_data, fmt::format("{} row(s) cannot be split in two parts", rows));
+    if (rows < 2) fail(ErrorCode::bad_data, fmt::format("cannot split {} row(s) into two parts", rows));
     if (rows > std::numeric_limits<std::uint32_t>::max())
-        fail(ErrorCode::bad_data, fmt::format("{} rows are too many to split; at most 2^32 - 1", rows));
+        fail(ErrorCode::bad_data, fmt::format("cannot split {} rows; the maximum is 2^32 - 1", rows));
     const auto order = permutation(seed, Stream::split, static_cast<std::uint32_t>(rows));
     const auto middle = order.begin() + static_cast<std::ptrdiff_t>(rows / 2);
     return {.train = {order.begin(), middle}, .test = {middle, order.end()}};

@@ -12,8 +12,8 @@ struct Split {
     std::vector<std::uint32_t> test;
 };
 
-// Halves of 0..rows-1 in the order of permutation(seed, Stream::split, rows): the first rows/2 train, the
-// rest test. Error{bad_data} for less than 2 rows or more than 2^32 - 1.
+// Halves of permutation(seed, Stream::split, rows): the first rows/2 are the training part, the others the
+// test part. Error{bad_data} for fewer than 2 or more than 2^32 - 1 rows.
 Split random_halves(std::uint64_t rows, std::uint64_t seed);
 
 }  // namespace imka

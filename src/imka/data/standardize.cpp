@@ -24,7 +24,7 @@ MatrixView<const float> tile_of(MatrixView<const float> x, std::size_t tile) {
     return x.slice_rows(first, std::min(kTileRows, x.rows() - first));
 }
 
-// Sums of (x - centre)^power over the rows of each column, power 1 or 2; tiles are added in a fixed tree.
+// Column sums of (x - centre)^power, power 1 or 2; tiles are added in a fixed tree.
 std::vector<double> column_sums(MatrixView<const float> x, std::span<const double> centre, int power,
                                 const Exec& exec) {
     const std::size_t tiles = tiles_of(x.rows());
@@ -43,7 +43,7 @@ std::vector<double> column_sums(MatrixView<const float> x, std::span<const doubl
     return out;
 }
 
-// A constant column is found by its values: its computed deviation may be a rounding error instead of 0.
+// Compares values: the computed deviation of a constant column may be a rounding error instead of 0.
 std::vector<bool> constant_columns(MatrixView<const float> x) {
     std::vector<bool> constant(x.cols(), true);
     for (std::size_t r = 1; r < x.rows(); ++r) {
@@ -64,8 +64,8 @@ void note_constant(const std::vector<bool>& constant, const Exec& exec) {
     }
     if (count == 0) return;
     if (count > kMostNamed) columns += ", ...";
-    note(exec, fmt::format("{} of {} features have one value only and become 0: {}", count, constant.size(),
-                           columns));
+    note(exec,
+         fmt::format("{} of {} features are constant and become 0: {}", count, constant.size(), columns));
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Standardization compute_standardization(MatrixView<const float> x, const Exec& e
     if (x.rows() == 0) fail(ErrorCode::bad_data, "no rows to standardise");
     const auto n = static_cast<double>(x.rows());
     const auto constant = constant_columns(x);
-    // Sums about the first row lose nothing when a column's values are large and close together.
+    // Centring on the first row keeps the digits of columns whose values are large and close together.
     std::vector<double> first(x.cols());
     for (std::size_t c = 0; c < x.cols(); ++c) first[c] = static_cast<double>(x(0, c));
     Standardization s;
@@ -90,8 +90,8 @@ Standardization compute_standardization(MatrixView<const float> x, const Exec& e
 
 void apply_standardization(const Standardization& s, MatrixView<float> x, const Exec& exec) {
     if (s.mean.size() != x.cols() || s.std.size() != x.cols()) {
-        fail(ErrorCode::bad_data, fmt::format("{} features to standardise, but the statistics are of {}",
-                                              x.cols(), s.mean.size()));
+        fail(ErrorCode::bad_data,
+             fmt::format("cannot standardise {} features with statistics of {}", x.cols(), s.mean.size()));
     }
     parallel_for(exec, tiles_of(x.rows()), [&](std::size_t t) {
         const std::size_t last = std::min(x.rows(), (t + 1) * kTileRows);

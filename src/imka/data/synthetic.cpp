@@ -14,13 +14,13 @@
 namespace imka {
 namespace {
 
-// Bayes errors. twonorm: Phi(-2), as the means are 2 |mu| = 4 apart. ringnorm: the likelihood ratio depends
-// on the coordinate along mu and the squared length across it (chi-square, 19 degrees of freedom); a
-// one-dimensional integral of both classes' error, (0.015710 + 0.009083) / 2. waveform: the likelihoods
-// depend on the projection on the plane through h_1, h_2, h_3; one minus the two-dimensional integral of the
-// largest of the three densities over 3.
+// Bayes errors. twonorm: Phi(-2), because the means are 2 |mu| = 4 apart. ringnorm: the likelihood ratio
+// depends on the coordinate along mu and the squared length orthogonal to it (chi-square, 19 degrees of
+// freedom); a one-dimensional integral of the errors of both classes, (0.015710 + 0.009083) / 2. waveform:
+// the likelihoods depend on the projection onto the plane through h_1, h_2, h_3; one minus a third of the
+// two-dimensional integral of the largest of the three densities.
 constexpr std::array<GeneratorInfo, 3> kInfo = {{
-    {"Breiman's ringnorm: one Gaussian around another, wider one", 20, 2, 3700, 3700, 0.0123966},
+    {"Breiman's ringnorm: a Gaussian inside a wider one", 20, 2, 3700, 3700, 0.0123966},
     {"Breiman's twonorm: two Gaussians with unit covariance", 20, 2, 3700, 3700, 0.0227501},
     {"Breiman's waveform: random mixtures of two of three triangular waves, with noise", 21, 3, 2500, 2500,
      0.132933},
@@ -57,7 +57,7 @@ std::optional<Generator> find_generator(std::string_view name) {
 }
 
 std::string generator_sha256(Generator g) {
-    constexpr int kVersion = 1;  // raise when a generator's rows change
+    constexpr int kVersion = 1;  // increment when a generator's rows change
     return sha256_hex(fmt::format("imka generator {} version {}", to_string(g), kVersion));
 }
 

@@ -1,6 +1,6 @@
 // Breiman's synthetic classification problems (Bias, variance, and arcing classifiers, 1996; waveform:
-// Classification and Regression Trees, 1984). Row i of a seed is a function of (seed, i), so any block can be
-// made alone and there are as many rows as one wants.
+// Classification and Regression Trees, 1984). Row i is a function of (seed, i), so any block can be generated
+// alone and the number of rows is unlimited.
 //
 // twonorm:  2 classes, d = 20. N(+a 1, I) and N(-a 1, I), a = 2 / sqrt(20).
 // ringnorm: 2 classes, d = 20. N(0, 4 I) and N(a 1, I), a = 2 / sqrt(20).
@@ -33,7 +33,7 @@ struct GeneratorInfo {
     std::int32_t classes;  // equally likely
     std::uint64_t train_rows;
     std::uint64_t test_rows;
-    double bayes_error;  // error rate of the best rule, from its integral; all digits given are right
+    double bayes_error;  // error rate of the Bayes classifier, by integration; all digits are correct
 };
 
 const GeneratorInfo& generator_info(Generator g);

@@ -41,7 +41,7 @@ struct ChipRun {
     std::optional<std::uint64_t> chip_seed;  // auto: that of the run
     std::string chip_set;                    // constants that differ: "device.programming_scale=0.5,..."
     std::optional<std::string> chip_hash;    // what the chip must be; auto: whatever it is
-    ChipProjection projection;
+    BuildConfig projection;
     FitOn fit_on = FitOn::fp32;
     std::int64_t fit_draws = 4;  // chips of `chips`
 };
@@ -51,6 +51,12 @@ Fields fields(ChipRun& run);
 // or a chip that is not the one of chip_hash.
 ChipSpec resolve_chip(const BackendSetting& backend, const ChipRun& run);
 
+// Which chip it is, and which run of products on it. They name different random numbers: a chip can be read
+// again with new noise.
+struct ChipSeeds {
+    std::uint64_t chip = 0;
+    std::uint64_t products = 0;
+};
 // Of a run with this seed: its chip, and the products of rows that are tested.
 ChipSeeds test_seeds(const ChipRun& run, std::uint64_t seed);
 // The same chip, products of training rows.

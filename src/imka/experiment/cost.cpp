@@ -27,50 +27,77 @@ double copies(const RunConfig& config) {
     return std::max(1.0, static_cast<double>(config.chip.projection.replicas));
 }
 
-// What a chip adds: its devices, the calibration of ranges and outputs, and slower projections.
-double chip_seconds(const RunConfig& config, const RunSizes& sizes, double train, double tested) {
-    const auto& run = config.chip;
-    const auto m = static_cast<double>(sizes.m);
-    const double cells = m * static_cast<double>(sizes.d);
-    const double fits = run.fit_on == FitOn::fp32   ? 0.0
-                        : run.fit_on == FitOn::chip ? 1.0
-                                                    : static_cast<double>(run.fit_draws);
-    const double chips = 1.0 + fits;
-    const double calibration = 2.0 * std::min(train, static_cast<double>(run.projection.calibration_inputs));
-    const double products = chips * calibration * copies(config) + tested + fits * train;
-    const double sum = run.projection.replication == Replication::average ? copies(config) : 1.0;
-    return chips * copies(config) * 2.0 * cells * kPerDevice +
-           sum * products * (cells * kPerChipProjection + m * kPerChipOutput);
+// Chips whose features the fit takes.
+double chips_to_fit(const ChipRun& run) {
+    if (run.fit_on == FitOn::fp32) return 0.0;
+    return run.fit_on == FitOn::chip ? 1.0 : static_cast<double>(run.fit_draws);
 }
 
-RunCost cost_of(const RunConfig& config, const RunSizes& sizes, const DatasetFacts& data) {
-    const auto d = static_cast<double>(sizes.d);
+// Rows that pass through the features: to be tested, and on each chip that the fit takes.
+struct Rows {
+    double train = 0.0;
+    double tested = 0.0;
+    double fits = 0.0;
+};
+
+// What a chip adds: its devices, the calibration of ranges and outputs, and slower projections.
+void add_chip(const RunConfig& config, const FeatureSizes& sizes, const Rows& rows, RunCost& cost) {
+    if (!config.backend.is_chip()) return;
+    const auto& how = config.chip.projection;
     const auto m = static_cast<double>(sizes.m);
+    const double cells = m * static_cast<double>(sizes.d);
+    const double chips = 1.0 + rows.fits;
+    const double calibration = 2.0 * std::min(rows.train, static_cast<double>(how.calibration_inputs));
+    const double products = chips * calibration * copies(config) + rows.tested + rows.fits * rows.train;
+    const double sum = how.replication == Replication::average ? copies(config) : 1.0;
+    cost.seconds += chips * copies(config) * 2.0 * cells * kPerDevice +
+                    sum * products * (cells * kPerChipProjection + m * kPerChipOutput);
+    cost.bytes += copies(config) * cells * kBytesPerCell;
+}
+
+double feature_seconds(const FeatureSizes& sizes, double rows) {
+    return rows * (static_cast<double>(sizes.m * sizes.d) * kPerProjection +
+                   static_cast<double>(sizes.features) * kPerFeature);
+}
+
+double gram_rows(const RunConfig& config, const DatasetFacts& data) {
+    return std::min(static_cast<double>(data.test_rows), static_cast<double>(config.gram_rows));
+}
+
+RunCost cost_of_ridge(const RunConfig& config, const FeatureSizes& sizes, const DatasetFacts& data) {
     const auto features = static_cast<double>(sizes.features);
     const double outputs = data.classes <= 2 ? 1.0 : static_cast<double>(data.classes);
     const double width = features + 1.0 + outputs;
     const auto train = static_cast<double>(data.train_rows);
     const auto test = static_cast<double>(data.test_rows);
-    const double gram = std::min(test, static_cast<double>(config.gram_rows));
+    const double gram = gram_rows(config, data);
     RunCost cost;
-    cost.seconds = kPerRun + (train + test + gram) * (m * d * kPerProjection + features * kPerFeature) +
+    cost.seconds = kPerRun + feature_seconds(sizes, train + test + gram) +
                    train * width * (width * kPerProduct + kPerColumn) + width * width * width * kPerWidth3 +
                    test * features * outputs * kPerPrediction + gram * gram * features * kPerGram;
     // The sums of products and blocks of rows.
     constexpr double kRowsAtOnce = 8192.0 + 1024.0 + 2048.0;
     cost.bytes = RidgeAccumulator::memory_bytes(static_cast<std::size_t>(sizes.features),
                                                 static_cast<std::size_t>(outputs)) +
-                 std::min(kRowsAtOnce, train + test) * width * 4.0 + 2.0 * m * d * 4.0 +
-                 test * (outputs * 8.0 + 4.0) + gram * features * 12.0;
-    if (!config.backend.is_chip()) return cost;
-    cost.seconds += chip_seconds(config, sizes, train, test + gram);
-    cost.bytes += copies(config) * m * d * kBytesPerCell;
+                 std::min(kRowsAtOnce, train + test) * width * 4.0 +
+                 2.0 * static_cast<double>(sizes.m * sizes.d) * 4.0 + test * (outputs * 8.0 + 4.0) +
+                 gram * features * 12.0;
+    add_chip(config, sizes, {.train = train, .tested = test + gram, .fits = chips_to_fit(config.chip)}, cost);
     return cost;
 }
 
-}  // namespace
+RunCost cost_of_gram(const RunConfig& config, const FeatureSizes& sizes, const DatasetFacts& data) {
+    const auto features = static_cast<double>(sizes.features);
+    const double gram = gram_rows(config, data);
+    RunCost cost{.seconds = kPerRun + feature_seconds(sizes, gram) + gram * gram * features * kPerGram,
+                 .bytes = static_cast<double>(sizes.m * sizes.d) * 4.0 + gram * features * 12.0};
+    add_chip(config, sizes, {.train = static_cast<double>(data.train_rows), .tested = gram, .fits = 0.0},
+             cost);
+    return cost;
+}
 
-RunCost estimate_cost(const RunConfig& config, const DatasetFacts& data) {
+template <class CostOf>
+RunCost or_zero(const RunConfig& config, const DatasetFacts& data, const CostOf& cost_of) {
     try {
         return cost_of(config, run_sizes(config, static_cast<std::int64_t>(data.features)), data);
     } catch (const Error&) {
@@ -78,9 +105,19 @@ RunCost estimate_cost(const RunConfig& config, const DatasetFacts& data) {
     }
 }
 
+}  // namespace
+
+RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data) {
+    return or_zero(config, data, cost_of_ridge);
+}
+
+RunCost gram_cost(const RunConfig& config, const DatasetFacts& data) {
+    return or_zero(config, data, cost_of_gram);
+}
+
 double measure_machine_factor(const Exec& exec) {
     RunConfig config;
-    config.n_components = 512;
+    config.features.n_components = 512;
     config.gram_rows = 0;
     const LoadOptions options{.train_rows = 8192, .test_rows = 1024};
     const auto data = load_dataset("ringnorm", options, exec);
@@ -90,12 +127,12 @@ double measure_machine_factor(const Exec& exec) {
     double best = 0.0;
     for (int i = 0; i < 2; ++i) {
         const auto begin = std::chrono::steady_clock::now();
-        (void)run_ridge(config, data, one);
+        (void)run_seeds("ridge", config, data, one);
         const double seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         best = i == 0 ? seconds : std::min(best, seconds);
     }
-    return best / estimate_cost(config, facts).seconds;
+    return best / ridge_cost(config, facts).seconds;
 }
 
 }  // namespace imka

@@ -11,8 +11,9 @@ struct RunCost {
     double bytes = 0.0;    // beside the data set
 };
 
-// Zero for a run whose sizes are an error: it fails at once.
-RunCost estimate_cost(const RunConfig& config, const DatasetFacts& data);
+// One per kind of run. Zero for a run whose sizes are an error: it fails at once.
+RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data);
+RunCost gram_cost(const RunConfig& config, const DatasetFacts& data);
 
 // Seconds of one core of this machine for a nominal second, from a small fit (some hundredths of a second).
 double measure_machine_factor(const Exec& exec);

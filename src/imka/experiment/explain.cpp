@@ -1,62 +1,66 @@
 #include "imka/experiment/explain.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <cstddef>
 #include <utility>
 
-#include "imka/chip/simulate/execute.hpp"
-#include "imka/features/feature_map.hpp"
 #include "imka/features/project_chip.hpp"
 
 namespace imka {
 namespace {
 
-Matrix<float> scaled_rows(MatrixView<const float> x, std::size_t count, double scale) {
-    Matrix<float> out(std::min(count, x.rows()), x.cols());
-    for (std::size_t r = 0; r < out.rows(); ++r) {
-        for (std::size_t c = 0; c < out.cols(); ++c) out(r, c) = static_cast<float>(scale * double{x(r, c)});
-    }
+// Training rows, and after them the test rows of the Gram matrix.
+Matrix<float> all_inputs(const Dataset& data, std::size_t test_rows) {
+    const auto& train = data.train.x;
+    const auto test = data.test.x.view().slice_rows(0, test_rows);
+    Matrix<float> out(train.rows() + test_rows, train.cols());
+    std::ranges::copy(train.values(), out.values().begin());
+    for (std::size_t r = 0; r < test_rows; ++r)
+        std::ranges::copy(test.row(r), out.row(train.rows() + r).begin());
     return out;
 }
 
-// Ω of the recipe, and rows of both parts as the projection gets them.
-Problem projection_problem(const FeatureRecipe& recipe, const Dataset& data, std::size_t calibration_count,
-                           std::size_t test_count) {
-    const auto& omega = recipe.omega;
-    const auto law = kernel_row(omega.kernel).feature_law(omega.gamma, data.train.x.cols());
-    const auto directions = sample(omega, {.threads = 1});
-    Problem problem{.seed = omega.seed, .weights = Matrix<float>(directions.cols(), directions.rows())};
-    for (std::size_t r = 0; r < directions.rows(); ++r) {
-        for (std::size_t c = 0; c < directions.cols(); ++c) problem.weights(c, r) = directions(r, c);
-    }
-    problem.calibration = scaled_rows(data.train.x.view(), calibration_count, law.input_scale);
-    problem.inputs = scaled_rows(data.test.x.view(), test_count, law.input_scale);
-    return problem;
+// Nothing is clipped: the range is that of every row that is projected.
+BuildConfig with_whole_range(BuildConfig build, std::size_t rows) {
+    build.input_alpha.reset();
+    build.input_range = InputRangeRule::max;
+    build.calibration_inputs = static_cast<std::int64_t>(rows);
+    return build;
 }
 
 }  // namespace
 
-ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& data,
-                                      const GramAttribution& options, const Exec& exec) {
+ChipSettings chip_settings(const RunConfig& config) {
+    return {.spec = resolve_chip(config.backend, config.chip), .calibration = {}};
+}
+
+ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& data, const Exec& exec) {
     const Exec one{.threads = 1};
+    const auto settings = chip_settings(config);
     const auto exact = reference_gram(config, data, exec);
+    const auto all = all_inputs(data, exact.rows());
+    const auto& build = config.chip.projection;
     std::vector<CaseErrors> errors;
     for (const auto seed : config.seeds) {
         const auto recipe = feature_recipe(config, data, seed);
-        const auto problem = projection_problem(recipe, data, options.calibration_count, exact.rows());
-        const auto squared_error = [&](const ChipSettings& settings) {
-            auto build = options.build;
-            build.settings = settings;
-            auto chip = build_chip(build, problem, one);
-            age_and_compensate(chip, options.read, one);
-            const FeatureMap map(recipe,
-                                 std::make_unique<ChipProjector>(ready(chip, one), product_seed(seed)));
-            const double error = measure_gram_error(config, data, exact, map, one);
+        const auto omega = sample(recipe.omega, exec);
+        const auto seeds = test_seeds(config.chip, seed);
+        const auto squared_error = [&](const ChipSettings& tried) {
+            const auto whole = with_whole_range(build, all.rows());
+            const auto on_chip =
+                chip_feature_map(recipe,
+                                 {.chip = tried.spec,
+                                  .omega = omega,
+                                  .inputs = tried.whole_range ? all.view() : data.train.x.view(),
+                                  .config = tried.whole_range ? whole : build,
+                                  .seed = seeds.chip},
+                                 one);
+            const double error = measure_gram_error(config, data, exact, {&on_chip.map, seeds.products}, one);
             return error * error;
         };
-        errors.push_back(measure_cases(options.build.settings, squared_error, exec));
+        errors.push_back(measure_cases(settings, squared_error, exec));
     }
-    return attribute_error(options.build.settings, std::move(errors));
+    return attribute_error(settings, std::move(errors));
 }
 
 }  // namespace imka

@@ -2,11 +2,14 @@
 #pragma once
 
 #include "imka/base/exec.hpp"
-#include "imka/data/npy.hpp"
 #include "imka/data/row_blocks.hpp"
 #include "imka/experiment/run.hpp"
+#include "imka/io/npy.hpp"
 
 namespace imka {
+
+// The recipe of the first seed; a further pass over the file where gamma is `scale`.
+FeatureRecipe file_recipe(const RunConfig& config, const RowSource& rows, const Exec& exec);
 
 struct FileMapJob {
     const RunConfig& config;  // its first seed names the chip
@@ -18,6 +21,6 @@ struct FileMapJob {
 RunMap file_map(const FileMapJob& job, const Exec& exec);
 
 // Appends z(x) of every row of the file; the number of rows.
-std::uint64_t map_file(const FeatureMap& map, const RowSource& source, const Exec& exec, NpyWriter& out);
+std::uint64_t map_file(const SeededMap& map, const RowSource& source, const Exec& exec, NpyWriter& out);
 
 }  // namespace imka

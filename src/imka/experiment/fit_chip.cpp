@@ -13,104 +13,82 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/experiment/validate.hpp"
+#include "imka/experiment/kinds.hpp"
+#include "imka/experiment/published.hpp"
 #include "imka/linalg/cholesky.hpp"
-#include "imka/metrics/accuracy.hpp"
-#include "imka/metrics/kernel_error.hpp"
 
 namespace imka {
 
 struct ChipComparison::Data {
     Dataset set;
-    std::vector<std::int32_t> accuracy_labels;
-    Matrix<float> accuracy_rows;
-    std::map<Kernel, Matrix<double>> exact;
+    Part thinned;  // of the test part, for accuracies
+    RunData runs{set};
 };
 
 struct ChipComparison::Run {
     std::size_t cell = 0;
-    std::size_t data = 0;
+    Data* data = nullptr;
     std::uint64_t seed = 0;
     RunConfig config;
-    Matrix<float> omega;
-    RidgeModel model;
+    RidgeModel model;  // fitted in FP32
 };
 
 namespace {
 
-using CellKey = std::tuple<std::string, Kernel, Sampler, std::int64_t>;
+using CellKey = std::tuple<std::string, std::string, std::string, std::int64_t>;
 
-std::map<CellKey, std::size_t> cell_places(const std::vector<Cell>& published, const ComparisonConfig& config,
-                                           std::vector<ChipCell>& cells) {
+std::map<CellKey, std::size_t> cell_places(const ComparisonConfig& config, std::vector<FidelityCell>& cells) {
     std::map<CellKey, std::size_t> places;
-    for (const auto& p : published) {
-        if (!config.datasets.empty() &&
-            std::ranges::find(config.datasets, p.dataset) == config.datasets.end())
-            continue;
-        const auto [place, fresh] =
-            places.try_emplace({p.dataset, p.kernel, p.sampler, p.log_ratio}, cells.size());
-        if (fresh)
+    for (const auto& p : read_published(config.measured)) {
+        const bool wanted =
+            config.datasets.empty() || std::ranges::find(config.datasets, p.dataset) != config.datasets.end();
+        if (!wanted || p.backend != config.backend || p.table != "ridge") continue;
+        const auto [place, is_new] =
+            places.try_emplace({p.dataset, p.kernel, p.sampler, std::llround(p.log_ratio)}, cells.size());
+        if (is_new)
             cells.push_back({.dataset = p.dataset,
-                             .kernel = std::string(to_string(p.kernel)),
-                             .sampler = std::string(to_string(p.sampler)),
+                             .kernel = p.kernel,
+                             .sampler = p.sampler,
                              .log_ratio = p.log_ratio,
-                             .measured_error = {},
-                             .measured_accuracy = {},
+                             .m = p.m,
                              .error = {},
-                             .accuracy = {}});
+                             .error_measured = {},
+                             .accuracy = {},
+                             .accuracy_measured = {}});
         auto& cell = cells[place->second];
-        (p.metric == Metric::err ? cell.measured_error : cell.measured_accuracy) = p.published;
+        if (p.quantity == Quantity::gram_error) {
+            cell.error_measured = p.value;
+        } else {
+            cell.accuracy_measured = p.value;
+        }
     }
     return places;
 }
 
 CellKey key_of(const RunConfig& config) {
-    return {config.dataset, config.kernel, config.sampler, std::llround(config.log_ratio.value_or(-1.0))};
+    return {config.dataset, std::string(to_string(config.features.kernel)),
+            std::string(to_string(config.features.sampler)),
+            std::llround(config.features.log_ratio.value_or(-1.0))};
 }
 
-// Rows first, first + step, ...: the test part as a whole, thinned out.
-void thin_out(const Part& test, std::int64_t rows, Matrix<float>& x, std::vector<std::int32_t>& y) {
+// Evenly spaced rows of the test part.
+Part thin_out(const Part& test, std::int64_t rows) {
     const auto n = std::min(static_cast<std::size_t>(rows), test.x.rows());
-    x = Matrix<float>(n, test.x.cols());
-    y.resize(n);
+    Part out{.x = Matrix<float>(n, test.x.cols()), .y = std::vector<std::int32_t>(n)};
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t row = i * test.x.rows() / n;
-        std::ranges::copy(test.x.row(row), x.row(i).begin());
-        y[i] = test.y[row];
+        std::ranges::copy(test.x.row(row), out.x.row(i).begin());
+        out.y[i] = test.y[row];
     }
-}
-
-double relative_error2(const Summary& s) {
-    const double e = standard_error(s) / s.mean;
-    return e * e;
-}
-
-ChipScore score_of(const std::vector<ChipCell>& cells, const std::string& dataset,
-                   const std::string& kernel) {
-    ChipScore s{.dataset = dataset, .kernel = kernel};
-    for (const auto& c : cells) {
-        if (c.kernel != kernel || (!dataset.empty() && c.dataset != dataset)) continue;
-        const double ln = c.log_ratio_of_errors();
-        ++s.cells;
-        s.rms += ln * ln;
-        s.mean += ln;
-        s.sampling_noise += c.sampling_noise() * c.sampling_noise();
-        s.accuracy_hits += c.accuracy_agrees() ? 1U : 0U;
-    }
-    const auto n = static_cast<double>(s.cells);
-    s.rms = std::sqrt(s.rms / n);
-    s.mean /= n;
-    s.sampling_noise = std::sqrt(s.sampling_noise / n);
-    return s;
+    return out;
 }
 
 // The differences that are made small, two a cell.
-std::vector<double> residuals(const std::vector<ChipCell>& cells) {
+std::vector<double> residuals(const std::vector<FidelityCell>& cells) {
     std::vector<double> r;
     for (const auto& c : cells) {
-        r.push_back(c.log_ratio_of_errors() / std::hypot(c.sampling_noise(), kModelError));
-        const double se = std::hypot(standard_error(c.accuracy), standard_error(c.measured_accuracy));
-        r.push_back((c.accuracy.mean - c.measured_accuracy.mean) / std::hypot(se, kModelAccuracy));
+        r.push_back(c.residual() / std::hypot(c.residual_error(), kModelError));
+        r.push_back(c.accuracy_difference() / std::hypot(c.accuracy_error(), kModelAccuracy));
     }
     return r;
 }
@@ -128,7 +106,7 @@ public:
            const Exec& exec)
         : comparison_(comparison), chip_(chip), free_(config.free), exec_(exec) {}
 
-    std::vector<ChipCell> cells_at(const std::vector<double>& values) {
+    std::vector<FidelityCell> cells_at(const std::vector<double>& values) {
         auto chip = chip_;
         for (std::size_t p = 0; p < free_.size(); ++p)
             set_constant(chip, free_[p].name, fmt::format("{}", values[p]));
@@ -214,7 +192,7 @@ std::vector<double> start_values(const ChipSpec& chip, const std::vector<FreeCon
     return values;
 }
 
-std::vector<bool> used_without(const std::vector<ChipCell>& cells, const std::string& dataset) {
+std::vector<bool> used_without(const std::vector<FidelityCell>& cells, const std::string& dataset) {
     std::vector<bool> used;
     for (const auto& c : cells) used.insert(used.end(), 2, c.dataset != dataset);
     return used;
@@ -268,79 +246,61 @@ void add_left_out(Search& search, const Matrix<double>& slopes, FittedChip& fit)
         const auto values =
             search.step(fit.values, residuals(fit.cells), slopes, used_without(fit.cells, set), 0.0);
         auto cells = search.cells_at(values);
-        std::erase_if(cells, [&](const ChipCell& c) { return c.dataset != set; });
+        std::erase_if(cells, [&](const FidelityCell& c) { return c.dataset != set; });
         fit.left_out.push_back({.dataset = set, .values = values, .scores = scores(cells)});
     }
 }
 
 }  // namespace
 
-double ChipCell::log_ratio_of_errors() const {
-    return std::log(error.mean / measured_error.mean);
-}
-
-double ChipCell::sampling_noise() const {
-    return std::sqrt(relative_error2(error) + relative_error2(measured_error));
-}
-
-bool ChipCell::accuracy_agrees() const {
-    const double difference = std::abs(accuracy.mean - measured_accuracy.mean);
-    return difference <= 0.005 ||
-           difference <= 2.0 * std::hypot(standard_error(accuracy), standard_error(measured_accuracy));
-}
-
-std::vector<ChipScore> scores(const std::vector<ChipCell>& cells) {
-    std::vector<ChipScore> out;
+std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells) {
+    std::vector<FidelityScore> out;
     std::set<std::string> kernels;
     for (const auto& k : cells) {
         if (!kernels.insert(k.kernel).second) continue;
-        out.push_back(score_of(cells, "", k.kernel));
+        out.push_back(fidelity_score(cells, "all", k.kernel));
         std::set<std::string> sets;
         for (const auto& c : cells) {
             if (c.kernel == k.kernel && sets.insert(c.dataset).second)
-                out.push_back(score_of(cells, c.dataset, k.kernel));
+                out.push_back(fidelity_score(cells, c.dataset, k.kernel));
         }
     }
     return out;
 }
 
 ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec) {
-    const auto places = cell_places(read_published(config.measured, config.backend), config, cells_);
+    const auto places = cell_places(config, cells_);
     if (cells_.empty())
         fail(ErrorCode::bad_data, fmt::format("{}: no rows of the backend '{}' for the data sets asked for",
                                               config.measured.string(), config.backend));
-    std::map<std::pair<std::string, std::uint64_t>, std::size_t> loaded;
+    for (const auto& c : cells_) {
+        if (c.error_measured.n == 0 || !c.accuracy_measured)
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: {}, {}, {}, r = {}: needs both Gram error and accuracy",
+                             config.measured.string(), c.dataset, c.kernel, c.sampler, c.log_ratio));
+    }
+    std::map<std::pair<std::string, std::uint64_t>, Data*> loaded;
     for (const auto& point : expand(config.experiment)) {
         for (const auto seed : point.config.seeds) {
             auto run = run_config(point, seed);
             const auto cell = places.find(key_of(run));
             if (cell == places.end() || !run.backend.is_chip()) continue;
-            const auto [place, fresh] = loaded.try_emplace({run.dataset, run.split_seed}, data_.size());
-            if (fresh) {
-                auto data = std::make_unique<Data>();
+            auto& data = loaded[{run.dataset, run.split_seed}];
+            if (data == nullptr) {
+                data = data_.emplace_back(std::make_unique<Data>()).get();
                 data->set = load_dataset(run.dataset, load_options(run, config.data_dir), exec);
-                thin_out(data->set.test, config.test_rows, data->accuracy_rows, data->accuracy_labels);
-                data_.push_back(std::move(data));
+                data->thinned = thin_out(data->set.test, config.test_rows);
             }
-            auto& data = *data_[place->second];
-            if (!data.exact.contains(run.kernel))
-                data.exact[run.kernel] = reference_gram(run, data.set, exec);
-            runs_.push_back({.cell = cell->second,
-                             .data = place->second,
-                             .seed = seed,
-                             .config = std::move(run),
-                             .omega = {},
-                             .model = {}});
+            run.chip.fit_on = FitOn::fp32;
+            runs_.push_back(
+                {.cell = cell->second, .data = data, .seed = seed, .config = std::move(run), .model = {}});
         }
     }
     Progress progress(exec, "fitting weights", runs_.size());
     std::atomic<std::size_t> done = 0;
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         auto& run = runs_[i];
-        const auto& data = data_[run.data]->set;
-        const auto fit = ridge_fit(run.config, data, run.seed);
-        run.omega = sample(fit.recipe.omega, {.threads = 1});
-        run.model = fit_classifier(fit, data.train.x.view(), data.train.y, data.classes, {.threads = 1});
+        run.model = fit_run(run.config, run.data->set, run.seed, nullptr, {.threads = 1});
         ++done;
     });
     progress.update(done);
@@ -352,26 +312,26 @@ std::size_t ChipComparison::runs() const {
     return runs_.size();
 }
 
-std::vector<ChipCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& exec) const {
+std::vector<FidelityCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& exec) const {
     std::vector<double> errors(runs_.size());
     std::vector<double> accuracies(runs_.size());
     const Exec one{.threads = 1, .cancel = exec.cancel};
     parallel_for(exec, runs_.size(), [&](std::size_t i) {
         const auto& run = runs_[i];
-        const auto& data = *data_[run.data];
+        auto& data = *run.data;
+        const auto seeds = test_seeds(run.config.chip, run.seed);
         auto map = chip_feature_map(run.model.recipe,
                                     {.chip = chip,
-                                     .omega = run.omega,
+                                     .omega = run.model.omega,
                                      .inputs = data.set.train.x.view(),
                                      .config = run.config.chip.projection,
-                                     .seeds = test_seeds(run.config.chip, run.seed)},
+                                     .seed = seeds.chip},
                                     one)
                        .map;
-        errors[i] = measure_gram_error(run.config, data.set, data.exact.at(run.config.kernel), map, one);
-        const RidgePredictor predictor(run.model, std::move(map));
-        const auto y = predictor.classify(data.accuracy_rows.view(), one);
-        accuracies[i] = static_cast<double>(count_right(data.accuracy_labels, y)) /
-                        static_cast<double>(data.accuracy_labels.size());
+        const RidgePredictor predictor(run.model, std::move(map), seeds.products);
+        errors[i] = measure_gram_error(run.config, data.set, data.runs.exact_gram(run.config, one),
+                                       predictor.feature_map(), one);
+        accuracies[i] = accuracy(predictor, data.thinned, one);
     });
     std::vector<std::vector<double>> error_values(cells_.size());
     std::vector<std::vector<double>> accuracy_values(cells_.size());
@@ -379,7 +339,7 @@ std::vector<ChipCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& 
         error_values[runs_[i].cell].push_back(errors[i]);
         accuracy_values[runs_[i].cell].push_back(accuracies[i]);
     }
-    std::vector<ChipCell> out;
+    std::vector<FidelityCell> out;
     for (std::size_t c = 0; c < cells_.size(); ++c) {
         if (error_values[c].empty()) continue;
         out.push_back(cells_[c]);

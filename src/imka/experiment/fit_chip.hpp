@@ -13,43 +13,16 @@
 #include "imka/data/dataset.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/learn/ridge_model.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/metrics/fidelity.hpp"
 
 namespace imka {
 
-// A data set, kernel, sampler and size: what was measured, and what the emulator says.
-struct ChipCell {
-    std::string dataset;
-    std::string kernel;
-    std::string sampler;
-    std::int64_t log_ratio = 0;
-    Summary measured_error;
-    Summary measured_accuracy;
-    Summary error;  // emulated
-    Summary accuracy;
-
-    double log_ratio_of_errors() const;  // ln(emulated mean / measured mean)
-    double sampling_noise() const;       // its standard error, from the spread over seeds on both sides
-    // Within 2 combined standard errors or half a point.
-    bool accuracy_agrees() const;
-};
-
-// Means over cells.
-struct ChipScore {
-    std::string dataset;  // "" for all
-    std::string kernel;
-    std::size_t cells = 0;
-    double rms = 0.0;             // of ln(emulated / measured Gram error)
-    double mean = 0.0;            // of the same
-    double sampling_noise = 0.0;  // rms that chance alone would give
-    std::size_t accuracy_hits = 0;
-};
 // For every kernel: all data sets, then each.
-std::vector<ChipScore> scores(const std::vector<ChipCell>& cells);
+std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells);
 
 struct ComparisonConfig {
     Experiment experiment;           // its runs on the chip; settings of each set as in the measured runs
-    std::filesystem::path measured;  // CSV as in experiment/validate
+    std::filesystem::path measured;  // read_published()
     std::filesystem::path data_dir;
     std::string backend = "hermes";     // of the rows of the CSV
     std::int64_t test_rows = 6000;      // of the test part for accuracies, evenly spaced
@@ -67,13 +40,13 @@ public:
 
     // The cells with what this chip gives. The same seeds every time, so that two chips differ by their
     // constants alone. Same bits for any thread count.
-    std::vector<ChipCell> emulate(const ChipSpec& chip, const Exec& exec) const;
+    std::vector<FidelityCell> emulate(const ChipSpec& chip, const Exec& exec) const;
     std::size_t runs() const;
 
 private:
     struct Data;
     struct Run;
-    std::vector<ChipCell> cells_;
+    std::vector<FidelityCell> cells_;
     std::vector<std::unique_ptr<Data>> data_;
     std::vector<Run> runs_;
 };
@@ -92,12 +65,12 @@ struct FittedChip {
     Matrix<double> correlations;
     double chi2 = 0.0;  // of Gram errors and accuracies
     std::size_t evaluations = 0;
-    std::vector<ChipCell> cells;
+    std::vector<FidelityCell> cells;
     // Each data set left out of the fit, then predicted by it.
     struct LeftOut {
         std::string dataset;
         std::vector<double> values;
-        std::vector<ChipScore> scores;  // of that set alone
+        std::vector<FidelityScore> scores;  // of that set alone
     };
     std::vector<LeftOut> left_out;
 };

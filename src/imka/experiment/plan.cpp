@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <tuple>
 #include <unordered_set>
 
@@ -15,22 +15,6 @@ namespace {
 
 constexpr double kRecordBytes = 1300.0;
 
-std::string plain_text(const nlohmann::json& j) {
-    if (j.is_null()) return "auto";
-    if (j.is_string()) return j.get<std::string>();
-    if (j.is_number_float()) return fmt::format("{}", j.get<double>());
-    if (!j.is_array()) return j.dump();
-    std::vector<std::string> parts;
-    for (const auto& value : j) parts.push_back(plain_text(value));
-    return fmt::format("{}", fmt::join(parts, ","));
-}
-
-std::map<std::string, std::string> texts_of(const Fields& list) {
-    std::map<std::string, std::string> texts;
-    for (const auto& f : list) texts[f.name] = plain_text(nlohmann::json::parse(f.json()));
-    return texts;
-}
-
 using FactsKey = std::tuple<std::string, std::optional<Format>, std::string, Protocol>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
 
@@ -42,13 +26,13 @@ FactsKey facts_key(const RunConfig& c) {
 class Planner {
 public:
     Planner(SweepPlan& plan, const std::filesystem::path& data_dir, const Exec& exec)
-        : plan_(plan), data_dir_(data_dir), exec_(exec) {}
+        : plan_(plan), kind_(run_kind(plan.experiment.kind)), data_dir_(data_dir), exec_(exec) {}
 
     void add(std::size_t point) {
-        pin(plan_.points[point]);
+        check(plan_.points[point]);
         const auto& c = plan_.points[point];
         const auto& facts = facts_of(c);
-        const auto cost = estimate_cost(c.config, facts);
+        const auto cost = kind_.cost(c.config, facts);
         for (const auto seed : c.config.seeds) {
             const auto config = run_config(c, seed);
             auto key = run_key(plan_.experiment.kind, settings_text(config), facts.source_sha256);
@@ -63,8 +47,9 @@ public:
 
 private:
     // A chip's file may change before its turn comes: runs are named after what it is now.
-    void pin(RunPoint& c) const {
+    void check(RunPoint& c) const {
         try {
+            kind_.check(c.config);
             pin_chip(c.config);
         } catch (const Error& e) {
             fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
@@ -91,6 +76,7 @@ private:
     }
 
     SweepPlan& plan_;
+    const RunKind& kind_;
     const std::filesystem::path& data_dir_;
     const Exec& exec_;
     std::map<FactsKey, DatasetFacts> facts_;
@@ -110,17 +96,6 @@ void sort_runs(SweepPlan& plan) {
 }
 
 }  // namespace
-
-std::map<std::string, std::string> settings_text(const RunConfig& config) {
-    RunConfig copy = config;
-    if (!copy.chip.chip_hash) pin_chip(copy);
-    return texts_of(used_fields(copy));
-}
-
-std::map<std::string, std::string> default_settings_text() {
-    RunConfig config;
-    return texts_of(fields(config));
-}
 
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& data_dir, const Exec& exec) {
     SweepPlan plan{.experiment = experiment, .points = expand(experiment), .data = {}, .runs = {}};

@@ -131,12 +131,12 @@ std::string Record::setting(const std::string& name) const {
     return place == config.end() ? std::string() : place->second;
 }
 
-std::string run_key(std::string_view kind, const std::map<std::string, std::string>& config,
-                    std::string_view data_sha256) {
+std::string run_key(std::string_view kind, const SettingsText& config, std::string_view data_sha256,
+                    const SettingsText& defaults) {
     const Json j = {{"schema", kRecordSchema},
                     {"revision", kResultRevision},
                     {"kind", kind},
-                    {"config", as_object(config)},
+                    {"config", as_object(changed_settings(config, defaults))},
                     {"data_sha256", data_sha256}};
     return sha256_hex(j.dump());
 }
@@ -165,14 +165,19 @@ RecordLine parse_record(std::string_view line) {
     using Kind = RecordProblem::Kind;
     const auto j = nlohmann::json::parse(line, nullptr, false);
     if (!j.is_object()) return {.record = {}, .problem = Kind::malformed, .what = "not a JSON object"};
-    const auto schema = j.find("schema");
-    if (schema == j.end() || !schema->is_string() || schema->get<std::string>() != kRecordSchema) {
-        return {.record = {},
-                .problem = Kind::other_schema,
-                .what = fmt::format("not a record of the schema {}", kRecordSchema)};
+    const auto place = j.find("schema");
+    const auto schema = place != j.end() && place->is_string() ? place->get<std::string>() : "";
+    if (schema != kRecordSchema && schema != kFirstRecordSchema) {
+        return {
+            .record = {},
+            .problem = Kind::other_schema,
+            .what = fmt::format("not a record of the schema {} or {}", kRecordSchema, kFirstRecordSchema)};
     }
     try {
-        return {.record = from_json(j), .what = {}};
+        auto record = from_json(j);
+        if (schema == kFirstRecordSchema)
+            record.key = run_key(record.kind, record.config, record.data_sha256);
+        return {.record = std::move(record), .what = {}};
     } catch (const std::exception& e) {
         return {.record = {}, .problem = Kind::malformed, .what = e.what()};
     }

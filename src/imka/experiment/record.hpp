@@ -11,10 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/experiment/run.hpp"
+
 namespace imka {
 
-// Changes with the form of a line. Records of another schema are kept, flagged and never used.
-inline constexpr std::string_view kRecordSchema = "imka-record-1";
+// Changes with the form of a line or of its key. Records of an unknown schema are kept, flagged and never
+// used.
+inline constexpr std::string_view kRecordSchema = "imka-record-2";
+// Its keys were hashes of all settings. Lines of this schema get their key anew when they are read.
+inline constexpr std::string_view kFirstRecordSchema = "imka-record-1";
 
 struct Record {
     std::string key;         // run_key(): names the run in every file
@@ -22,7 +27,7 @@ struct Record {
     std::string kind;        // what was run: "ridge"
     std::uint64_t seed = 0;
     // All settings with one seed, as the field list names them; values as plain text ("0.05", "orf", "auto").
-    std::map<std::string, std::string> config;
+    SettingsText config;
     std::string data_sha256;  // of the parsed tables
     // By name: d, m, D, log_ratio, accuracy, gram_error. Empty when the run failed.
     std::map<std::string, double> results;
@@ -39,10 +44,12 @@ struct Record {
     std::string setting(const std::string& name) const;
 };
 
-// SHA-256 over all that determines the result: schema, kind, settings with the seed, data, and the revision
-// of the results (kResultRevision), which changes when the program means to give other numbers.
-std::string run_key(std::string_view kind, const std::map<std::string, std::string>& config,
-                    std::string_view data_sha256);
+// SHA-256 over all that determines the result: schema, revision of the results, kind, data, and the settings
+// (with the seed) that differ from their defaults. A setting that is added later, with a default that means
+// what the program did before, changes no key (docs/adr/0014-run-keys.md).
+std::string run_key(std::string_view kind, const SettingsText& config, std::string_view data_sha256,
+                    const SettingsText& defaults = default_settings_text());
+// To be raised when the program means to give other numbers, or when a default changes.
 inline constexpr int kResultRevision = 1;
 
 // One line without its line break.

@@ -25,7 +25,7 @@ extern const std::string_view experiment_smoke;
 
 namespace {
 
-// The word that stands for a run's own seed.
+// The value that means a run's own seed.
 constexpr std::string_view kOwnSeed = "seed";
 
 bool is_own_seed(const std::string& name, const std::string& value) {
@@ -60,7 +60,7 @@ std::vector<std::string> list_of(std::string_view text, const std::string& place
         const auto comma = text.find(',');
         values.push_back(trimmed(text.substr(0, comma)));
         if (values.back().empty())
-            fail(ErrorCode::bad_config, fmt::format("{}: an empty value in the list", place));
+            fail(ErrorCode::bad_config, fmt::format("{}: empty value in the list", place));
         if (comma == std::string_view::npos) return values;
         text.remove_prefix(comma + 1);
     }
@@ -140,7 +140,7 @@ void override_setting(Experiment& experiment, const std::string& name, const std
     RunPoint scratch;
     for (const auto& value : values) apply(name, value, place, scratch);
     if (std::set<std::string>(values.begin(), values.end()).size() != values.size())
-        fail(ErrorCode::bad_config, fmt::format("{}: a value stands twice", place));
+        fail(ErrorCode::bad_config, fmt::format("{}: duplicate value", place));
 
     const auto same = [&](const auto& s) { return s.name == name; };
     std::erase_if(experiment.base, same);

@@ -30,7 +30,7 @@ struct Experiment {
     std::string name;  // also that of its folder: lower-case letters, digits, '_' and '-'
     std::string title;
     std::string description;
-    std::string kind = "ridge";  // what is run; the only kind there is
+    std::string kind = "ridge";  // what is run (experiment/kinds.hpp)
     std::string place;           // the file
     std::vector<SettingText> base;
     std::vector<Axis> grid;

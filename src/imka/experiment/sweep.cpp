@@ -8,12 +8,13 @@
 #include <cmath>
 #include <condition_variable>
 #include <exception>
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "imka/base/error.hpp"
@@ -44,40 +45,29 @@ std::string build_text() {
     return text;
 }
 
-// A data set in memory with the exact Gram matrices of its kernels. Made by the first who needs it; the
-// others wait.
+// A data set that the first run on it loads; the others wait.
 class SharedData {
 public:
-    const Dataset& get(const PlannedData& planned, const std::filesystem::path& data_dir, const Exec& exec,
-                       SweepTimes& times) {
+    RunData& get(const PlannedData& planned, const std::filesystem::path& data_dir, const Exec& exec,
+                 SweepTimes& times) {
         const std::scoped_lock lock(mutex_);
         if (error_) std::rethrow_exception(error_);
-        if (!data_) {
+        if (!runs_) {
             const auto begin = Clock::now();
             try {
-                auto data = load_dataset(planned.load.dataset, load_options(planned.load, data_dir), exec);
-                check_unchanged(planned, data);
-                data_ = std::move(data);
+                set_ = load_dataset(planned.load.dataset, load_options(planned.load, data_dir), exec);
+                check_unchanged(planned, set_);
+                runs_.emplace(set_);
             } catch (const Error& e) {
                 if (e.code() != ErrorCode::interrupted) error_ = std::current_exception();
                 throw;
             }
             times.load += seconds_since(begin);
         }
-        return *data_;
-    }
-
-    const Matrix<double>& gram(const RunConfig& config, const Exec& exec) {
-        const std::scoped_lock lock(mutex_);
-        const GramKey key{config.kernel, config.gamma.value.value_or(0.0), config.gram_rows};
-        const auto place = grams_.find(key);
-        if (place != grams_.end()) return place->second;
-        return grams_.emplace(key, reference_gram(config, *data_, exec)).first->second;
+        return *runs_;
     }
 
 private:
-    using GramKey = std::tuple<Kernel, double, std::int64_t>;
-
     // A file may change between the plan and its turn; its runs were named after what it was.
     static void check_unchanged(const PlannedData& planned, const Dataset& data) {
         if (data.source_sha256 == planned.facts.source_sha256) return;
@@ -86,62 +76,31 @@ private:
     }
 
     std::mutex mutex_;
-    std::optional<Dataset> data_;
+    Dataset set_;
+    std::optional<RunData> runs_;
     std::exception_ptr error_;
-    std::map<GramKey, Matrix<double>> grams_;
 };
 
-struct Outcome {
-    std::map<std::string, double> results;
-    SweepTimes times;
-};
-
-Outcome run_once(const RunConfig& config, SharedData& shared, const Dataset& data, const Exec& exec) {
-    Outcome out;
-    WorkTimes parts;
-    Exec timed = exec;
-    timed.times = &parts;
+// Sizes and results of one run, as a record has them.
+std::map<std::string, double> record_results(const RunConfig& config, const Dataset& data,
+                                             std::map<std::string, double> values) {
     const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
-    out.results = {{"d", static_cast<double>(sizes.d)},
+    values.insert({{"d", static_cast<double>(sizes.d)},
                    {"m", static_cast<double>(sizes.m)},
                    {"D", static_cast<double>(sizes.features)},
-                   {"log_ratio", sizes.log_ratio}};
-
-    auto begin = Clock::now();
-    const auto seed = config.seeds.front();
-    std::optional<RunMap> on_chip;
-    if (config.backend.is_chip()) on_chip = run_map(config, data, seed, timed);
-    out.times.chip = seconds_since(begin);
-    begin = Clock::now();
-    const auto model = fit_run(config, data, seed, timed);
-    out.times.products = seconds_since(begin) - parts.features - parts.solve;
-    out.times.solve = parts.solve;
-    out.times.features = parts.features;
-
-    parts = {};
-    begin = Clock::now();
-    const auto predictor = on_chip ? RidgePredictor(model, std::move(on_chip->map)) : RidgePredictor(model);
-    out.results["accuracy"] = measure_accuracy(predictor, data, timed);
-    out.times.predict = seconds_since(begin) - parts.features;
-    out.times.features += parts.features;
-
-    if (config.gram_rows > 0) {
-        begin = Clock::now();
-        const auto& exact = shared.gram(config, exec);
-        out.results["gram_error"] = measure_gram_error(config, data, exact, predictor.feature_map(), exec);
-        out.times.gram = seconds_since(begin);
-    }
-    for (const auto& [name, value] : out.results) {
+                   {"log_ratio", sizes.log_ratio}});
+    for (const auto& [name, value] : values) {
         if (!std::isfinite(value))
             fail(ErrorCode::numeric, fmt::format("{} is not a finite number: the features overflow", name));
     }
-    return out;
+    return values;
 }
 
 void add_times(const SweepTimes& from, double factor, SweepTimes& to) {
-    for (auto part : {&SweepTimes::load, &SweepTimes::chip, &SweepTimes::features, &SweepTimes::products,
-                      &SweepTimes::solve, &SweepTimes::predict, &SweepTimes::gram, &SweepTimes::record,
-                      &SweepTimes::idle}) {
+    for (const auto part : std::initializer_list<double SweepTimes::*>{
+             &SweepTimes::load, &SweepTimes::chip, &SweepTimes::features, &SweepTimes::products,
+             &SweepTimes::solve, &SweepTimes::predict, &SweepTimes::gram, &SweepTimes::record,
+             &SweepTimes::idle}) {
         to.*part += factor * from.*part;
     }
 }
@@ -365,15 +324,15 @@ private:
         const auto waited = Clock::now();
         try {
             SweepTimes loading;
-            auto& shared = *shared_[planned.data];
-            const auto& data = shared.get(plan_.data[planned.data], config_.data_dir, exec, loading);
+            auto& data =
+                shared_[planned.data]->get(plan_.data[planned.data], config_.data_dir, exec, loading);
             times.load += loading.load;
             times.idle += seconds_since(waited) - loading.load;
             const auto begin = Clock::now();
-            auto outcome = run_once(config, shared, data, exec);
+            auto done = run_kind(plan_.experiment.kind).run(config, planned.seed, data, exec);
             record.wall_seconds = seconds_since(begin);
-            record.results = std::move(outcome.results);
-            add_times(outcome.times, job.threads, times);
+            record.results = record_results(config, data.set(), std::move(done.values));
+            add_times({done.times}, job.threads, times);
         } catch (const Error& e) {
             if (e.code() == ErrorCode::interrupted) return std::nullopt;
             record.error = e.what();

@@ -6,22 +6,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "imka/experiment/cost.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/experiment/spec.hpp"
 
 namespace imka {
-
-// Settings that a run depends on, as the field list names them; values as plain text that a setting reads
-// back.
-std::map<std::string, std::string> settings_text(const RunConfig& config);
-
-// Of every setting, those of a chip too, what it is where nothing is said.
-std::map<std::string, std::string> default_settings_text();
 
 // A data set that runs share: loaded once, dropped after the last of them.
 struct PlannedData {
@@ -67,16 +60,10 @@ struct SweepConfig {
 };
 
 // Seconds, summed over threads.
-struct SweepTimes {
-    double load = 0.0;      // reading, splitting and scaling data sets
-    double chip = 0.0;      // calibrating and programming chips
-    double features = 0.0;  // z(x) of training and test rows
-    double products = 0.0;  // ZᵀZ and Zᵀy
-    double solve = 0.0;
-    double predict = 0.0;  // without the features
-    double gram = 0.0;     // exact matrices and errors
-    double record = 0.0;   // claims and records
-    double idle = 0.0;     // waiting for data, memory or others
+struct SweepTimes : RunTimes {
+    double load = 0.0;    // reading, splitting and scaling data sets
+    double record = 0.0;  // claims and records
+    double idle = 0.0;    // waiting for data, memory or others
 };
 
 struct SweepFailure {

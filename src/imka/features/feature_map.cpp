@@ -120,9 +120,8 @@ void FeatureMap::apply_functions(std::span<const float> u, double norm2, std::sp
     ops::step_power(u, power, static_cast<float>(scale), first);
 }
 
-void FeatureMap::transform_tile(MatrixView<const float> x, std::uint64_t first_row, Scratch& scratch,
-                                MatrixView<float> z) const {
-    // Rows behind a short tile hold what the scratch had before; their projections are not used.
+void FeatureMap::transform_block(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                                 Scratch& scratch, MatrixView<float> z) const {
     const auto scale = static_cast<float>(law_.input_scale);
     for (std::size_t r = 0; r < x.rows(); ++r) {
         const auto in = x.row(r);
@@ -130,19 +129,20 @@ void FeatureMap::transform_tile(MatrixView<const float> x, std::uint64_t first_r
         for (std::size_t c = 0; c < in.size(); ++c) {
             if (!std::isfinite(in[c])) {
                 fail(ErrorCode::bad_data,
-                     fmt::format("input row {}: feature {} is not a finite number", first_row + r, c));
+                     fmt::format("input row {}: feature {} is not a finite number", ids.first + r, c));
             }
             out[c] = scale * in[c];
         }
     }
-    projector_->project(std::as_const(scratch.x).view(), first_row, scratch.u.view());
+    projector_->project(scratch.x.view().slice_rows(0, x.rows()), ids, exec,
+                        scratch.u.view().slice_rows(0, x.rows()));
     const bool needs_norm = law_.norm_exponent != 0.0;
     for (std::size_t r = 0; r < x.rows(); ++r) {
         apply_functions(scratch.u.row(r), needs_norm ? squared_norm(scratch.x.row(r)) : 0.0, z.row(r));
     }
 }
 
-void FeatureMap::transform(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+void FeatureMap::transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                            MatrixView<float> z) const {
     if (x.cols() != inputs()) {
         fail(ErrorCode::bad_data,
@@ -150,24 +150,29 @@ void FeatureMap::transform(MatrixView<const float> x, std::uint64_t first_row, c
     }
     assert(z.rows() == x.rows() && z.cols() == features());
     const StopWatch watch(exec, &WorkTimes::features);
-    const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
-    parallel_for_workers(exec, tiles, [&] {
+    // Few enough rows that projections are still in cache when the functions read them.
+    constexpr std::size_t kBlock = kTileRows;
+    const std::size_t most_rows = std::min(kBlock, x.rows());
+    Exec one = exec;
+    one.threads = 1;
+    parallel_for_workers(exec, (x.rows() + kBlock - 1) / kBlock, [&] {
         return
-            [&, scratch = Scratch{Matrix<float>(kTileRows, inputs()),
-                                  Matrix<float>(kTileRows, projector_->outputs())}](std::size_t t) mutable {
-                const std::size_t first = t * kTileRows;
-                const std::size_t count = std::min(kTileRows, x.rows() - first);
-                transform_tile(x.slice_rows(first, count), first_row + first, scratch,
-                               z.slice_rows(first, count));
+            [&, scratch = Scratch{Matrix<float>(most_rows, inputs()),
+                                  Matrix<float>(most_rows, projector_->outputs())}](std::size_t t) mutable {
+                const std::size_t first = t * kBlock;
+                const std::size_t count = std::min(kBlock, x.rows() - first);
+                transform_block(x.slice_rows(first, count), {ids.seed, ids.first + first}, one, scratch,
+                                z.slice_rows(first, count));
             };
     });
 }
 
-Matrix<float> FeatureMap::transform(MatrixView<const float> x, const Exec& exec) const {
+Matrix<float> FeatureMap::transform(MatrixView<const float> x, const ProductIds& ids,
+                                    const Exec& exec) const {
     check_fits_memory(static_cast<double>(x.rows()), static_cast<double>(features()), sizeof(float),
                       "the feature matrix");
     Matrix<float> z(x.rows(), features());
-    transform(x, 0, exec, z.view());
+    transform(x, ids, exec, z.view());
     return z;
 }
 

@@ -48,21 +48,24 @@ public:
     std::size_t inputs() const { return projector_->inputs(); }  // d
     std::size_t features() const { return features_; }           // D
 
-    // z row by row, D columns. first_row: number of x's first row in the caller's stream. A row's bits depend
-    // on neither its neighbours, nor the batch, nor the threads. Error{bad_data} naming the row when x has a
-    // NaN.
-    void transform(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+    // z row by row, D columns. Row r of x is number ids.first + r in the caller's stream; ids.seed names the
+    // noise of a chip and has no effect elsewhere. A row's bits depend on neither its neighbours, nor the
+    // batch, nor the threads. Error{bad_data} naming the row when x has a NaN.
+    void transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> z) const;
-    Matrix<float> transform(MatrixView<const float> x, const Exec& exec) const;
+    Matrix<float> transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec) const;
+    Matrix<float> transform(MatrixView<const float> x, const Exec& exec) const {
+        return transform(x, {}, exec);
+    }
 
 private:
-    // Memory that a thread uses again for each of its tiles.
+    // Memory that a thread uses again for each block of rows.
     struct Scratch {
-        Matrix<float> x;  // kTileRows scaled inputs
+        Matrix<float> x;  // scaled inputs
         Matrix<float> u;  // their projections
     };
-    void transform_tile(MatrixView<const float> x, std::uint64_t first_row, Scratch& scratch,
-                        MatrixView<float> z) const;
+    void transform_block(MatrixView<const float> x, const ProductIds& ids, const Exec& exec, Scratch& scratch,
+                         MatrixView<float> z) const;
     void apply_functions(std::span<const float> u, double norm2, std::span<float> z) const;
 
     FeatureRecipe recipe_;
@@ -71,6 +74,12 @@ private:
     Form form_ = Form::auto_;
     std::size_t features_ = 0;
     std::vector<float> offsets_;
+};
+
+// A map, and the seed of the products that its rows take.
+struct SeededMap {
+    const FeatureMap* map = nullptr;
+    std::uint64_t seed = 0;
 };
 
 }  // namespace imka

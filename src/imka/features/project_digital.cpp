@@ -1,15 +1,12 @@
 #include "imka/features/project_digital.hpp"
 
-#include <cassert>
-
 #include "imka/linalg/gemm.hpp"
 
 namespace imka {
 
-void DigitalProjector::project(MatrixView<const float> x, std::uint64_t /*first_row*/,
+void DigitalProjector::project(MatrixView<const float> x, const ProductIds& /*ids*/, const Exec& exec,
                                MatrixView<float> u) const {
-    assert(x.rows() == kTileRows);
-    gemm_nt(x, omega_.view(), u);
+    gemm_nt_rows(x, omega_.view(), exec, u);
 }
 
 }  // namespace imka

@@ -64,9 +64,13 @@ SorfProjector::SorfProjector(const OmegaRecipe& recipe, const Exec& exec) {
     parallel_for(exec, (m + n - 1) / n, [&](std::size_t b) { add_block(recipe, b, matrix_); });
 }
 
-void SorfProjector::project(MatrixView<const float> x, std::uint64_t /*first_row*/,
+void SorfProjector::project(MatrixView<const float> x, const ProductIds& /*ids*/, const Exec& exec,
                             MatrixView<float> u) const {
-    imka::project(matrix_, x, u);
+    constexpr std::size_t kRows = 256;  // for one thread at a time
+    parallel_for(exec, (x.rows() + kRows - 1) / kRows, [&](std::size_t t) {
+        const std::size_t count = std::min(kRows, x.rows() - t * kRows);
+        imka::project(matrix_, x.slice_rows(t * kRows, count), u.slice_rows(t * kRows, count));
+    });
 }
 
 }  // namespace imka

@@ -22,7 +22,8 @@ public:
     explicit SorfProjector(const OmegaRecipe& recipe, const Exec& exec = {});
     std::size_t inputs() const override { return matrix_.d; }
     std::size_t outputs() const override { return matrix_.m; }
-    void project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const override;
+    void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                 MatrixView<float> u) const override;
 
 private:
     SignHadamard matrix_;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
+#include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/chip/region.hpp"
 
 namespace imka {
 
@@ -13,10 +14,11 @@ public:
     virtual ~Projector() = default;
     virtual std::size_t inputs() const = 0;   // d
     virtual std::size_t outputs() const = 0;  // m
-    // u = x Ωᵀ for a tile of exactly kTileRows rows (linalg/gemm.hpp). first_row numbers the tile's first row
-    // in the caller's stream of inputs: noise, where there is any, is a function of it. Called from many
-    // threads at once.
-    virtual void project(MatrixView<const float> x, std::uint64_t first_row, MatrixView<float> u) const = 0;
+    // u = x Ωᵀ for any number of rows. ids name the noise of each row, where there is any: row r is number
+    // ids.first + r in the caller's stream. A row's bits do not depend on its batch. Called from many threads
+    // at once.
+    virtual void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                         MatrixView<float> u) const = 0;
 };
 
 }  // namespace imka

@@ -230,7 +230,7 @@ private:
         stream_.avail_out = static_cast<unsigned>(out.size());
         const int code = BZ2_bzDecompress(&stream_);
         if (code == BZ_MEM_ERROR) throw std::bad_alloc();
-        if (code == BZ_DATA_ERROR_MAGIC) fail_damaged("a bzip2 header belongs here");
+        if (code == BZ_DATA_ERROR_MAGIC) fail_damaged("expected a bzip2 header");
         if (code != BZ_OK && code != BZ_STREAM_END) fail_damaged("a checksum or code is wrong");
         return {in.size() - stream_.avail_in, out.size() - stream_.avail_out, code == BZ_STREAM_END};
     }

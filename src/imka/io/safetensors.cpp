@@ -105,7 +105,7 @@ Json parse_header(const std::string& text, const ByteStream& stream) {
         stream.fail_file(fmt::format("the header is not valid JSON: {}", e.what()));
     }
     if (keys.duplicate()) {
-        stream.fail_file(fmt::format("the key {} stands twice in the header", in_quotes(*keys.duplicate())));
+        stream.fail_file(fmt::format("duplicate key {} in the header", in_quotes(*keys.duplicate())));
     }
     return header;
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kTileRows = 16;
 void check_shapes(MatrixView<const float> x, MatrixView<const float> y, MatrixView<double> out) {
     if (x.cols() != y.cols()) {
         fail(ErrorCode::bad_usage,
-             fmt::format("exact_gram: x has {} columns and y has {}; they must agree", x.cols(), y.cols()));
+             fmt::format("exact_gram: x has {} columns but y has {}", x.cols(), y.cols()));
     }
     if (out.rows() != x.rows() || out.cols() != y.rows()) {
         fail(ErrorCode::bad_usage, fmt::format("exact_gram: the result is {} x {}; it must be {} x {}",

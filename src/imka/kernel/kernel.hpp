@@ -1,4 +1,5 @@
-// Kernels: exact value, and the law whose random features approximate it. One file and one registry row each.
+// Kernels: exact value, and the law whose random features approximate it. One file and one registry row per
+// kernel.
 #pragma once
 
 #include <span>
@@ -31,7 +32,7 @@ struct EnumNames<Law> {
     static constexpr std::string_view values[] = {"gaussian", "student3", "student5", "cauchy"};
 };
 
-// Element-wise functions of the projection u = ωᵀx that make the features.
+// Element-wise functions that map the projection u = ωᵀx to features.
 enum class Functions {
     cos_sin,  // cos u, sin u
     step,     // Θ(u), Θ(0) = 0
@@ -43,7 +44,7 @@ enum class Functions {
 // z(x) = h(x) m^(-1/2) [f1(Ωx'), ..., fl(Ωx')], x' = input_scale x. Then z(x)ᵀz(y) estimates k(x, y).
 struct FeatureLaw {
     Law law = Law::gaussian;
-    double omega_scale = 1.0;  // ω = omega_scale × a draw of the law
+    double omega_scale = 1.0;  // ω = omega_scale × a sample of the law
     double input_scale = 1.0;  // x' = input_scale x (softmax: d^(-1/4))
     Functions functions = Functions::cos_sin;
     double prefactor = 1.0;      // constant part of h
@@ -52,11 +53,11 @@ struct FeatureLaw {
 
 struct KernelRow {
     Kernel kernel;
-    std::string_view formula;   // of k(x, y), for people
-    std::string_view law_text;  // of ω, for people
+    std::string_view formula;   // k(x, y), for display
+    std::string_view law_text;  // law of ω, for display
     bool shift_invariant;       // has an offset-cosine form
     bool uses_gamma;
-    // Exact value, computed in double. gamma is ignored by kernels that do not use it.
+    // Exact value, computed in double. Some kernels ignore gamma.
     double (*value)(std::span<const float> x, std::span<const float> y, double gamma);
     // d: dimension of x (the softmax kernel scales by it).
     FeatureLaw (*feature_law)(double gamma, std::size_t d);
@@ -65,7 +66,7 @@ struct KernelRow {
 const KernelRow& kernel_row(Kernel kernel);
 std::span<const KernelRow> kernel_registry();
 
-// out(i, j) = k(x_i, y_j). Bits do not depend on the thread count.
+// out(i, j) = k(x_i, y_j). The bits do not depend on the thread count.
 void exact_gram(Kernel kernel, double gamma, MatrixView<const float> x, MatrixView<const float> y,
                 const Exec& exec, MatrixView<double> out);
 

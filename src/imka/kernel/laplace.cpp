@@ -1,4 +1,5 @@
-// The Laplace kernel of the L1 distance. Its transform is a product over the coordinates, so ω is not radial.
+// The Laplace kernel of the L1 distance. Its Fourier transform is a product over the coordinates, so ω is not
+// radial.
 #include <cmath>
 
 #include "imka/kernel/rows.hpp"

@@ -1,4 +1,4 @@
-// The Matérn kernel of smoothness 5/2, with length ℓ = 1/sqrt(2γ) as the Gaussian kernel has.
+// The Matérn kernel with ν = 5/2 and the same length scale ℓ = 1/sqrt(2γ) as the Gaussian kernel.
 #include <cmath>
 
 #include "imka/kernel/rows.hpp"

@@ -1,4 +1,4 @@
-// The registry row of each kernel; a new kernel adds a line here, an enumerator and a line in registry.cpp.
+// The registry row of each kernel. A new kernel adds a line here, an enumerator and a line in registry.cpp.
 #pragma once
 
 #include "imka/kernel/kernel.hpp"

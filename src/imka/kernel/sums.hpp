@@ -9,7 +9,7 @@
 
 namespace imka {
 
-// term(0) + ... + term(n - 1). Four partial sums keep the additions from waiting for each other.
+// term(0) + ... + term(n - 1). Four partial sums hide the latency of the additions.
 template <class Term>
 double lane_sum(std::size_t n, Term term) {
     std::array<double, 4> lanes{};

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/base/team.hpp"
 #include "imka/features/choose_projector.hpp"
+#include "imka/metrics/accuracy.hpp"
 
 namespace imka {
 namespace {
@@ -31,7 +33,8 @@ struct FitRows {
     const FillTargets& targets;
 };
 
-void add_rows(const FitRows& rows, const FeatureMap& map, RidgeAccumulator& sums, const Exec& exec) {
+void add_rows(const FitRows& rows, const SeededMap& seeded, const Exec& exec, RidgeAccumulator& sums) {
+    const auto& map = *seeded.map;
     const auto& x = rows.x;
     constexpr std::size_t kTile = RidgeAccumulator::kRowsPerTile;
     const std::size_t tiles = (x.rows() + kTile - 1) / kTile;
@@ -43,7 +46,7 @@ void add_rows(const FitRows& rows, const FeatureMap& map, RidgeAccumulator& sums
     for (std::size_t tile = sums.first_tile(); tile < tiles; tile += run * sums.tile_stride()) {
         const std::size_t first = tile * kTile;
         const std::size_t count = std::min(run * kTile, x.rows() - first);
-        map.transform(x.slice_rows(first, count), first, exec, block.z(filled, count));
+        map.transform(x.slice_rows(first, count), {seeded.seed, first}, exec, block.z(filled, count));
         for (std::size_t r = 0; r < count; ++r) rows.targets(first + r, block.y(filled + r));
         filled += count;
         if (filled == kFitTiles * kTile || tile + run * sums.tile_stride() >= tiles) {
@@ -55,7 +58,7 @@ void add_rows(const FitRows& rows, const FeatureMap& map, RidgeAccumulator& sums
 }
 
 // No maps: that of the recipe.
-RidgeModel fit(const RidgeFit& config, std::span<const FeatureMap> maps, const FitRows& rows,
+RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const FitRows& rows,
                const Exec& exec) {
     validate(config.recipe);
     if (maps.size() > 1 && exec.team != nullptr)
@@ -71,8 +74,11 @@ RidgeModel fit(const RidgeFit& config, std::span<const FeatureMap> maps, const F
     RidgeAccumulator sums(static_cast<std::size_t>(config.recipe.omega.m) *
                               functions_per_direction(config.recipe.omega.kernel, config.recipe.form),
                           rows.outputs, exec.team);
-    if (maps.empty()) add_rows(rows, map_of(model), sums, exec);
-    for (const auto& map : maps) add_rows(rows, map, sums, exec);
+    if (maps.empty()) {
+        const auto own = map_of(model);
+        add_rows(rows, {.map = &own}, exec, sums);
+    }
+    for (const auto& map : maps) add_rows(rows, map, exec, sums);
     RidgeConfig ridge = config.ridge;
     if (!maps.empty()) ridge.alpha *= static_cast<double>(maps.size());
     model.weights = sums.solve(ridge, exec);
@@ -97,7 +103,7 @@ RidgeModel fit_classifier(const RidgeFit& config, MatrixView<const float> x,
     return fit_classifier(config, {}, x, y, classes, exec);
 }
 
-RidgeModel fit_classifier(const RidgeFit& config, std::span<const FeatureMap> maps, MatrixView<const float> x,
+RidgeModel fit_classifier(const RidgeFit& config, std::span<const SeededMap> maps, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec) {
     assert(x.rows() == y.size());
@@ -115,6 +121,14 @@ RidgeModel fit_classifier(const RidgeFit& config, std::span<const FeatureMap> ma
     return model;
 }
 
+RidgeModel fit_classifier(RidgeFit config, const Dataset& data, const Exec& exec) {
+    auto& d = config.recipe.omega.d;
+    if (d == 0) d = static_cast<std::int64_t>(data.train.x.cols());
+    auto model = fit_classifier(config, data.train.x, data.train.y, data.classes, exec);
+    if (data.standardization) model.standardization = *data.standardization;
+    return model;
+}
+
 RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec) {
     assert(x.rows() == y.rows());
@@ -126,30 +140,29 @@ RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, Matr
 
 RidgePredictor::RidgePredictor(const RidgeModel& model) : RidgePredictor(model, map_of(model)) {}
 
-RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map)
-    : model_(&model), map_(std::move(map)) {
+RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map, std::uint64_t product_seed)
+    : weights_(model.weights), targets_(model.targets), map_(std::move(map)), product_seed_(product_seed) {
     assert(map_.features() == model.weights.w.rows());
 }
 
-void RidgePredictor::scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out,
-                            std::uint64_t first_row) const {
+void RidgePredictor::scores(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                            MatrixView<double> out) const {
     Progress progress(exec, "predict", x.rows());
     Matrix<float> block(std::min(kPredictRows, x.rows()), map_.features());
     for (std::size_t first = 0; first < x.rows(); first += kPredictRows) {
         const std::size_t count = std::min(kPredictRows, x.rows() - first);
         const auto z = block.view().slice_rows(0, count);
-        map_.transform(x.slice_rows(first, count), first_row + first, exec, z);
-        ridge_predict(model_->weights, z, exec, out.slice_rows(first, count));
+        map_.transform(x.slice_rows(first, count), {product_seed_, first_row + first}, exec, z);
+        ridge_predict(weights_, z, exec, out.slice_rows(first, count));
         progress.update(first + count);
     }
 }
 
-std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, const Exec& exec,
-                                                   std::uint64_t first_row) const {
-    assert(!model_->classes.empty());
+std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, std::uint64_t first_row,
+                                                   const Exec& exec) const {
     Matrix<double> s(x.rows(), outputs());
-    scores(x, exec, s.view(), first_row);
-    const double threshold = model_->targets == Targets::plus_minus ? 0.0 : 0.5;
+    scores(x, first_row, exec, s.view());
+    const double threshold = targets_ == Targets::plus_minus ? 0.0 : 0.5;
     std::vector<std::int32_t> y(x.rows());
     for (std::size_t r = 0; r < y.size(); ++r) {
         const auto row = s.row(r);
@@ -159,6 +172,25 @@ std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, co
                    : static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
     }
     return y;
+}
+
+double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& exec) {
+    const auto [first, count] = my_rows(exec.team, part.y.size());
+    const auto y = predictor.classify(part.x.view().slice_rows(first, count), first, exec);
+    auto right = static_cast<double>(count_right(std::span(part.y).subspan(first, count), y));
+    if (exec.team != nullptr) right = sum_over(*exec.team, right);
+    return right / static_cast<double>(part.y.size());
+}
+
+RidgePredictor on_chip(const RidgeModel& model, const ChipTarget& target, MatrixView<const float> inputs,
+                       const Exec& exec) {
+    constexpr std::uint32_t kTestProducts = 0;  // gives the bits that `imka ridge --backend` has
+    const auto seed = target.seed.value_or(model.recipe.omega.seed);
+    auto on = chip_feature_map(
+        model.recipe,
+        {.chip = target.chip, .omega = model.omega, .inputs = inputs, .config = target.build, .seed = seed},
+        exec);
+    return {model, std::move(on.map), derived_seed(seed, kTestProducts)};
 }
 
 }  // namespace imka

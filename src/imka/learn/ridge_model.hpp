@@ -4,15 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/data/standardize.hpp"
+#include "imka/data/dataset.hpp"
 #include "imka/features/feature_map.hpp"
+#include "imka/features/project_chip.hpp"
 #include "imka/learn/ridge.hpp"
 
 namespace imka {
@@ -45,33 +46,55 @@ struct RidgeFit {
 // are one output each. Error{bad_data} when a class has no row.
 RidgeModel fit_classifier(const RidgeFit& fit, MatrixView<const float> x, const std::vector<std::int32_t>& y,
                           const std::vector<std::string>& classes, const Exec& exec);
+// On the training part. A recipe with d = 0 takes d from the data.
+RidgeModel fit_classifier(RidgeFit fit, const Dataset& data, const Exec& exec = {});
 // The same with features of the given maps, for example of chips, in place of the recipe's: every row passes
 // each of them, and the penalty grows with their number, so that the weights are those of the mean over maps.
 // Error{bad_usage} for several maps in a team.
-RidgeModel fit_classifier(const RidgeFit& fit, std::span<const FeatureMap> maps, MatrixView<const float> x,
+RidgeModel fit_classifier(const RidgeFit& fit, std::span<const SeededMap> maps, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec);
 RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec);
 
-// A model ready to predict: owns the feature map.
+// A model ready to predict. Copies what it needs, so the model need not outlive it.
 class RidgePredictor {
 public:
     explicit RidgePredictor(const RidgeModel& model);
-    RidgePredictor(const RidgeModel& model, FeatureMap map);  // e.g. the same Ω on a chip
-    // x is standardised already (as the training rows were). first_row: number of its first row in the
-    // caller's stream, which names the noise of a chip.
-    void scores(MatrixView<const float> x, const Exec& exec, MatrixView<double> out,
-                std::uint64_t first_row = 0) const;
-    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec,
-                                       std::uint64_t first_row = 0) const;
-    std::size_t outputs() const { return model_->weights.w.cols(); }
-    const FeatureMap& feature_map() const { return map_; }
+    // With another map, for example the same Ω on a chip, and the seed of its products.
+    RidgePredictor(const RidgeModel& model, FeatureMap map, std::uint64_t product_seed = 0);
+    // x must be standardised like the training rows. Row r of x is number first_row + r in the caller's
+    // stream, which selects the noise of a chip.
+    void scores(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                MatrixView<double> out) const;
+    std::vector<std::int32_t> classify(MatrixView<const float> x, std::uint64_t first_row,
+                                       const Exec& exec) const;
+    std::vector<std::int32_t> classify(MatrixView<const float> x, const Exec& exec = {}) const {
+        return classify(x, 0, exec);
+    }
+    std::size_t outputs() const { return weights_.w.cols(); }
+    SeededMap feature_map() const { return {&map_, product_seed_}; }
 
 private:
-    const RidgeModel* model_;
+    RidgeWeights weights_;
+    Targets targets_;
     FeatureMap map_;
+    std::uint64_t product_seed_;
 };
+
+// Share of the rows of `part` that are classified correctly.
+double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& exec = {});
+
+// An emulated chip and how the model is put on it.
+struct ChipTarget {
+    ChipSpec chip;  // chip_preset("hermes"), load_chip("my.yaml")
+    BuildConfig build = {};
+    std::optional<std::uint64_t> seed;  // of the devices and the noise; absent: that of the features
+};
+
+// The model with its projection on a chip, calibrated on `inputs` (for example the training rows).
+RidgePredictor on_chip(const RidgeModel& model, const ChipTarget& target, MatrixView<const float> inputs,
+                       const Exec& exec = {});
 
 // One safetensors file (docs/formats.md).
 void save_model(const std::filesystem::path& path, const RidgeModel& model);

@@ -14,7 +14,7 @@
 #include "imka/base/parallel.hpp"
 #include "imka/linalg/blas.hpp"
 
-// LAPACK's Fortran entry; a row-major upper triangle is its lower one.
+// Fortran interface; a row-major upper triangle is a column-major lower one.
 extern "C" void dpotrf_(const char* uplo, const blasint* n, double* a, const blasint* lda, blasint* info,
                         std::size_t);
 
@@ -34,14 +34,15 @@ MatrixView<double> block_of(MatrixView<double> a, std::size_t i, std::size_t j) 
     return a.slice_rows(r, std::min(kBlock, a.rows() - r)).slice_cols(c, std::min(kBlock, a.cols() - c));
 }
 
-// a = Uᵀ U in place of a's upper triangle; the first pivot that is not positive, counted from 1, or 0.
+// a = Uᵀ U, overwriting the upper triangle of a. Returns the first pivot that is not positive, counted from
+// 1, or 0.
 std::size_t factor_block(MatrixView<double> a) {
     const auto n = as_blas(a.rows());
     const auto lda = as_blas(a.stride());
     blasint info = 0;
     dpotrf_("L", &n, a.data(), &lda, &info, 1);
     if (info != 0) return static_cast<std::size_t>(info);
-    // OpenBLAS passes NaN pivots on.
+    // OpenBLAS does not report NaN pivots.
     for (std::size_t i = 0; i < a.rows(); ++i) {
         if (!std::isfinite(a(i, i))) return i + 1;
     }
@@ -61,7 +62,7 @@ void subtract_product(MatrixView<double> a, MatrixView<double> b, MatrixView<dou
                 c.data(), as_blas(c.stride()));
 }
 
-// One step: the rows of U that block k gives, and their products taken from all that is left.
+// One step: computes the rows of U from block k and subtracts their products from the remaining blocks.
 void eliminate(MatrixView<double> a, std::size_t k, std::size_t blocks, const Exec& exec) {
     parallel_for(exec, blocks - k - 1, [&](std::size_t j) {
         solve_triangle(block_of(a, k, k), block_of(a, k, k + 1 + j), CblasTrans);
@@ -86,11 +87,10 @@ void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::st
     const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
     for (std::size_t k = 0; k < blocks; ++k) {
         if (const auto pivot = factor_block(block_of(a, k, k))) {
-            fail(ErrorCode::numeric,
-                 fmt::format(
-                     "{} is not positive definite (pivot {} of {}): features repeat or are constant; use a "
-                     "larger ridge penalty alpha",
-                     what, k * kBlock + pivot, a.rows()));
+            fail(ErrorCode::numeric, fmt::format("{} is not positive definite (pivot {} of {}): features are "
+                                                 "duplicated or constant; use a "
+                                                 "larger ridge penalty alpha",
+                                                 what, k * kBlock + pivot, a.rows()));
         }
         eliminate(a, k, blocks, exec);
     }

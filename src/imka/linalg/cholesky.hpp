@@ -8,9 +8,9 @@
 
 namespace imka {
 
-// Solves a x = b for every column of b and puts x there. a is symmetric, n x n; its upper triangle is read,
-// and all of it is overwritten. Error{numeric} names `what` and the pivot when a is not positive definite.
-// Works on square blocks of fixed size in a fixed order: the threads change no bit.
+// Solves a x = b and overwrites b with x. a is symmetric, n x n; only its upper triangle is read, and all of
+// it is overwritten. If a is not positive definite, Error{numeric} names `what` and the pivot. Works on
+// square blocks of fixed size in a fixed order, so the bits do not depend on the number of threads.
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
                              const Exec& exec);
 

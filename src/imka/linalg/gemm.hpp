@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 
 namespace imka {
@@ -19,9 +20,15 @@ void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<fl
 // The upper triangle of c = aᵀ a; a is k x n, c is n x n. What is below the diagonal is not touched.
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c);
 
-// Rows of a row tile. A last, shorter tile is padded with zeros to this height: the product then runs the
-// same instructions for every row, wherever a caller's batch happens to end.
+// Rows of a row tile: products of this height run the same instructions for every row.
 inline constexpr std::size_t kTileRows = 256;
+
+// c = a bᵀ for any number of rows; a is n x k, b is m x k, c is n x m. Every row has the bits it has in a
+// full tile, wherever a caller's batch happens to end. Tiles run in parallel; the last rows run in the
+// smallest tile that gives the same bits on this processor, which is measured once for each shape
+// (gemm_rows.cpp).
+void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
+                  MatrixView<float> c);
 
 // Name and version of the BLAS and the core it chose, for reports.
 std::string blas_description();

@@ -28,15 +28,14 @@ constexpr std::size_t kWorkColumns = 64;
 
 void check_square_and_finite(MatrixView<double> a) {
     if (a.rows() != a.cols()) {
-        fail(
-            ErrorCode::bad_usage,
-            fmt::format("orthonormalize_rows: the matrix is {} x {}; it must be square", a.rows(), a.cols()));
+        fail(ErrorCode::bad_usage,
+             fmt::format("orthonormalize_rows: the matrix must be square, got {} x {}", a.rows(), a.cols()));
     }
     for (std::size_t r = 0; r < a.rows(); ++r) {
         const auto row = a.row(r);
         if (!std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); }))
             fail(ErrorCode::bad_usage,
-                 fmt::format("orthonormalize_rows: row {} has a value that is not finite", r));
+                 fmt::format("orthonormalize_rows: row {} contains a non-finite value", r));
     }
 }
 
@@ -53,7 +52,7 @@ void orthonormalize_rows(MatrixView<double> a, QrSigns signs) {
     std::vector<double> work(kWorkColumns * a.rows());
     const auto work_size = static_cast<int>(work.size());
     int info = 0;
-    // Row major read as column major is the transpose, whose columns are our rows.
+    // A row-major matrix read as column-major is its transpose, whose columns are our rows.
     dgeqrf_(&n, &n, a.data(), &lda, tau.data(), work.data(), &work_size, &info);
     assert(info == 0);
     std::vector<bool> flip(a.rows(), false);

@@ -1,4 +1,4 @@
-// Lengths of the rows of Ω: what the samplers share.
+// Lengths of the rows of Ω, shared by the samplers.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace imka {
 namespace {
 
-// Sum of `count` squared normals of a stream, in the order of their indices.
+// Sum of `count` squared normals of a stream, in index order.
 double chi_square(std::uint64_t seed, Stream stream, std::uint64_t first, std::uint64_t count) {
     std::array<float, 256> chunk{};
     double sum = 0.0;
@@ -31,7 +31,7 @@ FeatureLaw law_of(const OmegaRecipe& recipe) {
 double mixing_factor(const OmegaRecipe& recipe, Law law, std::uint64_t i) {
     if (law != Law::student3 && law != Law::student5) return 1.0;
     const std::uint64_t nu = law == Law::student3 ? 3 : 5;
-    // A sum this small has probability below 1e-24; the floor keeps ω finite.
+    // Smaller sums have probability below 1e-24; the lower bound keeps ω finite.
     constexpr double kLeast = 1e-16;
     const double chi2 = std::max(kLeast, chi_square(recipe.seed, Stream::omega_mixing, i * 8, nu));
     return std::sqrt(static_cast<double>(nu) / chi2);

@@ -13,7 +13,7 @@
 namespace imka {
 namespace {
 
-// Narrower windows are no Gaussian in any sense, wider ones cut nothing (|normal| < 6.8).
+// Narrower windows are far from Gaussian, wider ones have no effect (|normal| < 6.8).
 constexpr double kLeastTruncation = 0.01;
 constexpr double kMostTruncation = 1000.0;
 
@@ -26,23 +26,23 @@ void check_truncation(const OmegaRecipe& recipe) {
     const auto law = law_of(recipe).law;
     if (law != Law::gaussian) {
         fail(ErrorCode::bad_config,
-             fmt::format("truncation: the directions of the {} kernel follow the heavy-tailed {} law, whose "
-                         "tails are the kernel; truncation must be 0",
-                         to_string(recipe.kernel), to_string(law)));
+             fmt::format(
+                 "truncation: must be 0 for the {} kernel; cutting the tails of its heavy-tailed {} law "
+                 "would change the kernel",
+                 to_string(recipe.kernel), to_string(law)));
     }
 }
 
 void check_dimension(const OmegaRecipe& recipe) {
     if (recipe.sampler == Sampler::orf && recipe.d > kOrfMaxDimension) {
-        fail(
-            ErrorCode::bad_config,
-            fmt::format("d: {} is out of range; orf factorises d x d matrices, up to d = {}; use sorf, whose "
-                        "rows cost n log n",
-                        recipe.d, kOrfMaxDimension));
+        fail(ErrorCode::bad_config,
+             fmt::format("d: {} is out of range; orf factorises d x d matrices and supports d up to {}; use "
+                         "sorf, whose cost is n log n per row",
+                         recipe.d, kOrfMaxDimension));
     }
     if (recipe.sampler == Sampler::sorf && recipe.d > kSorfMaxDimension) {
         fail(ErrorCode::bad_config,
-             fmt::format("d: {} is out of range; sorf works up to d = {}", recipe.d, kSorfMaxDimension));
+             fmt::format("d: {} is out of range; sorf supports d up to {}", recipe.d, kSorfMaxDimension));
     }
 }
 
@@ -51,11 +51,11 @@ void check_rows(const OmegaRecipe& recipe, std::int64_t first, MatrixView<float>
     const auto m = static_cast<std::size_t>(recipe.m);
     if (out.cols() != d) {
         fail(ErrorCode::bad_usage,
-             fmt::format("sample_rows: the result has {} columns; the recipe says d = {}", out.cols(), d));
+             fmt::format("sample_rows: the output has {} columns but the recipe has d = {}", out.cols(), d));
     }
     if (first < 0 || static_cast<std::size_t>(first) > m ||
         out.rows() > m - static_cast<std::size_t>(first)) {
-        fail(ErrorCode::bad_usage, fmt::format("sample_rows: {} rows from row {} on; the recipe says m = {}",
+        fail(ErrorCode::bad_usage, fmt::format("sample_rows: {} rows from row {} exceed the recipe's m = {}",
                                                out.rows(), first, m));
     }
 }
@@ -84,21 +84,21 @@ Norms resolve_norms(Sampler sampler, Norms norms) {
 Fields fields(OmegaRecipe& recipe) {
     return {
         field("kernel", recipe.kernel, {.help = "kernel to approximate"}),
-        field(
-            "gamma", recipe.gamma,
-            {.help = "inverse squared width of the kernel (laplace: inverse width); kernels without a width "
-                     "ignore it",
-             .min = 1e-20,
-             .max = 1e20}),
+        field("gamma", recipe.gamma,
+              {.help =
+                   "inverse squared width of the kernel (laplace: inverse width); ignored by kernels without "
+                   "a width",
+               .min = 1e-20,
+               .max = 1e20}),
         field("sampler", recipe.sampler, {.help = "how the rows of Ω are drawn"}),
         field("norms", recipe.norms,
-              {.help = "lengths of orthogonal rows; auto: chi for orf, sqrt for sorf; rff ignores it"}),
+              {.help = "lengths of orthogonal rows; auto: chi for orf, sqrt for sorf; ignored by rff"}),
         field("truncation", recipe.truncation,
-              {.help = "where the entries of Ω are cut; 0: not cut",
+              {.help = "bound on the entries of Ω; 0: no truncation",
                .unit = "standard deviations",
                .min = 0.0,
                .max = kMostTruncation}),
-        field("convention", recipe.convention, {.help = "standard, or as in the measured runs"}),
+        field("convention", recipe.convention, {.help = "standard, or measured: as in the published runs"}),
         field("d", recipe.d, {.help = "dimension of the inputs, columns of Ω", .min = 1.0}),
         field("m", recipe.m, {.help = "number of directions, rows of Ω", .min = 1.0}),
         field("seed", recipe.seed, {.help = "seed of Ω"}),
@@ -121,7 +121,7 @@ Matrix<float> sample(const OmegaRecipe& recipe, const Exec& exec) {
     validate(recipe);
     check_fits_memory(static_cast<double>(recipe.m), static_cast<double>(recipe.d), sizeof(float), "Ω");
     Matrix<float> omega(static_cast<std::size_t>(recipe.m), static_cast<std::size_t>(recipe.d));
-    // A piece of work is a number of whole blocks, so that no block is made twice.
+    // Each task covers whole blocks, so that no block is computed twice.
     constexpr std::size_t kLeastRows = 64;
     const std::size_t rows = rows_of_a_block(recipe);
     const std::size_t piece = (kLeastRows + rows - 1) / rows * rows;

@@ -1,5 +1,5 @@
-// Ω, the m x d matrix of random directions. Ω is its recipe: the same recipe gives the same bits, and any
-// block of rows can be made alone.
+// Ω, the m x d matrix of random directions. A recipe defines Ω bit for bit, and any block of rows can be
+// computed alone.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct EnumNames<Norms> {
     static constexpr std::string_view values[] = {"auto", "chi", "sqrt"};
 };
 
-// What auto_ means for a sampler; auto_ itself for rff, whose rows have the lengths of the law.
+// Replaces auto_ by the sampler's default; for rff, whose law sets the lengths, the result is auto_.
 Norms resolve_norms(Sampler sampler, Norms norms);
 
-// standard: right by construction. measured: as in the published runs (Householder signs in orf; D H D H D H
-// instead of H D H D H D in sorf; with truncation, rff entries and the Gaussian behind orf are cut, not the
-// final Ω).
+// standard: as derived in docs/numerics.md. measured: as in the published runs (Householder signs in orf;
+// D H D H D H instead of H D H D H D in sorf; truncation applies to rff entries and to the Gaussian matrix of
+// orf, not to the final Ω).
 enum class Convention { standard, measured };
 template <>
 struct EnumNames<Convention> {
@@ -44,10 +44,10 @@ struct EnumNames<Convention> {
 
 struct OmegaRecipe {
     Kernel kernel = Kernel::rbf;
-    double gamma = 0.05;  // kernels that use it; in [1e-20, 1e20]
+    double gamma = 0.05;  // in [1e-20, 1e20]; ignored by kernels without a width
     Sampler sampler = Sampler::rff;
     Norms norms = Norms::auto_;
-    double truncation = 0.0;  // standard deviations at which entries are cut; 0 = off, else >= 0.01
+    double truncation = 0.0;  // bound on entries, in standard deviations; 0 = off, else >= 0.01
     Convention convention = Convention::standard;
     std::int64_t d = 0;  // columns; >= 1 (orf: <= 8192, sorf: <= 2^24)
     std::int64_t m = 0;  // rows; >= 1
@@ -56,19 +56,18 @@ struct OmegaRecipe {
 
 Fields fields(OmegaRecipe& recipe);
 
-// Error{bad_config} for sizes out of range and for a kernel x sampler that is refused, with the reason. Ω may
-// be larger than the memory: rows of it, or projections that never form it, need not be.
+// Error{bad_config} for sizes out of range and for unsupported kernel x sampler combinations, with the
+// reason. Ω may exceed the memory: some callers sample only rows or never form it.
 void validate(const OmegaRecipe& recipe);
 
-// On all cores unless told otherwise; the threads change no bit. Error{bad_config} where Ω does not fit into
-// the memory.
+// The bits do not depend on the number of threads. Error{bad_config} if Ω does not fit in memory.
 Matrix<float> sample(const OmegaRecipe& recipe, const Exec& exec = {});
 
-// Rows first .. first + out.rows() - 1, with the bits they have in the whole matrix. orf makes whole blocks
-// of d rows and keeps what is asked for, so cuts at multiples of d are cheapest.
+// Rows first .. first + out.rows() - 1, with the same bits as in the whole matrix. orf computes whole blocks
+// of d rows, so ranges aligned to multiples of d are cheapest.
 void sample_rows(const OmegaRecipe& recipe, std::int64_t first, MatrixView<float> out);
 
-// What is known of a combination; one row a kernel x sampler x norms (`imka features --list`).
+// Bias of each kernel x sampler x norms (`imka features --list`).
 enum class Bias { unbiased, biased, refused };
 template <>
 struct EnumNames<Bias> {
@@ -78,9 +77,9 @@ struct EnumNames<Bias> {
 struct Combination {
     Kernel kernel;
     Sampler sampler;
-    Norms norms;  // auto_ for rff, which has none
+    Norms norms;  // auto_ for rff
     Bias bias;
-    std::string reason;   // why biased (with its size where known) or refused
+    std::string reason;   // why biased (with the size, if known) or refused
     std::string formula;  // of a block of Ω
 };
 Combination combination(Kernel kernel, Sampler sampler, Norms norms);

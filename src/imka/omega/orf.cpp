@@ -1,4 +1,4 @@
-// Rows orthogonal within blocks of d: orthogonal random features (Yu et al. 2016).
+// Orthogonal random features (Yu et al. 2016): rows are orthogonal within blocks of d.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace imka {
 namespace {
 
-// The Gaussian behind block b: entry (i, j) is the index (b d + i) d + j of the stream.
+// The Gaussian matrix of block b: entry (i, j) has the stream index (b d + i) d + j.
 void fill_block(const OmegaRecipe& recipe, std::uint64_t b, MatrixView<double> block) {
     const auto d = static_cast<std::uint64_t>(recipe.d);
     const bool cut = recipe.truncation > 0.0 && recipe.convention == Convention::measured;

@@ -1,4 +1,4 @@
-// Independent rows: random Fourier features (Rahimi and Recht 2007).
+// Random Fourier features (Rahimi and Recht 2007): independent rows.
 #include <cmath>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace imka {
 namespace {
 
-// Entries of a row are the indices i d + j of the stream.
+// Entry j of row i has the stream index i d + j.
 void fill_gaussian(const OmegaRecipe& recipe, std::uint64_t i, std::span<float> row) {
     const std::uint64_t first = i * static_cast<std::uint64_t>(recipe.d);
     if (recipe.truncation == 0.0) {
@@ -22,8 +22,8 @@ void fill_gaussian(const OmegaRecipe& recipe, std::uint64_t i, std::span<float> 
 }
 
 void cauchy_row(const OmegaRecipe& recipe, double scale, std::uint64_t i, std::span<float> row) {
-    // The stream of normals is discrete and can give 0. Denominators closer to it (probability 5e-8) are put
-    // here, so that every entry is finite.
+    // Normals are discrete and can be 0. Smaller denominators (probability 5e-8) are raised to this value, so
+    // that every entry is finite.
     constexpr double kLeast = 0x1p-24;
     std::vector<float> denominators(row.size());
     const std::uint64_t first = i * static_cast<std::uint64_t>(recipe.d);

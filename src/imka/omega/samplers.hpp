@@ -1,5 +1,5 @@
-// The samplers behind sample_rows: one file each. A new sampler adds a line here, an enumerator, and its
-// cases in omega.cpp and table.cpp. Index layouts are part of docs/numerics.md: they may not change.
+// The samplers called by sample_rows, one file each. A new sampler adds a line here, an enumerator, and its
+// cases in omega.cpp and table.cpp. The index layouts are specified in docs/numerics.md and must not change.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 
 namespace imka {
 
-// Limits of validate(): a QR of this size takes about a minute; a row of SORF needs n values of scratch.
+// Limits checked by validate(): a QR of this size takes about a minute; a row of SORF needs n values of
+// scratch.
 constexpr std::int64_t kOrfMaxDimension = 8192;
 constexpr std::int64_t kSorfMaxDimension = std::int64_t{1} << 24;
 
-// Each writes the rows first, first + 1, ... of a valid recipe.
+// Each writes rows first, first + 1, ... of a valid recipe.
 void rff_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
 void orf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
 void sorf_rows(const OmegaRecipe& recipe, std::uint64_t first, MatrixView<float> out);
 
-// What Ω of a sorf recipe is made of, before clamp_entries. Blocks have n = sorf_block_rows rows.
+// Components of a sorf Ω before clamp_entries. Blocks have n = sorf_block_rows rows.
 std::size_t sorf_block_rows(const OmegaRecipe& recipe);
-// The diagonals D1, D2, D3 of block b, one after another: 3 n values, each 1 or -1.
+// The diagonals D1, D2, D3 of block b, concatenated: 3 n values, each 1 or -1.
 std::vector<double> sorf_signs(const OmegaRecipe& recipe, std::uint64_t b);
 // Row i of Ω divided by the same row of (H D1 H D2 H D3)/n or (D1 H D2 H D3 H)/n.
 double sorf_scale(const OmegaRecipe& recipe, std::uint64_t i);
 
 FeatureLaw law_of(const OmegaRecipe& recipe);
 
-// sqrt(ν/χ²) of row i for Student laws, with χ² a sum of ν squared normals; 1 for the Gaussian law.
+// sqrt(ν/χ²) of row i for Student laws, where χ² is a sum of ν squared normals; 1 for the Gaussian law.
 double mixing_factor(const OmegaRecipe& recipe, Law law, std::uint64_t i);
 
 // Length of the n-dimensional row i divided by sqrt(n), before omega_scale and mixing: 1 for sqrt norms, and
-// sqrt(χ²_n / n) for chi norms, with χ² a double sum of n squared normals.
+// sqrt(χ²_n / n) for chi norms, where χ² is a sum of n squared normals in double.
 double relative_norm(const OmegaRecipe& recipe, std::uint64_t i, std::uint64_t n);
 
-// Truncation of an orthogonal sampler: the entries of the final Ω are clamped, in the standard convention.
+// Truncation of an orthogonal sampler in the standard convention: clamps the entries of the final Ω.
 void clamp_entries(const OmegaRecipe& recipe, double omega_scale, std::span<float> row);
 
 }  // namespace imka

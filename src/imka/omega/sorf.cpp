@@ -1,4 +1,4 @@
-// Structured orthogonal rows from sign flips and Walsh-Hadamard transforms (Yu et al. 2016).
+// Structured orthogonal random features (Yu et al. 2016): sign flips and Walsh-Hadamard transforms.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,8 +15,8 @@ void multiply(std::span<double> row, std::span<const double> signs) {
     for (std::size_t j = 0; j < row.size(); ++j) row[j] *= signs[j];
 }
 
-// Row r of H D1 H D2 H D3 (standard) or D1 H D2 H D3 H (measured), without the scale n^(-3/2): whole numbers
-// below 2^53, so the arithmetic is exact.
+// Row r of H D1 H D2 H D3 (standard) or D1 H D2 H D3 H (measured), without the scale n^(-3/2): integers below
+// 2^53, so the arithmetic is exact.
 void block_row(Convention convention, std::span<const double> signs, std::size_t r, std::span<double> row) {
     const std::size_t n = row.size();
     const auto d1 = signs.subspan(0, n);

@@ -1,5 +1,5 @@
-// What is known of every kernel x sampler x norms. The sizes are those that tests/property/bias_test.cpp
-// predicts and measures (docs/numerics.md).
+// Bias of every kernel x sampler x norms. tests/property/bias_test.cpp predicts and measures the sizes
+// (docs/numerics.md).
 #include <fmt/format.h>
 
 #include "imka/omega/omega.hpp"
@@ -12,7 +12,7 @@ struct Knowledge {
     std::string reason;
 };
 
-// The constant and the mixing factor before a block.
+// The constant and the mixing factor in front of a block.
 std::string scale_text(Kernel kernel) {
     switch (kernel_row(kernel).feature_law(1.0, 1).law) {
         case Law::student3:
@@ -35,13 +35,13 @@ std::string block_text(Kernel kernel, Sampler sampler, Norms norms) {
                : "sqrt(n) H D1 H D2 H D3, first d of n = 2^k columns";
 }
 
-// sqrt norms, directions exactly uniform: only the moments of the length can be wrong.
+// Directions are exactly uniform; with sqrt norms only the moments of the length can be wrong.
 Knowledge orf_sqrt(Kernel kernel) {
     switch (kernel) {
         case Kernel::arccos0:
-            return {Bias::unbiased, "steps do not see the length of a row"};
+            return {Bias::unbiased, "steps do not depend on the length of a row"};
         case Kernel::arccos1:
-            return {Bias::unbiased, "only the mean squared length d matters, and it is right"};
+            return {Bias::unbiased, "only the mean squared length d matters, and it is correct"};
         case Kernel::arccos2:
             return {Bias::biased, "low by d/(d+2): the mean fourth power of the length is d², not d(d+2)"};
         case Kernel::softmax:
@@ -57,11 +57,11 @@ Knowledge orf_sqrt(Kernel kernel) {
     }
 }
 
-// Percentages are of k at d = 3 (n = 4) for the two pairs of points of docs/numerics.md, where they are
-// largest.
+// Percentages of k at d = 3 (n = 4) for the two pairs of points in docs/numerics.md, where they are largest.
 Knowledge sorf(Kernel kernel, bool chi) {
-    const std::string cause = chi ? "directions are only nearly uniform; falls with n; "
-                                  : "directions are only nearly uniform and lengths fixed; falls with n; ";
+    const std::string cause =
+        chi ? "directions are only nearly uniform; decreases with n; "
+            : "directions are only nearly uniform, lengths are fixed; decreases with n; ";
     switch (kernel) {
         case Kernel::rbf:
             return {Bias::biased,
@@ -72,11 +72,12 @@ Knowledge sorf(Kernel kernel, bool chi) {
         case Kernel::matern52:
             return {Bias::biased, cause + (chi ? "+1 to +3 % at d = 3" : "-8 to -30 % at d = 3")};
         case Kernel::arccos0:
-            return {Bias::biased, "directions are only nearly uniform; falls with n; -7 to -11 % at d = 3"};
+            return {Bias::biased,
+                    "directions are only nearly uniform; decreases with n; -7 to -11 % at d = 3"};
         case Kernel::arccos1:
-            return {
-                Bias::biased,
-                "directions are only nearly uniform; falls with n; +1 to +11 % at d = 3; exact for x = ±y"};
+            return {Bias::biased,
+                    "directions are only nearly uniform; decreases with n; +1 to +11 % at d = 3; exact for x "
+                    "= ±y"};
         case Kernel::arccos2:
             return {Bias::biased,
                     chi ? cause + "+7 to +16 % at d = 3"
@@ -91,12 +92,12 @@ Knowledge knowledge(Kernel kernel, Sampler sampler, Norms norms) {
     if (sampler == Sampler::rff) return {Bias::unbiased, "rows follow the kernel's law exactly"};
     if (kernel == Kernel::laplace) {
         return {Bias::refused,
-                fmt::format("{} needs a radial law, and the L1 Laplace kernel's directions have "
+                fmt::format("{} needs a radial law, but the directions of the L1 Laplace kernel have "
                             "independent Cauchy entries; use rff",
                             sampler == Sampler::orf ? "ORF" : "SORF")};
     }
     if (sampler == Sampler::sorf) return sorf(kernel, norms == Norms::chi);
-    if (norms == Norms::chi) return {Bias::unbiased, "every row alone follows the kernel's law exactly"};
+    if (norms == Norms::chi) return {Bias::unbiased, "each row follows the kernel's law exactly"};
     return orf_sqrt(kernel);
 }
 

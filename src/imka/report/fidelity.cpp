@@ -3,19 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
 #include <utility>
 
-#include "imka/report/html.hpp"
+#include "imka/report/paper.hpp"
 
 namespace imka::report {
 namespace {
-
-double relative_error(const Statistics& s) {
-    return s.error() / s.mean;
-}
 
 const Figure* accuracy_figure(const std::vector<Figure>& figures, const Figure& of) {
     for (const auto& f : figures) {
@@ -49,34 +42,14 @@ FidelityCell make_cell(const Figure& figure, const Curve& curve, const Point& p,
                       .log_ratio = p.published->log_ratio,
                       .m = p.m,
                       .error = p.ours,
-                      .error_measured = statistics_of(*p.published),
+                      .error_measured = p.published->value,
                       .accuracy = {},
                       .accuracy_measured = {}};
     if (accuracy != nullptr) {
         cell.accuracy = accuracy->ours;
-        cell.accuracy_measured = statistics_of(*accuracy->published);
+        cell.accuracy_measured = accuracy->published->value;
     }
     return cell;
-}
-
-FidelityRow summarise(const std::vector<FidelityCell>& cells, const std::string& dataset,
-                      const std::string& kernel) {
-    FidelityRow row{.dataset = dataset, .kernel = kernel};
-    for (const auto& c : cells) {
-        if ((dataset != "all" && c.dataset != dataset) || (kernel != "all" && c.kernel != kernel)) continue;
-        ++row.cells;
-        row.rms += c.residual() * c.residual();
-        row.noise += c.residual_error() * c.residual_error();
-        row.bias += c.residual();
-        if (!c.accuracy) continue;
-        ++row.accuracy_cells;
-        row.accuracy_agrees += c.accuracy_agrees() ? 1U : 0U;
-    }
-    const auto n = static_cast<double>(std::max<std::size_t>(row.cells, 1));
-    row.rms = std::sqrt(row.rms / n);
-    row.noise = std::sqrt(row.noise / n);
-    row.bias /= n;
-    return row;
 }
 
 void add_rows(Fidelity& f) {
@@ -87,28 +60,28 @@ void add_rows(Fidelity& f) {
         if (std::ranges::find(places, place) == places.end()) places.push_back(place);
         if (std::ranges::find(kernels, c.kernel) == kernels.end()) kernels.push_back(c.kernel);
     }
-    for (const auto& [dataset, kernel] : places) f.rows.push_back(summarise(f.cells, dataset, kernel));
-    for (const auto& kernel : kernels) f.totals.push_back(summarise(f.cells, "all", kernel));
-    f.totals.push_back(summarise(f.cells, "all", "all"));
+    for (const auto& [dataset, kernel] : places) f.rows.push_back(fidelity_score(f.cells, dataset, kernel));
+    for (const auto& kernel : kernels) f.totals.push_back(fidelity_score(f.cells, "all", kernel));
+    f.totals.push_back(fidelity_score(f.cells, "all", "all"));
 }
 
-void add_aims(Fidelity& f) {
+void add_aims(Fidelity& f, const Goals& goals) {
     for (const auto& total : f.totals) {
-        const double aim = total.kernel == "rbf" ? kAimRbf : total.kernel == "arccos0" ? kAimArccos0 : 0.0;
-        if (aim == 0.0) continue;
+        const auto goal = goals.gram_error.find(total.kernel);
+        if (goal == goals.gram_error.end()) continue;
         f.aims.push_back({.quantity = "Gram error, " + total.kernel,
-                          .aim = aim,
+                          .aim = goal->second,
                           .value = total.rms,
                           .noise = total.noise,
-                          .met = total.rms <= aim});
+                          .met = total.rms <= goal->second});
     }
     const auto& all = f.totals.back();
     if (all.accuracy_cells == 0) return;
     f.aims.push_back({.quantity = "accuracy",
-                      .aim = kAimAccuracy,
+                      .aim = goals.accuracy_share,
                       .value = all.accuracy_share(),
                       .noise = 0.0,
-                      .met = all.accuracy_share() >= kAimAccuracy});
+                      .met = all.accuracy_share() >= goals.accuracy_share});
 }
 
 std::string cell_name(const FidelityCell& c) {
@@ -131,7 +104,7 @@ std::string style_for(const std::string& sampler) {
 template <class MakePoint>
 void add_series(Plot& plot, const Fidelity& f, const std::string& kernel, const MakePoint& make) {
     for (const auto& sampler : named(f, &FidelityCell::sampler)) {
-        Series s{.label = sampler, .style = style_for(sampler), .line = false, .points = {}};
+        Series s{.label = sampler, .style = style_for(sampler), .draw = Draw::marks, .points = {}};
         for (const auto& c : f.cells) {
             if (c.kernel == kernel && c.sampler == sampler) s.points.push_back(make(c));
         }
@@ -139,13 +112,13 @@ void add_series(Plot& plot, const Fidelity& f, const std::string& kernel, const 
     }
 }
 
-std::string row_text(const FidelityRow& row) {
+std::string row_text(const FidelityScore& row) {
     return fmt::format(
         "RMS of ln(emulated / measured) {:.3f} over {} cells; {:.3f} expected from seeds alone", row.rms,
         row.cells, row.noise);
 }
 
-Plot scatter(const Fidelity& f, const FidelityRow& total, const std::string& id) {
+Plot scatter(const Fidelity& f, const FidelityScore& total, const std::string& id) {
     Plot plot{.id = slug(fmt::format("{} scatter {}", id, total.kernel)),
               .title = fmt::format("{}: Gram error on {}, emulated against measured", total.kernel, f.chip),
               .x_label = "measured Gram error",
@@ -154,9 +127,9 @@ Plot scatter(const Fidelity& f, const FidelityRow& total, const std::string& id)
               .alt = fmt::format("Scatter chart with a diagonal, {}. {}.", total.kernel, row_text(total)),
               .series = {},
               .ticks = {},
-              .logarithmic = true,
-              .reference = Reference::diagonal,
-              .apart = 0.0};
+              .log_x = true,
+              .log_y = true,
+              .reference = Reference::diagonal};
     add_series(plot, f, total.kernel, [](const FidelityCell& c) {
         return PlotPoint{.x = c.error_measured.mean,
                          .y = c.error.mean,
@@ -169,7 +142,7 @@ Plot scatter(const Fidelity& f, const FidelityRow& total, const std::string& id)
 }
 
 // Data sets side by side, r = 1, 2, ... within each.
-Plot residuals(const Fidelity& f, const FidelityRow& total, const std::string& id) {
+Plot residuals(const Fidelity& f, const FidelityScore& total, const std::string& id) {
     Plot plot{.id = slug(fmt::format("{} residuals {}", id, total.kernel)),
               .title = fmt::format("{}: ln(emulated / measured) by data set and size", total.kernel),
               .x_label = "log2(m/d), by data set",
@@ -206,33 +179,6 @@ Plot residuals(const Fidelity& f, const FidelityRow& total, const std::string& i
 
 }  // namespace
 
-double FidelityCell::residual() const {
-    return std::log(error.mean / error_measured.mean);
-}
-
-double FidelityCell::residual_error() const {
-    return std::hypot(relative_error(error), relative_error(error_measured));
-}
-
-double FidelityCell::accuracy_difference() const {
-    return accuracy && accuracy_measured ? accuracy->mean - accuracy_measured->mean : 0.0;
-}
-
-bool FidelityCell::accuracy_agrees() const {
-    if (!accuracy || !accuracy_measured) return false;
-    const double errors = std::hypot(accuracy->error(), accuracy_measured->error());
-    return std::abs(accuracy_difference()) <= std::max(kAccuracyErrors * errors, kAccuracyPoints);
-}
-
-double FidelityRow::excess() const {
-    return std::sqrt(std::max(0.0, rms * rms - noise * noise));
-}
-
-double FidelityRow::accuracy_share() const {
-    return accuracy_cells == 0 ? 0.0
-                               : static_cast<double>(accuracy_agrees) / static_cast<double>(accuracy_cells);
-}
-
 std::vector<Fidelity> fidelity_of(const std::vector<Figure>& figures, const std::string& experiment) {
     std::vector<Fidelity> all;
     for (const auto& f : figures) {
@@ -255,7 +201,7 @@ std::vector<Fidelity> fidelity_of(const std::vector<Figure>& figures, const std:
     }
     for (auto& f : all) {
         add_rows(f);
-        add_aims(f);
+        add_aims(f, paper().goals);
     }
     return all;
 }

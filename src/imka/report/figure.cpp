@@ -9,12 +9,11 @@
 #include <tuple>
 #include <utility>
 
-#include "imka/base/parallel.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
-#include "imka/metrics/intervals.hpp"
+#include "imka/report/paper.hpp"
 
 namespace imka::report {
 namespace {
@@ -53,7 +52,7 @@ const Settings& default_settings(const std::string& backend) {
 
 // Settings of the published runs on a data set: the defaults, and what the experiment that repeats them says.
 Settings published_settings(const std::string& dataset, const std::string& backend) {
-    static const auto repetition = find_experiment("ridge");
+    static const auto repetition = find_experiment(paper().published_runs);
     auto settings = default_settings(backend);
     for (const auto& one : repetition.cases) {
         const auto says = [&](std::string_view name, const std::string& value) {
@@ -73,28 +72,6 @@ std::pair<std::size_t, std::string> listed(const std::string& name) {
     const auto* place = std::ranges::find(names, name);
     return {static_cast<std::size_t>(place - std::begin(names)), place == std::end(names) ? name : ""};
 }
-
-// Student's factor is the same for all points with as many seeds, and not cheap.
-class Intervals {
-public:
-    Statistics of(const std::vector<double>& values) {
-        Statistics s{.n = values.size()};
-        const auto n = static_cast<double>(s.n);
-        s.mean = tree_sum(values) / n;
-        if (s.n < 2) return s;
-        std::vector<double> squares;
-        squares.reserve(s.n);
-        for (const double v : values) squares.push_back((v - s.mean) * (v - s.mean));
-        s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
-        auto& factor = factors_[s.n];
-        if (factor == 0.0) factor = student_quantile(0.95, s.n - 1);
-        s.half_width = factor * s.std / std::sqrt(n);
-        return s;
-    }
-
-private:
-    std::map<std::size_t, double> factors_;
-};
 
 // (experiment, data set, kernel, protocol, quantity)
 using FigureKey =
@@ -175,7 +152,7 @@ std::map<FigureKey, FigureRuns> group(const std::vector<Record>& records) {
     return groups;
 }
 
-Point make_point(const PointKey& key, Runs runs, Intervals& intervals) {
+Point make_point(const PointKey& key, Runs runs) {
     Point p{.log_ratio = key.first, .m = key.second, .config = runs.records.front()->config};
     // Values are summed in the order of the seeds, whatever the order of the files.
     std::vector<std::pair<std::uint64_t, double>> by_seed;
@@ -187,11 +164,11 @@ Point make_point(const PointKey& key, Runs runs, Intervals& intervals) {
         p.seeds.push_back(seed);
         runs.values.push_back(value);
     }
-    p.ours = intervals.of(runs.values);
+    p.ours = summarize(std::move(runs.values));
     return p;
 }
 
-Figure make_figure(const FigureRuns& runs, Quantity quantity, Intervals& intervals) {
+Figure make_figure(const FigureRuns& runs, Quantity quantity) {
     const Record& first = *runs.begin()->second.begin()->second.records.front();
     Figure figure{.experiment = first.experiment,
                   .dataset = first.setting("dataset"),
@@ -205,8 +182,7 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity, Intervals& interva
                     .backend = one.setting("backend"),
                     .variant = std::get<2>(key),
                     .points = {}};
-        for (const auto& [place, point_runs] : points)
-            curve.points.push_back(make_point(place, point_runs, intervals));
+        for (const auto& [place, point_runs] : points) curve.points.push_back(make_point(place, point_runs));
         figure.curves.push_back(std::move(curve));
     }
     return figure;
@@ -290,7 +266,10 @@ void compare(Figure& figure, const std::vector<Published>& published) {
         }
         if (met || !is_repeated(p, figure.experiment)) continue;
         auto& points = curve_for(figure, p).points;
-        points.push_back({.log_ratio = p.log_ratio, .published = p, .verdict = Verdict::missing});
+        auto& point = points.emplace_back();
+        point.log_ratio = p.log_ratio;
+        point.published = p;
+        point.verdict = Verdict::missing;
     }
     for (auto& curve : figure.curves) std::ranges::stable_sort(curve.points, {}, &Point::log_ratio);
 }
@@ -308,23 +287,12 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
-double Statistics::error() const {
-    return n > 0 ? std / std::sqrt(static_cast<double>(n)) : 0.0;
-}
-
-Statistics statistics_of(const Published& published) {
-    return {.mean = published.mean, .std = published.std, .n = published.n};
-}
-
 double Point::difference() const {
-    return published ? ours.mean - published->mean : 0.0;
+    return published ? ours.mean - published->value.mean : 0.0;
 }
 
 double Point::errors() const {
-    if (!published || ours.n == 0) return 0.0;
-    const double error = std::hypot(ours.error(), statistics_of(*published).error());
-    if (error > 0.0) return difference() / error;
-    return difference() == 0.0 ? 0.0 : std::copysign(INFINITY, difference());
+    return published && ours.n > 0 ? deviation(ours, published->value) : 0.0;
 }
 
 std::string Curve::label() const {
@@ -342,8 +310,7 @@ std::vector<Value> values_of(const Curve& curve, Side side) {
     std::vector<Value> values;
     for (const auto& p : curve.points) {
         if (side == Side::ours && p.ours.n > 0) values.push_back({p.log_ratio, p.ours});
-        if (side == Side::published && p.published)
-            values.push_back({p.log_ratio, statistics_of(*p.published)});
+        if (side == Side::published && p.published) values.push_back({p.log_ratio, p.published->value});
     }
     return values;
 }
@@ -399,10 +366,9 @@ Counts count(const Figure& figure) {
 
 std::vector<Figure> make_figures(const std::vector<Record>& records,
                                  const std::vector<Published>& published) {
-    Intervals intervals;
     std::vector<Figure> figures;
     for (const auto& [key, runs] : group(records)) {
-        figures.push_back(make_figure(runs, std::get<Quantity>(key), intervals));
+        figures.push_back(make_figure(runs, std::get<Quantity>(key)));
         compare(figures.back(), published);
     }
     return figures;
@@ -435,21 +401,17 @@ std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
 
 std::string protocol_difference(const std::string& dataset, const std::string& kernel,
                                 const std::string& sampler) {
-    std::vector<std::string> points = {
-        "m = 2^r d instead of 2^r d − r",
-        "test rows standardised by the training part instead of by themselves"};
-    if (const auto* set = find_set(dataset); set != nullptr && set->random_split)
-        points[1] = "rows standardised by the training part instead of by the whole set";
-    if (sampler == "rff") points.emplace_back("Gaussian entries not cut at 3 standard deviations");
-    if (sampler == "orf" && kernel.starts_with("arccos"))
-        points.emplace_back("unbiased (Haar) orthogonal directions instead of biased Householder signs");
-    if (sampler == "orf" && !kernel.starts_with("arccos"))
-        points.emplace_back("Gaussian entries not cut before they are made orthogonal");
-    if (sampler == "sorf") points.emplace_back("transforms H D H D H D instead of D H D H D H");
-    if (dataset == "ijcnn1")
-        points.emplace_back("22 features, 49,990 training rows instead of 13 and 35,000");
-    if (dataset == "skin") points.emplace_back("all 245,057 rows instead of the first 175,393");
-    if (dataset == "letter") points.emplace_back("26 classes instead of A–M against N–Z");
+    const auto* set = find_set(dataset);
+    const bool split = set != nullptr && set->random_split;
+    const auto allows = [](const std::vector<std::string>& names, const std::string& name) {
+        return names.empty() || std::ranges::find(names, name) != names.end();
+    };
+    std::vector<std::string> points;
+    for (const auto& d : paper().protocol_differences) {
+        if (allows(d.datasets, dataset) && allows(d.kernels, kernel) && allows(d.samplers, sampler) &&
+            d.random_split.value_or(split) == split)
+            points.push_back(d.text);
+    }
     return fmt::format("another protocol: {}", fmt::join(points, "; "));
 }
 

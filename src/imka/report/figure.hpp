@@ -9,21 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
-#include "imka/report/published.hpp"
+#include "imka/metrics/summary.hpp"
+#include "imka/report/plot.hpp"
 
 namespace imka::report {
-
-struct Statistics {
-    double mean = 0.0;
-    double std = 0.0;         // over seeds, with n - 1; 0 for one value
-    double half_width = 0.0;  // of the 95 % confidence interval of the mean (Student); 0 for one value
-    std::size_t n = 0;        // 0: nothing was run
-    double error() const;     // standard error of the mean; 0 for one value
-};
-
-// A mean that was published, as one of ours.
-Statistics statistics_of(const Published& published);
 
 enum class Verdict {
     reproduced,   // within 3 combined standard errors of the published mean
@@ -37,7 +28,7 @@ inline constexpr double kAllowedErrors = 3.0;
 struct Point {
     double log_ratio = 0.0;
     std::int64_t m = 0;  // 0 where nothing was run
-    Statistics ours;
+    Summary ours;
     std::optional<Published> published;
     Verdict verdict = Verdict::unpublished;
     std::string unlike;  // why there is no verdict
@@ -70,7 +61,7 @@ struct Figure {
 enum class Side { ours, published };
 struct Value {
     double log_ratio = 0.0;
-    Statistics s;
+    Summary s;
 };
 std::vector<Value> values_of(const Curve& curve, Side side);
 
@@ -106,6 +97,10 @@ std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
 // Why results of the default protocol are no repetition of the published ones: the points that differ.
 std::string protocol_difference(const std::string& dataset, const std::string& kernel,
                                 const std::string& sampler);
+
+// Accuracy in percent, Gram error as it is. The caller keeps `id` unique.
+Plot make_plot(const Figure& figure, const std::string& id);
+inline constexpr double kApart = 0.045;  // between curves over log2(m/d)
 
 // "0..9" or "0,2,5", as --seeds takes it.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds);

@@ -3,267 +3,143 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
-#include "imka/report/html.hpp"
+#include "imka/io/yaml.hpp"
+#include "imka/report/statements.hpp"
+
+namespace imka::embedded {
+extern const std::string_view published_paper;
+}  // namespace imka::embedded
 
 namespace imka::report {
 namespace {
 
-// How many features a direction gives.
-double functions_of(const std::string& kernel) {
-    return kernel.starts_with("arccos") ? 1.0 : 2.0;
+double number(YamlReader& reader, std::string_view key) {
+    const auto value = reader.find_number(key);
+    if (!value) reader.fail_here(fmt::format("'{}' is missing", reader.path(key)));
+    return *value;
 }
 
-std::optional<Statistics> pick(const std::vector<Value>& values, SizeRule rule, const std::string& kernel) {
-    if (values.empty()) return std::nullopt;
-    if (rule == SizeRule::best)
-        return std::ranges::max_element(values, {}, [](const Value& v) { return v.s.mean; })->s;
-    const double r = rule == SizeRule::directions_32 ? 5.0 : 5.0 - std::log2(functions_of(kernel));
-    const auto place =
-        std::ranges::find_if(values, [r](const Value& v) { return std::abs(v.log_ratio - r) < 1e-3; });
-    if (place == values.end()) return std::nullopt;
-    return place->s;
+std::optional<bool> find_yes_no(YamlReader& reader, std::string_view key) {
+    const auto text = reader.find_text(key);
+    if (!text) return std::nullopt;
+    if (*text != "yes" && *text != "no") reader.fail_key(key, "expected yes or no");
+    return *text == "yes";
 }
 
-// The curves of a figure on one backend.
-struct Part {
-    const Figure& figure;
-    std::string backend;
-    bool has(const Curve& curve) const { return curve.backend == backend; }
-};
+std::vector<std::string> find_texts(YamlReader& reader, std::string_view key) {
+    return reader.find(key) != nullptr ? reader.texts(key) : std::vector<std::string>{};
+}
 
-std::optional<Level> level(const Part& part, SizeRule rule, Side side) {
-    Level sum;
-    double curves = 0.0;
-    for (const auto& curve : part.figure.curves) {
-        if (!part.has(curve)) continue;
-        const auto s = pick(values_of(curve, side), rule, part.figure.kernel);
-        if (!s) return std::nullopt;
-        sum.mean += s->mean;
-        sum.std += s->std;
-        sum.error += s->error() * s->error();
-        curves += 1.0;
+std::vector<double> pair(YamlReader& reader, std::string_view key) {
+    auto values = reader.numbers(key);
+    if (values.size() != 2 || values[0] > values[1]) reader.fail_key(key, "expected [low, high]");
+    return values;
+}
+
+Reproduction read_reproduction(YamlReader& reader) {
+    return {.name = reader.text("name"),
+            .table = reader.text("table"),
+            .backend = reader.find_text("backend").value_or(""),
+            .averages = find_yes_no(reader, "averages").value_or(false),
+            .title = reader.text("title"),
+            .what = reader.text("what")};
+}
+
+SizeRule read_size(YamlReader& reader) {
+    SizeRule rule{.name = reader.text("name"),
+                  .features = reader.find_number("features").value_or(0.0),
+                  .directions = reader.find_number("directions").value_or(0.0)};
+    const bool best = find_yes_no(reader, "best").value_or(false);
+    if ((rule.features > 0.0) + (rule.directions > 0.0) + best != 1)
+        reader.fail_here("expected one of features, directions and best");
+    return rule;
+}
+
+Goals read_goals(YamlReader reader) {
+    Goals goals;
+    for (auto& entry : reader.maps("gram_error")) {
+        goals.gram_error[entry.text("kernel")] = number(entry, "rms");
+        entry.done();
     }
-    if (curves == 0.0) return std::nullopt;
-    return Level{.mean = sum.mean / curves, .std = sum.std / curves, .error = std::sqrt(sum.error) / curves};
+    goals.accuracy_share = number(reader, "accuracy_share");
+    reader.done();
+    return goals;
 }
 
-// All published values that the points have are judged, or none.
-bool comparable(const Part& part) {
-    Counts counts;
-    for (const auto& curve : part.figure.curves) {
-        if (!part.has(curve)) continue;
-        for (const auto& point : curve.points) counts.add(point.verdict);
-    }
-    return counts.unlike == 0 && counts.reproduced + counts.deviates > 0;
+ProtocolDifference read_difference(YamlReader& reader) {
+    return {.text = reader.text("text"),
+            .datasets = find_texts(reader, "datasets"),
+            .kernels = find_texts(reader, "kernels"),
+            .samplers = find_texts(reader, "samplers"),
+            .random_split = find_yes_no(reader, "random_split")};
 }
 
-Verdict judge(const std::optional<Level>& ours, const std::optional<Level>& published, bool comparable) {
-    if (!published) return Verdict::unpublished;
-    if (!ours) return Verdict::missing;
-    if (!comparable) return Verdict::unlike;
-    const bool within =
-        std::abs(ours->mean - published->mean) <= kAllowedErrors * std::hypot(ours->error, published->error);
-    return within ? Verdict::reproduced : Verdict::deviates;
+// The arguments of a check: all that it needs and no others.
+void read_argument(YamlReader& reader, std::string_view key, Statement& s) {
+    if (key == "dataset") s.dataset = reader.text(key);
+    if (key == "kernel") s.kernel = reader.text(key);
+    if (key == "backend") s.backend = reader.text(key);
+    if (key == "than") s.than = reader.text(key);
+    if (key == "quantity") s.quantity = reader.name<Quantity>(key);
+    if (key == "kernels") s.kernels = reader.texts(key);
+    if (key == "samplers") s.samplers = reader.texts(key);
+    if (key == "except") s.except = reader.texts(key);
+    if (key == "sizes") s.sizes = reader.numbers(key);
+    if (key == "range") s.range = pair(reader, key);
+    if (key == "first") s.first = pair(reader, key);
+    if (key == "last") s.last = pair(reader, key);
+    if (key == "points") s.points = number(reader, key);
 }
 
-AccuracyRow accuracy_row(const Part& part) {
-    AccuracyRow row{.dataset = part.figure.dataset,
-                    .kernel = part.figure.kernel,
-                    .backend = part.backend,
-                    .ours = {},
-                    .published = {}};
-    for (std::size_t i = 0; i < kSizeRules; ++i) {
-        const auto rule = static_cast<SizeRule>(i);
-        row.ours[i] = level(part, rule, Side::ours);
-        row.published[i] = level(part, rule, Side::published);
-        row.verdicts[i] = judge(row.ours[i], row.published[i], comparable(part));
-    }
-    return row;
+Statement read_statement(YamlReader& reader) {
+    Statement statement{.text = reader.text("text"), .check = reader.text("check")};
+    const auto arguments = reader.at("check", [&] { return check_arguments(statement.check); });
+    for (const auto key : arguments) read_argument(reader, key, statement);
+    return statement;
 }
 
-std::optional<Level> difference(const std::optional<Level>& chip, const std::optional<Level>& fp32) {
-    if (!chip || !fp32) return std::nullopt;
-    return Level{.mean = chip->mean - fp32->mean, .std = 0.0, .error = std::hypot(chip->error, fp32->error)};
-}
-
-bool judged(Verdict v) {
-    return v == Verdict::reproduced || v == Verdict::deviates;
-}
-
-AccuracyRow difference_row(const AccuracyRow& chip, const AccuracyRow& fp32) {
-    AccuracyRow row{
-        .dataset = chip.dataset, .kernel = chip.kernel, .backend = chip.backend, .ours = {}, .published = {}};
-    for (std::size_t i = 0; i < kSizeRules; ++i) {
-        row.ours[i] = difference(chip.ours[i], fp32.ours[i]);
-        row.published[i] = difference(chip.published[i], fp32.published[i]);
-        row.verdicts[i] =
-            judge(row.ours[i], row.published[i], judged(chip.verdicts[i]) && judged(fp32.verdicts[i]));
-    }
-    return row;
-}
-
-struct Named {
-    std::string dataset;
-    Level level;
-};
-MeanDifference average(const std::vector<Named>& values) {
-    MeanDifference mean{.worst_dataset = {}, .datasets = values.size()};
-    if (values.empty()) return mean;
-    mean.worst = INFINITY;
-    double squares = 0.0;
-    for (const auto& v : values) {
-        mean.mean += v.level.mean;
-        mean.absolute += std::abs(v.level.mean);
-        squares += v.level.error * v.level.error;
-        if (v.level.mean < mean.worst) {
-            mean.worst = v.level.mean;
-            mean.worst_dataset = v.dataset;
-        }
-    }
-    const auto n = static_cast<double>(values.size());
-    mean.mean /= n;
-    mean.absolute /= n;
-    mean.error = std::sqrt(squares) / n;
-    return mean;
-}
-
-std::vector<std::string> kernels_of(const std::vector<AccuracyRow>& rows) {
-    std::vector<std::string> kernels;
-    for (const auto& row : rows) {
-        if (std::ranges::find(kernels, row.kernel) == kernels.end()) kernels.push_back(row.kernel);
-    }
-    return kernels;
-}
-
-PlotPoint level_point(double x, const Level& level, const std::string& name) {
-    return {
-        .x = x, .y = 100.0 * level.mean, .error = 100.0 * level.std, .n = 0, .x_error = 0.0, .name = name};
-}
-
-std::string describe_levels(const Plot& plot) {
-    std::vector<std::string> parts;
-    for (const auto& s : plot.series) {
-        if (s.published) continue;
-        std::vector<std::string> values;
-        values.reserve(s.points.size());
-        for (const auto& p : s.points) values.push_back(fmt::format("{} {:.2f}", p.name, p.y));
-        parts.push_back(fmt::format("{}: {}", s.label, fmt::join(values, ", ")));
-    }
-    return fmt::format("Chart of {} by data set. {}.", plot.y_label, fmt::join(parts, "; "));
-}
-
-Plot accuracy_plot(const std::vector<AccuracyRow>& rows, std::size_t rule, const std::string& id) {
-    const auto& kernel = rows.front().kernel;
-    Plot plot{.id = id,
-              .title = fmt::format("{}: accuracy at {}", kernel, rule_name(rule)),
-              .x_label = "data set",
-              .y_label = "test accuracy (%)",
-              .digits = 2,
-              .most = 100.0,
-              .alt = {},
-              .series = {},
-              .ticks = {},
-              .apart = 0.16};
-    for (const auto& row : rows) {
-        if (std::ranges::find(plot.ticks, row.dataset, &Tick::name) == plot.ticks.end())
-            plot.ticks.push_back({.at = static_cast<double>(plot.ticks.size()), .name = row.dataset});
-    }
-    for (const auto side : {Side::ours, Side::published}) {
-        for (const bool chip : {false, true}) {
-            Series s{.label = {},
-                     .style = chip ? "other0" : "other2",
-                     .dashed = chip,
-                     .published = side == Side::published,
-                     .line = false,
-                     .points = {}};
-            for (const auto& row : rows) {
-                if ((row.backend != "fp32") != chip) continue;
-                s.label = (chip ? row.backend : "FP32") + std::string(s.published ? ", published" : "");
-                const auto& level = (side == Side::ours ? row.ours : row.published).at(rule);
-                const auto tick = std::ranges::find(plot.ticks, row.dataset, &Tick::name);
-                if (level) s.points.push_back(level_point(tick->at, *level, row.dataset));
-            }
-            if (!s.points.empty()) plot.series.push_back(std::move(s));
-        }
-    }
-    plot.alt = describe_levels(plot);
-    return plot;
-}
-
-}  // namespace
-
-std::string_view rule_name(std::size_t rule) {
-    constexpr std::array<std::string_view, kSizeRules> kNames = {"D/d = 32", "m/d = 32", "best r"};
-    return kNames.at(rule);
-}
-
-std::vector<AccuracyRow> accuracy_rows(const std::vector<Figure>& figures, const std::string& experiment) {
-    const auto chip = chip_of(figures, experiment);
-    std::vector<AccuracyRow> rows;
-    for (const auto& f : figures) {
-        if (f.experiment != experiment || f.quantity != Quantity::accuracy) continue;
-        for (const auto& backend : {std::string("fp32"), chip}) {
-            if (std::ranges::find(f.curves, backend, &Curve::backend) != f.curves.end())
-                rows.push_back(accuracy_row({.figure = f, .backend = backend}));
-        }
-    }
-    return rows;
-}
-
-std::vector<AccuracyRow> difference_rows(const std::vector<AccuracyRow>& accuracy) {
-    std::vector<AccuracyRow> rows;
-    for (const auto& chip : accuracy) {
-        if (chip.backend == "fp32") continue;
-        const auto fp32 = std::ranges::find_if(accuracy, [&](const AccuracyRow& row) {
-            return row.backend == "fp32" && row.dataset == chip.dataset && row.kernel == chip.kernel;
-        });
-        if (fp32 != accuracy.end()) rows.push_back(difference_row(chip, *fp32));
-    }
-    return rows;
-}
-
-std::vector<DifferenceSummary> summarise_differences(const std::vector<AccuracyRow>& differences) {
-    std::vector<DifferenceSummary> all;
-    for (const auto& kernel : kernels_of(differences)) {
-        for (std::size_t rule = 0; rule < kSizeRules; ++rule) {
-            std::vector<Named> ours;
-            std::vector<Named> shared;
-            std::vector<Named> published;
-            for (const auto& row : differences) {
-                if (row.kernel != kernel || !row.ours.at(rule)) continue;
-                ours.push_back({row.dataset, *row.ours.at(rule)});
-                if (!row.published.at(rule)) continue;
-                shared.push_back(ours.back());
-                published.push_back({row.dataset, *row.published.at(rule)});
-            }
-            if (ours.empty()) continue;
-            all.push_back({.kernel = kernel,
-                           .rule = rule,
-                           .ours = average(ours),
-                           .ours_shared = average(shared),
-                           .published = average(published)});
-        }
+template <class Read>
+auto read_all(YamlReader& reader, std::string_view key, const Read& read) {
+    std::vector<decltype(read(reader))> all;
+    for (auto& entry : reader.maps(key)) {
+        all.push_back(read(entry));
+        entry.done();
     }
     return all;
 }
 
-std::vector<Plot> accuracy_plots(const std::vector<AccuracyRow>& accuracy, const std::string& experiment) {
-    std::vector<Plot> plots;
-    if (difference_rows(accuracy).empty()) return plots;
-    for (std::size_t rule = 0; rule < kSizeRules; ++rule) {
-        for (const auto& kernel : kernels_of(accuracy)) {
-            std::vector<AccuracyRow> rows;
-            std::ranges::copy_if(accuracy, std::back_inserter(rows),
-                                 [&](const AccuracyRow& row) { return row.kernel == kernel; });
-            auto plot = accuracy_plot(
-                rows, rule, slug(fmt::format("{} accuracy {} {}", experiment, kernel, rule_name(rule))));
-            if (!plot.series.empty()) plots.push_back(std::move(plot));
-        }
-    }
-    return plots;
+}  // namespace
+
+Paper parse_paper(std::string_view yaml) {
+    const auto tree = parse_yaml(yaml, "paper.yaml");
+    YamlReader reader(tree);
+    Paper paper{.reproductions = read_all(reader, "reproductions", read_reproduction),
+                .published_runs = reader.text("published_runs"),
+                .sizes = read_all(reader, "sizes", read_size),
+                .goals = read_goals(reader.map("goals")),
+                .protocol_differences = read_all(reader, "protocol_differences", read_difference),
+                .notes = {},
+                .statements = read_all(reader, "statements", read_statement)};
+    auto notes = reader.map("notes");
+    for (const auto& key : notes.node().keys) paper.notes[key.text] = notes.text(key.text);
+    reader.done();
+    return paper;
+}
+
+const Paper& paper() {
+    static const auto parsed = parse_paper(embedded::published_paper);
+    return parsed;
+}
+
+const std::vector<Reproduction>& reproductions() {
+    return paper().reproductions;
+}
+
+const Reproduction* find_reproduction(std::string_view name) {
+    const auto& all = reproductions();
+    const auto place = std::ranges::find(all, name, &Reproduction::name);
+    return place == all.end() ? nullptr : &*place;
 }
 
 }  // namespace imka::report

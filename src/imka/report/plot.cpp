@@ -3,178 +3,165 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
+#include <cctype>
+#include <cmath>
 #include <limits>
-#include <string_view>
+#include <utility>
 
-#include "imka/report/html.hpp"
+#include "imka/base/duration.hpp"
 
 namespace imka::report {
 namespace {
 
-// The paper's colours: violet, blue, green; markers tell them apart without colour. page.css and page.js say
-// the same for the page.
-struct Style {
-    std::string_view name;
-    std::string_view colour;
-    int filled;  // gnuplot's point types
-    int hollow;
-};
-constexpr std::array kStyles = {
-    Style{"rff", "#7a3db8", 7, 6},      Style{"orf", "#1f6bc4", 5, 4},
-    Style{"sorf", "#1b8a4b", 9, 8},     Style{"other0", "#c2571a", 13, 12},
-    Style{"other1", "#b0306a", 11, 10}, Style{"other2", "#5a6472", 15, 14},
-    Style{"other3", "#8a6d00", 7, 6},
-};
-constexpr std::size_t kNamed = 3;
+constexpr std::size_t kWidth = 64;
+constexpr std::size_t kHeight = 16;
+constexpr std::string_view kMarks = "ox+*#@%&";
 
-const Style& style_of(const std::string& name) {
-    const auto* place = std::ranges::find(kStyles, name, &Style::name);
-    return place == kStyles.end() ? kStyles.back() : *place;
-}
-
-std::string style_name(const Curve& curve, std::size_t index) {
-    const auto* end = kStyles.begin() + kNamed;
-    const bool named =
-        curve.variant.empty() && std::ranges::find(kStyles.begin(), end, curve.sampler, &Style::name) != end;
-    return named ? curve.sampler : fmt::format("other{}", index % (kStyles.size() - kNamed));
-}
-
-std::string published_label(const Curve& curve) {
-    for (const auto& p : curve.points) {
-        if (p.published) {
-            return Curve{
-                       .sampler = curve.sampler, .backend = p.published->backend, .variant = {}, .points = {}}
-                       .label() +
-                   ", published";
-        }
-    }
-    return "";
-}
-
-PlotPoint scaled(double x, const Statistics& s, double scale) {
-    return {.x = x, .y = scale * s.mean, .error = scale * s.std, .n = s.n};
-}
-
-// Several curves, of one chip or another, may stand beside the same published values.
-void join(std::vector<Series>& all, Series series) {
-    const auto known = std::ranges::find(all, series.label, &Series::label);
-    if (known == all.end()) {
-        all.push_back(std::move(series));
-        return;
-    }
-    for (const auto& p : series.points) {
-        if (std::ranges::find(known->points, p.x, &PlotPoint::x) == known->points.end())
-            known->points.push_back(p);
-    }
-}
-
-struct Range {
+struct Axis {
+    bool log = false;
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
+
+    double scaled(double v) const { return log ? std::log10(v) : v; }
     void add(double v) {
-        low = std::min(low, v);
-        high = std::max(high, v);
+        if (!std::isfinite(scaled(v))) return;
+        low = std::min(low, scaled(v));
+        high = std::max(high, scaled(v));
     }
-    // 0 .. 1 over the range; the middle where there is no extent.
-    double place(double v) const { return high > low ? (v - low) / (high - low) : 0.5; }
+    double value(double share) const {
+        const double v = low + share * (high - low);
+        return log ? std::pow(10.0, v) : v;
+    }
+    // The cell of a value; the first where there is no extent.
+    std::size_t cell(double v, std::size_t cells) const {
+        if (!(high > low)) return 0;
+        const double share = std::clamp((scaled(v) - low) / (high - low), 0.0, 1.0);
+        return static_cast<std::size_t>(std::lround(share * static_cast<double>(cells - 1)));
+    }
 };
 
-void add_blocks(std::string& script, const Plot& plot) {
-    for (std::size_t s = 0; s < plot.series.size(); ++s) {
-        const double shift = shift_of(plot, plot.series[s]);
-        script += fmt::format("$s{} << EOD\n", s);
-        for (const auto& p : plot.series[s].points)
-            script += fmt::format("{} {} {} {}\n", p.x + shift, p.y, p.x_error, p.error);
-        script += "EOD\n";
-    }
+struct TextGrid {
+    Axis x;
+    Axis y;
+    std::vector<std::string> rows = std::vector<std::string>(kHeight, std::string(kWidth, ' '));
+    char& at(double px, double py) { return rows[y.cell(py, kHeight)][x.cell(px, kWidth)]; }
+};
+
+std::string number_text(double v) {
+    return fmt::format("{:.3g}", v);
 }
 
-bool has_x_errors(const Plot& plot) {
-    return std::ranges::any_of(plot.series, [](const Series& s) {
-        return std::ranges::any_of(s.points, [](const PlotPoint& p) { return p.x_error > 0.0; });
-    });
+std::size_t display_width(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-std::string series_line(const Plot& plot, std::size_t index) {
-    const auto& series = plot.series[index];
-    const auto& style = style_of(series.style);
-    const bool both = has_x_errors(plot);
-    return fmt::format("$s{} using {} with {}{} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", index,
-                       both ? "1:2:3:4" : "1:2:4", both ? "xy" : "y",
-                       series.published || !series.line ? "errorbars" : "errorlines", style.colour,
-                       series.published ? style.hollow : style.filled, series.published ? 0.9 : 0.5,
-                       series.dashed ? 2 : 1, quote_gnuplot(series.label));
-}
-
-std::string plot_line(const Plot& plot) {
-    std::vector<std::string> parts;
-    if (plot.reference != Reference::none) {
-        parts.push_back(fmt::format("{} with lines lc rgb '#888888' dt 3 notitle",
-                                    plot.reference == Reference::diagonal ? "x" : "0"));
-    }
-    // Published marks first: gnuplot's hollow marks cover what lies under them.
-    for (const bool published : {true, false}) {
-        for (std::size_t s = 0; s < plot.series.size(); ++s) {
-            if (plot.series[s].published == published) parts.push_back(series_line(plot, s));
+void draw_line(const Series& series, char mark, TextGrid& grid) {
+    for (std::size_t i = 0; i + 1 < series.points.size(); ++i) {
+        const auto& a = series.points[i];
+        const auto& b = series.points[i + 1];
+        const auto first = grid.x.cell(a.x, kWidth);
+        const auto last = grid.x.cell(b.x, kWidth);
+        for (std::size_t c = first + 1; c < last; ++c) {
+            const double share = static_cast<double>(c - first) / static_cast<double>(last - first);
+            auto& cell = grid.rows[grid.y.cell(a.y + share * (b.y - a.y), kHeight)][c];
+            if (cell == ' ') cell = series.draw == Draw::curve ? mark : '.';
         }
     }
-    return fmt::format("plot {}\n", fmt::join(parts, ", \\\n     "));
 }
 
-// Ranges, scales and names of the axes; a plot leaves nothing behind for the next.
-std::string axes(const Plot& plot) {
-    Range x;
+TextGrid text_grid(const Plot& plot) {
+    TextGrid grid{.x = {.log = plot.log_x}, .y = {.log = plot.log_y}};
+    if (plot.from_zero) grid.y.add(0.0);
     for (const auto& s : plot.series) {
-        for (const auto& p : s.points) x.add(p.x);
+        for (const auto& p : s.points) {
+            grid.x.add(p.x);
+            grid.y.add(p.y);
+        }
     }
-    if (plot.logarithmic) {
-        return fmt::format("set logscale xy\nset xtics auto\nset xrange [{}:{}]\n", x.low / 1.3,
-                           x.high * 1.3);
+    for (std::size_t s = 0; s < plot.series.size(); ++s) {
+        if (plot.series[s].draw != Draw::marks) draw_line(plot.series[s], kMarks[s % kMarks.size()], grid);
     }
-    auto text = fmt::format("unset logscale\nset xrange [{}:{}]\n", x.low - 0.3, x.high + 0.3);
-    if (plot.ticks.empty()) return text + "set xtics 1\n";
-    std::vector<std::string> names;
-    names.reserve(plot.ticks.size());
-    for (const auto& t : plot.ticks) names.push_back(fmt::format("{} {}", quote_gnuplot(t.name), t.at));
-    return text + fmt::format("set xtics ({})\n", fmt::join(names, ", "));
+    for (std::size_t s = 0; s < plot.series.size(); ++s) {
+        for (const auto& p : plot.series[s].points) {
+            if (std::isfinite(grid.x.scaled(p.x)) && std::isfinite(p.y))
+                grid.at(p.x, p.y) = kMarks[s % kMarks.size()];
+        }
+    }
+    return grid;
+}
+
+std::string x_ticks_text(const Plot& plot, const Axis& x) {
+    const auto tick = [&](double share) {
+        const double v = x.value(share);
+        return plot.x_axis == XAxis::seconds ? duration_text(v) : number_text(v);
+    };
+    const auto middle = tick(0.5);
+    const std::size_t half = kWidth / 2;
+    return fmt::format("{:>9} {:<{}}{:<{}}{:>{}}\n", "", tick(0.0), half - middle.size() / 2, middle,
+                       half - half / 2, tick(1.0), half / 2 + middle.size() / 2);
+}
+
+std::string lines_text(const Plot& plot) {
+    const auto grid = text_grid(plot);
+    std::string text = plot.y_label + "\n";
+    for (std::size_t r = kHeight; r-- > 0;) {
+        const double share = static_cast<double>(r) / static_cast<double>(kHeight - 1);
+        const auto& row = grid.rows[r];
+        text += fmt::format("{:>8} |{}\n", r % 5 == 0 ? number_text(grid.y.value(share)) : "",
+                            row.substr(0, row.find_last_not_of(' ') + 1));
+    }
+    text += fmt::format("{:>8} +{}\n{}{:>10}{}\n", "", std::string(kWidth, '-'), x_ticks_text(plot, grid.x),
+                        "", plot.x_label);
+    for (std::size_t s = 0; s < plot.series.size(); ++s)
+        text += fmt::format("{:>10}{} {}\n", "", kMarks[s % kMarks.size()], plot.series[s].label);
+    return text;
+}
+
+std::string bars_text(const Plot& plot) {
+    constexpr double kBar = 48.0;
+    double most = 0.0;
+    std::size_t name_width = 0;
+    for (const auto& tick : plot.ticks) name_width = std::max(name_width, display_width(tick.name));
+    for (const auto& s : plot.series) {
+        for (const auto& p : s.points) most = std::max(most, std::abs(p.y));
+    }
+    std::string text = plot.y_label + "\n";
+    for (std::size_t n = 0; n < plot.ticks.size(); ++n) {
+        for (std::size_t s = 0; s < plot.series.size(); ++s) {
+            const double value = plot.series[s].points[n].y;
+            const auto length =
+                most > 0.0 ? static_cast<std::size_t>(std::lround(kBar * std::abs(value) / most)) : 0;
+            const std::string bar(length, value < 0.0 ? '-' : kMarks[s + 3]);
+            text += fmt::format("{:<{}} |{} {}\n", s == 0 ? plot.ticks[n].name : "", name_width, bar,
+                                number_text(value));
+        }
+    }
+    for (std::size_t s = 0; s < plot.series.size(); ++s)
+        text += fmt::format("{:<{}}  {} {}\n", "", name_width, kMarks[s + 3], plot.series[s].label);
+    return text;
+}
+
+std::string series_words(const Series& s, int digits) {
+    const auto& first = s.points.front();
+    const auto& last = s.points.back();
+    if (s.points.size() == 1)
+        return fmt::format("{} is {:.{}f} at {:.4g}", s.label, first.y, digits, first.x);
+    const auto* way = last.y > first.y ? "rises" : last.y < first.y ? "falls" : "stays";
+    return fmt::format("{} {} from {:.{}f} at {:.4g} to {:.{}f} at {:.4g}", s.label, way, first.y, digits,
+                       first.x, last.y, digits, last.x);
 }
 
 }  // namespace
 
-Plot make_plot(const Figure& figure, const std::string& id) {
-    const bool accuracy = figure.quantity == Quantity::accuracy;
-    const double scale = accuracy ? 100.0 : 1.0;
-    Plot plot{.id = id,
-              .title = fmt::format("{}, {}: {}", figure.dataset, figure.kernel,
-                                   accuracy ? "accuracy" : "Gram error"),
-              .x_label = "log2(m/d)",
-              .y_label = accuracy ? "test accuracy (%)" : "relative Gram error",
-              .digits = accuracy ? 2 : 4,
-              .most = accuracy ? 100.0 : 0.0,
-              .alt = {},
-              .series = {}};
-    std::vector<Series> published;
-    for (std::size_t c = 0; c < figure.curves.size(); ++c) {
-        const auto& curve = figure.curves[c];
-        Series ours{
-            .label = curve.label(), .style = style_name(curve, c), .dashed = curve.on_chip(), .points = {}};
-        Series theirs{.label = published_label(curve),
-                      .style = ours.style,
-                      .dashed = ours.dashed,
-                      .published = true,
-                      .points = {}};
-        for (const auto& p : curve.points) {
-            if (p.ours.n > 0) ours.points.push_back(scaled(p.log_ratio, p.ours, scale));
-            if (p.published) theirs.points.push_back(scaled(p.log_ratio, statistics_of(*p.published), scale));
-        }
-        if (!ours.points.empty()) plot.series.push_back(std::move(ours));
-        if (!theirs.points.empty()) join(published, std::move(theirs));
+std::string describe(const Plot& plot) {
+    std::vector<std::string> parts;
+    for (const auto& s : plot.series) {
+        if (!s.published) parts.push_back(series_words(s, plot.digits));
     }
-    std::ranges::move(published, std::back_inserter(plot.series));
-    plot.alt = describe(plot);
-    return plot;
+    return fmt::format("Line chart of {} against {}. {}.{}", plot.y_label, plot.x_label,
+                       fmt::join(parts, "; "),
+                       parts.size() < plot.series.size() ? " Hollow marks show the published means." : "");
 }
 
 double shift_of(const Plot& plot, const Series& series) {
@@ -188,90 +175,23 @@ double shift_of(const Plot& plot, const Series& series) {
     return plot.apart * (static_cast<double>(at) - (static_cast<double>(places.size()) - 1.0) / 2.0);
 }
 
-std::string describe(const Plot& plot) {
-    std::vector<std::string> parts;
-    std::size_t published = 0;
-    for (const auto& s : plot.series) {
-        if (s.published) {
-            ++published;
-            continue;
-        }
-        const auto& first = s.points.front();
-        const auto& last = s.points.back();
-        if (s.points.size() == 1) {
-            parts.push_back(fmt::format("{} is {:.{}f} at {:.4g}", s.label, first.y, plot.digits, first.x));
-            continue;
-        }
-        const auto* way = last.y > first.y ? "rises" : last.y < first.y ? "falls" : "stays";
-        parts.push_back(fmt::format("{} {} from {:.{}f} at {:.4g} to {:.{}f} at {:.4g}", s.label, way,
-                                    first.y, plot.digits, first.x, last.y, plot.digits, last.x));
-    }
-    return fmt::format("Line chart of {} against {}. {}.{}", plot.y_label, plot.x_label,
-                       fmt::join(parts, "; "),
-                       published > 0 ? " Hollow marks show the published means." : "");
+std::string draw_text(const Plot& plot) {
+    return plot.bars ? bars_text(plot) : lines_text(plot);
 }
 
-std::string thumbnail(const Plot& plot) {
-    constexpr double kWidth = 160.0;
-    constexpr double kHeight = 84.0;
-    constexpr double kMargin = 7.0;
-    Range x;
-    Range y;
-    for (const auto& s : plot.series) {
-        if (s.published) continue;
-        for (const auto& p : s.points) {
-            x.add(p.x);
-            y.add(p.y);
+std::string slug(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        const bool plain = (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9');
+        if (plain) {
+            out += lower;
+        } else if (!out.empty() && out.back() != '-') {
+            out += '-';
         }
     }
-    const auto at = [&](const PlotPoint& p) {
-        return std::pair(kMargin + x.place(p.x) * (kWidth - 2 * kMargin),
-                         kHeight - kMargin - y.place(p.y) * (kHeight - 2 * kMargin));
-    };
-    std::string svg =
-        fmt::format(R"(<svg viewBox="0 0 {} {}" aria-hidden="true" focusable="false">)", kWidth, kHeight);
-    for (const auto& s : plot.series) {
-        if (s.published) continue;
-        std::string line;
-        std::string marks;
-        for (const auto& p : s.points) {
-            const auto [px, py] = at(p);
-            line += fmt::format("{:.1f},{:.1f} ", px, py);
-            marks += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="1.8"/>)", px, py);
-        }
-        svg += fmt::format(R"(<g class="s-{}"><polyline points="{}"{}/>{}</g>)", s.style, line,
-                           s.dashed ? R"( stroke-dasharray="4 3")" : "", marks);
-    }
-    return svg + "</svg>";
-}
-
-std::string gnuplot_script(const std::vector<Plot>& plots, const std::filesystem::path& folder) {
-    struct Terminal {
-        std::string_view setting;
-        std::string_view ending;
-    };
-    constexpr std::array kTerminals = {
-        Terminal{"svg size 320,250 font 'Helvetica,9' noenhanced", "svg"},
-        Terminal{"pdfcairo size 8.5cm,6.6cm font 'Helvetica,8' noenhanced", "pdf"},
-    };
-    std::string script =
-        "set encoding utf8\nset key outside below center horizontal maxcols 3 samplen 1.5 spacing 1.1 height "
-        "0.5\nset border 3\n"
-        "set tics nomirror out\nset grid ytics lc rgb '#dddddd'\n"
-        "set bars 0.5\n";
-    for (const auto& plot : plots) {
-        add_blocks(script, plot);
-        script += axes(plot);
-        script += fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", quote_gnuplot(plot.title),
-                              quote_gnuplot(plot.x_label), quote_gnuplot(plot.y_label));
-        for (const auto& terminal : kTerminals) {
-            const auto file = folder / fmt::format("{}.{}", plot.id, terminal.ending);
-            script += fmt::format("set terminal {}\nset output {}\n{}", terminal.setting,
-                                  quote_gnuplot(file.string()), plot_line(plot));
-        }
-        script += "unset output\n";
-    }
-    return script;
+    while (!out.empty() && out.back() == '-') out.pop_back();
+    return out.substr(0, 60);
 }
 
 }  // namespace imka::report

@@ -1,30 +1,37 @@
-// One drawing, whatever draws it: the page's script, a small picture in the overview, gnuplot for papers.
+// One drawing as a value. The page's script, gnuplot and a terminal draw the same value.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "imka/report/figure.hpp"
 
 namespace imka::report {
 
 struct PlotPoint {
     double x = 0.0;
     double y = 0.0;
-    double error =
-        0.0;  // half of the error bar: one standard deviation over seeds, unless the plot says other
-    std::size_t n = 0;  // seeds
+    double error = 0.0;  // half of the error bar
+    std::size_t n = 0;   // seeds; 0 where this is not a mean over seeds
     double x_error = 0.0;
-    std::string name;  // what it is, where x does not say so
+    std::string name;  // shown where x does not identify the point
+};
+
+enum class Draw {
+    joined,  // marks with error bars, joined by a line
+    marks,   // marks with error bars
+    curve,   // a line without marks, for a formula
 };
 
 struct Series {
     std::string label;
-    std::string style;       // colour and marker: rff, orf, sorf (the paper's code) or other0 .. other3
-    bool dashed = false;     // a chip
+    // Colour and marker: rff, orf, sorf (the paper's code), other0 .. other3, or "" for the next of a fixed
+    // list.
+    std::string style;
+    bool dashed = false;     // measured on a chip
     bool published = false;  // hollow marks without a line
-    bool line = true;        // marks joined by one
+    Draw draw = Draw::joined;
     std::vector<PlotPoint> points;
 };
 
@@ -32,6 +39,7 @@ struct Tick {
     double at = 0.0;
     std::string name;
 };
+enum class XAxis { automatic, whole_numbers, seconds };
 enum class Reference { none, diagonal, zero };  // a line to compare with: y = x or y = 0
 
 struct Plot {
@@ -40,28 +48,37 @@ struct Plot {
     std::string x_label;
     std::string y_label;
     int digits = 2;     // of y
-    double most = 0.0;  // that y can be, 100 for percent; 0: no limit
+    double most = 0.0;  // upper limit of y, 100 for percent; 0: no limit
     std::string alt;    // the drawing in words
     std::vector<Series> series;
-    std::vector<Tick> ticks;   // names on x; numbers where there are none
-    bool logarithmic = false;  // both axes
+    XAxis x_axis = XAxis::automatic;
+    std::vector<Tick> ticks;  // named places on x
+    bool log_x = false;
+    bool log_y = false;
+    bool from_zero = false;  // the y axis starts at 0
+    bool bars = false;       // horizontal bars: one group per tick, one bar per series; y is the length
     Reference reference = Reference::none;
-    double apart = 0.045;  // curves stand so far apart in x that their error bars do not cover each other
+    double apart = 0.0;  // horizontal distance between curves, so that error bars stay visible
 };
 
-// Accuracy in percent, Gram error as it is. `id` is the caller's to keep unique.
-Plot make_plot(const Figure& figure, const std::string& id);
-
-// "rff falls from 0.52 to 0.11 (5 points); ..."
+// "rff falls from 0.52 at 1 to 0.11 at 5; ..."
 std::string describe(const Plot& plot);
 
-// How far a series is moved in x: one place for each colour and backend, published marks on their curve.
+// How far a series is moved in x: one place per colour and backend, published marks on their curve.
 double shift_of(const Plot& plot, const Series& series);
 
-// A picture of the curves without axes, as an <svg> element for the page.
-std::string thumbnail(const Plot& plot);
+// For a terminal: 64 columns of drawing and a legend. Points that are not finite are left out.
+std::string draw_text(const Plot& plot);
 
-// A gnuplot script that draws folder/<id>.svg and .pdf, a column wide.
+// A gnuplot script that draws folder/<id>.svg and .pdf, one column of a paper wide.
 std::string gnuplot_script(const std::vector<Plot>& plots, const std::filesystem::path& folder);
+// One file, half a page wide. `format` is svg, pdf or png.
+std::string gnuplot_script(const Plot& plot, const std::filesystem::path& file, std::string_view format);
+
+// Text in single quotes of a gnuplot script, on one line.
+std::string quote_gnuplot(std::string_view text);
+
+// Lower-case letters, digits and '-', for file names and anchors; at most 60 characters.
+std::string slug(std::string_view text);
 
 }  // namespace imka::report

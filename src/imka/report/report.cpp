@@ -6,8 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "imka/report/html.hpp"
-
 namespace imka::report {
 namespace {
 
@@ -33,7 +31,7 @@ Section& section_for(std::vector<Section>& sections, const std::string& experime
     const auto* known = find_reproduction(experiment);
     Section section;
     section.experiment = experiment;
-    section.title = known != nullptr ? std::string(known->title) : experiment.empty() ? "Runs" : experiment;
+    section.title = known != nullptr ? known->title : experiment.empty() ? "Runs" : experiment;
     if (known != nullptr) section.what = known->what;
     return sections.emplace_back(std::move(section));
 }
@@ -57,10 +55,10 @@ void add_fidelity(Section& section, const std::vector<Figure>& figures) {
 
 }  // namespace
 
-Report make_report(RecordSet set, const std::string& title) {
-    Report report{.title = title, .set = std::move(set)};
-    auto figures = make_figures(report.set.records, published_values());
-    report.absent = absent_figures(figures, published_values());
+Report make_report(RecordSet set, const std::string& title, const std::vector<Published>& published) {
+    Report report{.title = title, .set = std::move(set), .notes = paper().notes};
+    auto figures = make_figures(report.set.records, published);
+    report.absent = absent_figures(figures, published);
     report.flags = find_flags(report.set);
     Ids ids;
     for (const auto& figure : figures) {
@@ -76,14 +74,14 @@ Report make_report(RecordSet set, const std::string& title) {
         add_fidelity(section, figures);
         const auto* known = find_reproduction(section.experiment);
         if (known == nullptr) continue;
-        // The main figure's averages are over its six data sets.
-        if (known->table == "ridge") {
-            section.accuracy = accuracy_rows(figures, section.experiment);
+        if (known->averages) {
+            const auto& sizes = paper().sizes;
+            section.accuracy = accuracy_rows(figures, section.experiment, sizes);
             section.differences = difference_rows(section.accuracy);
-            section.accuracy_plots = accuracy_plots(section.accuracy, section.experiment);
+            section.accuracy_plots = accuracy_plots(section.accuracy, section.experiment, sizes);
             section.normalised = normalised_errors(figures, section.experiment);
         }
-        section.claims = check_claims(figures, section.experiment);
+        section.statements = check_statements(figures, section.experiment, paper());
     }
     if (report.title.empty()) report.title = title_of(report.sections);
     return report;

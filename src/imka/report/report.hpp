@@ -1,17 +1,18 @@
 // A report: everything the page, the figures for papers and the summary say, computed from records alone.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "imka/experiment/record.hpp"
-#include "imka/report/claims.hpp"
+#include "imka/report/averages.hpp"
 #include "imka/report/fidelity.hpp"
 #include "imka/report/figure.hpp"
 #include "imka/report/flags.hpp"
-#include "imka/report/paper.hpp"
 #include "imka/report/plot.hpp"
+#include "imka/report/statements.hpp"
 
 namespace imka::report {
 
@@ -32,7 +33,7 @@ struct Section {
     std::vector<AccuracyRow> differences;  // chip - FP32
     std::vector<Plot> accuracy_plots;
     std::vector<Plot> normalised;
-    std::vector<Claim> claims;
+    std::vector<CheckedStatement> statements;
     std::vector<Fidelity> fidelity;
     std::vector<Plot> fidelity_plots;
 };
@@ -44,22 +45,18 @@ struct Report {
     std::vector<Absent> absent;
     std::vector<Flag> flags;
     Counts counts;
+    std::map<std::string, std::string> notes;  // remarks on the published values, by the part they belong to
 };
 
 // An empty title is made from the experiments.
-Report make_report(RecordSet set, const std::string& title);
+Report make_report(RecordSet set, const std::string& title,
+                   const std::vector<Published>& published = published_values());
 
 // All drawings, in the order of the page.
 std::vector<Plot> all_plots(const Report& report);
 
-// One self-contained HTML page. `chart_js` is the text of the figure library, which is written into it.
-std::string render_page(const Report& report, std::string_view chart_js);
-
-// The summary for programs: counts, verdicts that deviate, differences of a chip, statements of the text,
-// fidelity, flags (JSON text).
-std::string summary_json(const Report& report);
-
-// What the page's script draws (JSON text).
-std::string plots_json(const std::vector<Plot>& plots);
+// Everything above as one JSON document (docs/formats.md). The page renders it.
+std::string report_json(const Report& report);
+inline constexpr std::string_view kReportSchema = "imka-report-1";
 
 }  // namespace imka::report

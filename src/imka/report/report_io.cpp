@@ -1,13 +1,26 @@
-// JSON of a report: the summary for programs and the data that the page's script draws.
-#include <cmath>
-#include <nlohmann/json.hpp>
+// The JSON document of a report (docs/formats.md). The page and `imka report --json` show this document.
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "imka/data/registry.hpp"
 #include "imka/report/report.hpp"
 
 namespace imka::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kVerdicts[] = {"reproduced", "deviates", "missing", "other_protocol",
+                                          "unpublished"};
+
+std::string_view verdict_name(Verdict verdict) {
+    return kVerdicts[static_cast<std::size_t>(verdict)];
+}
 
 Json counts_json(const Counts& c) {
     return {{"reproduced", c.reproduced},
@@ -17,43 +30,164 @@ Json counts_json(const Counts& c) {
             {"unpublished", c.unpublished}};
 }
 
-std::string dumped(const Json& j) {
-    // A name or message may hold bytes that are no UTF-8.
-    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+template <class List, class ToJson>
+Json list_json(const List& list, const ToJson& to_json) {
+    Json all = Json::array();
+    for (const auto& one : list) all.push_back(to_json(one));
+    return all;
 }
 
-Json deviating(const Report& report) {
-    Json list = Json::array();
-    for (const auto& section : report.sections) {
-        for (const auto& drawn : section.figures) {
-            for (const auto& curve : drawn.figure.curves) {
-                for (const auto& p : curve.points) {
-                    if (p.verdict != Verdict::deviates) continue;
-                    list.push_back(
-                        {{"experiment", section.experiment},
-                         {"dataset", drawn.figure.dataset},
-                         {"kernel", drawn.figure.kernel},
-                         {"sampler", curve.sampler},
-                         {"backend", curve.backend},
-                         {"log_ratio", p.log_ratio},
-                         {"m", p.m},
-                         {"quantity", to_string(drawn.figure.quantity)},
-                         {"mean", p.ours.mean},
-                         {"published", p.published->mean},
-                         {"difference", p.difference()},
-                         {"standard_errors", std::isfinite(p.errors()) ? Json(p.errors()) : Json()}});
-                }
-            }
-        }
-    }
-    return list;
-}
+// Plots
 
-Json point_json(const PlotPoint& p) {
+Json plot_point_json(const PlotPoint& p) {
     Json j = {{"x", p.x}, {"y", p.y}, {"e", p.error}, {"n", p.n}};
     if (p.x_error > 0.0) j["xe"] = p.x_error;
     if (!p.name.empty()) j["name"] = p.name;
     return j;
+}
+
+Json plot_json(const Plot& plot) {
+    constexpr std::string_view kReferences[] = {"none", "diagonal", "zero"};
+    const auto series = list_json(plot.series, [&](const Series& s) {
+        return Json{{"label", s.label},
+                    {"style", s.style},
+                    {"dashed", s.dashed},
+                    {"published", s.published},
+                    {"line", s.draw == Draw::joined},
+                    {"shift", shift_of(plot, s)},
+                    {"points", list_json(s.points, plot_point_json)}};
+    });
+    const auto ticks = list_json(plot.ticks, [](const Tick& t) {
+        return Json{{"value", t.at}, {"label", t.name}};
+    });
+    return {{"id", plot.id},
+            {"title", plot.title},
+            {"x", plot.x_label},
+            {"y", plot.y_label},
+            {"digits", plot.digits},
+            {"most", plot.most},
+            {"ticks", ticks},
+            {"log", plot.log_x && plot.log_y},
+            {"reference", kReferences[static_cast<std::size_t>(plot.reference)]},
+            {"alt", plot.alt},
+            {"series", series}};
+}
+
+// Figures
+
+Json statistics_json(const Summary& s) {
+    return {{"mean", s.mean}, {"std", s.std}, {"standard_error", s.error()}, {"n", s.n}};
+}
+
+Json point_json(const Point& p) {
+    Json j = {{"log_ratio", p.log_ratio},
+              {"m", p.m != 0 || !p.published ? p.m : p.published->m},
+              {"verdict", verdict_name(p.verdict)}};
+    if (p.ours.n > 0) {
+        j["imka"] = statistics_json(p.ours);
+        j["imka"]["half_width"] = p.ours.half_width;
+    }
+    if (p.published) j["published"] = statistics_json(p.published->value);
+    if (p.ours.n > 0 && p.published) {
+        j["difference"] = p.difference();
+        j["standard_errors"] = p.errors();
+    }
+    if (!p.unlike.empty()) j["reason"] = p.unlike;
+    return j;
+}
+
+Json figure_json(const DrawnFigure& drawn) {
+    const auto& f = drawn.figure;
+    return {{"id", drawn.plot.id},
+            {"dataset", f.dataset},
+            {"protocol", f.protocol},
+            {"kernel", f.kernel},
+            {"quantity", to_string(f.quantity)},
+            {"verdicts", counts_json(drawn.counts)},
+            {"command", figure_command(f)},
+            {"curves", list_json(f.curves,
+                                 [](const Curve& c) {
+                                     return Json{{"label", c.label()},
+                                                 {"sampler", c.sampler},
+                                                 {"backend", c.backend},
+                                                 {"points", list_json(c.points, point_json)}};
+                                 })},
+            {"plot", plot_json(drawn.plot)}};
+}
+
+template <class Visit>
+void each_point(const Report& report, const Visit& visit) {
+    for (const auto& section : report.sections) {
+        for (const auto& drawn : section.figures) {
+            for (const auto& curve : drawn.figure.curves) {
+                for (const auto& p : curve.points) visit(drawn, curve, p);
+            }
+        }
+    }
+}
+
+bool random_split(const std::string& dataset) {
+    const auto* set = find_set(dataset);
+    return set != nullptr && set->random_split;
+}
+
+Json deviating_json(const Report& report) {
+    Json list = Json::array();
+    each_point(report, [&](const DrawnFigure& drawn, const Curve& curve, const Point& p) {
+        if (p.verdict != Verdict::deviates) return;
+        const auto& f = drawn.figure;
+        list.push_back({{"experiment", f.experiment},
+                        {"dataset", f.dataset},
+                        {"random_split", random_split(f.dataset)},
+                        {"kernel", f.kernel},
+                        {"sampler", curve.sampler},
+                        {"backend", curve.backend},
+                        {"label", curve.label()},
+                        {"figure", drawn.plot.id},
+                        {"log_ratio", p.log_ratio},
+                        {"m", p.m},
+                        {"quantity", to_string(f.quantity)},
+                        {"mean", p.ours.mean},
+                        {"std", p.ours.std},
+                        {"published", p.published->value.mean},
+                        {"published_std", p.published->value.std},
+                        {"difference", p.difference()},
+                        {"standard_errors", p.errors()}});
+    });
+    return list;
+}
+
+// How many judged means chance alone would put beyond the limit (Student's law for the few seeds of a mean).
+double expected_by_chance(const Report& report) {
+    double sum = 0.0;
+    each_point(report, [&](const DrawnFigure&, const Curve&, const Point& p) {
+        if (p.verdict != Verdict::reproduced && p.verdict != Verdict::deviates) return;
+        const auto seeds = p.ours.n + p.published->value.n;
+        if (seeds > 2) sum += 1.0 - student_probability(kAllowedErrors, seeds - 2);
+    });
+    return sum;
+}
+
+// Averages and statements of the paper
+
+const std::string& size_name(std::size_t rule) {
+    return paper().sizes.at(rule).name;
+}
+
+Json level_json(const std::optional<Level>& level) {
+    if (!level) return {};
+    return {{"mean", level->mean}, {"std", level->std}, {"standard_error", level->error}};
+}
+
+Json accuracy_json(const AccuracyRow& row) {
+    Json levels = Json::array();
+    for (std::size_t rule = 0; rule < row.ours.size(); ++rule) {
+        levels.push_back({{"size", size_name(rule)},
+                          {"imka", level_json(row.ours.at(rule))},
+                          {"published", level_json(row.published.at(rule))},
+                          {"verdict", verdict_name(row.verdicts.at(rule))}});
+    }
+    return {{"dataset", row.dataset}, {"kernel", row.kernel}, {"backend", row.backend}, {"levels", levels}};
 }
 
 Json mean_json(const MeanDifference& mean) {
@@ -62,38 +196,31 @@ Json mean_json(const MeanDifference& mean) {
             {"mean_absolute", mean.absolute}, {"lowest", mean.worst}, {"lowest_dataset", mean.worst_dataset}};
 }
 
-Json differences_json(const Section& section) {
-    Json list = Json::array();
-    for (const auto& s : summarise_differences(section.differences)) {
-        list.push_back({{"kernel", s.kernel},
-                        {"size", rule_name(s.rule)},
-                        {"imka", mean_json(s.ours)},
-                        {"imka_shared", mean_json(s.ours_shared)},
-                        {"published", mean_json(s.published)}});
-    }
-    return list;
+Json summary_json(const DifferenceSummary& s) {
+    return {{"kernel", s.kernel},
+            {"size", size_name(s.rule)},
+            {"imka", mean_json(s.ours)},
+            {"imka_shared", mean_json(s.ours_shared)},
+            {"published", mean_json(s.published)}};
 }
 
 Json holding_json(const Holding& h) {
     return {{"holds", h.holds}, {"cases", h.cases}, {"numbers", h.numbers}};
 }
 
-Json claims_json(const Section& section) {
-    Json list = Json::array();
-    for (const auto& c : section.claims) {
-        list.push_back({{"statement", c.text},
-                        {"imka", holding_json(c.ours)},
-                        {"published", holding_json(c.published)}});
-    }
-    return list;
+Json statement_json(const CheckedStatement& c) {
+    return {{"statement", c.text}, {"imka", holding_json(c.ours)}, {"published", holding_json(c.published)}};
 }
 
-Json fidelity_row_json(const FidelityRow& row) {
+// Fidelity
+
+Json fidelity_row_json(const FidelityScore& row) {
     return {{"dataset", row.dataset},
             {"kernel", row.kernel},
             {"cells", row.cells},
             {"rms", row.rms},
             {"expected_noise", row.noise},
+            {"excess", row.excess()},
             {"mean", row.bias},
             {"accuracy_cells", row.accuracy_cells},
             {"accuracy_agrees", row.accuracy_agrees}};
@@ -107,96 +234,118 @@ Json fidelity_cell_json(const FidelityCell& c) {
               {"m", c.m},
               {"seeds", c.error.n},
               {"gram_error", c.error.mean},
+              {"gram_error_se", c.error.error()},
               {"gram_error_measured", c.error_measured.mean},
+              {"gram_error_measured_se", c.error_measured.error()},
               {"residual", c.residual()},
               {"residual_error", c.residual_error()}};
     if (c.accuracy && c.accuracy_measured) {
         j["accuracy"] = c.accuracy->mean;
+        j["accuracy_se"] = c.accuracy->error();
         j["accuracy_measured"] = c.accuracy_measured->mean;
+        j["accuracy_measured_se"] = c.accuracy_measured->error();
         j["accuracy_agrees"] = c.accuracy_agrees();
     }
     return j;
 }
 
-Json fidelity_json(const Section& section) {
-    Json list = Json::array();
-    for (const auto& f : section.fidelity) {
-        Json aims = Json::array();
-        for (const auto& a : f.aims) {
-            aims.push_back({{"quantity", a.quantity}, {"aim", a.aim}, {"value", a.value}, {"met", a.met}});
-        }
-        Json rows = Json::array();
-        for (const auto* part : {&f.rows, &f.totals}) {
-            for (const auto& row : *part) rows.push_back(fidelity_row_json(row));
-        }
-        Json cells = Json::array();
-        for (const auto& c : f.cells) cells.push_back(fidelity_cell_json(c));
-        list.push_back({{"chip", f.chip}, {"aims", aims}, {"rows", rows}, {"cells", cells}});
+Json fidelity_json(const Fidelity& f) {
+    auto rows = list_json(f.rows, fidelity_row_json);
+    for (const auto& total : f.totals) rows.push_back(fidelity_row_json(total));
+    const auto aims = list_json(f.aims, [](const FidelityAim& a) {
+        return Json{{"quantity", a.quantity},
+                    {"aim", a.aim},
+                    {"value", a.value},
+                    {"expected_noise", a.noise},
+                    {"met", a.met}};
+    });
+    return {
+        {"chip", f.chip}, {"aims", aims}, {"rows", rows}, {"cells", list_json(f.cells, fidelity_cell_json)}};
+}
+
+Json section_json(const Section& s) {
+    return {{"name", s.experiment},
+            {"title", s.title},
+            {"what", s.what},
+            {"verdicts", counts_json(s.counts)},
+            {"figures", list_json(s.figures, figure_json)},
+            {"accuracy", list_json(s.accuracy, accuracy_json)},
+            {"accuracy_differences", list_json(s.differences, accuracy_json)},
+            {"chip_minus_fp32", list_json(summarise_differences(s.differences), summary_json)},
+            {"accuracy_plots", list_json(s.accuracy_plots, plot_json)},
+            {"normalised_plots", list_json(s.normalised, plot_json)},
+            {"statements", list_json(s.statements, statement_json)},
+            {"fidelity", list_json(s.fidelity, fidelity_json)},
+            {"fidelity_plots", list_json(s.fidelity_plots, plot_json)}};
+}
+
+// Provenance
+
+// [{"value": "0.1.0", "runs": 1800}, ...]
+template <class Trait>
+Json tally_json(const std::vector<Record>& records, const Trait& trait) {
+    std::map<std::string, std::size_t> counts;
+    for (const auto& r : records) ++counts[trait(r)];
+    return list_json(counts, [](const auto& c) { return Json{{"value", c.first}, {"runs", c.second}}; });
+}
+
+Json data_json(const std::vector<Record>& records) {
+    std::map<std::pair<std::string, std::string>, std::size_t> counts;
+    for (const auto& r : records) {
+        if (r.data_sha256.empty()) continue;
+        const auto* suffix = r.setting("protocol") == "measured" ? ", measured" : "";
+        ++counts[{r.setting("dataset") + suffix, r.data_sha256}];
     }
-    return list;
+    return list_json(counts, [](const auto& c) {
+        return Json{{"dataset", c.first.first}, {"sha256", c.first.second}, {"runs", c.second}};
+    });
+}
+
+Json provenance_json(const std::vector<Record>& records) {
+    double seconds = 0.0;
+    double memory = 0.0;
+    std::string finished;
+    std::set<std::string> experiments;
+    for (const auto& r : records) {
+        seconds += r.wall_seconds;
+        memory = std::max(memory, r.peak_memory_mb);
+        finished = std::max(finished, r.finished);
+        experiments.insert(r.experiment);
+    }
+    return {{"experiments", experiments},
+            {"program", tally_json(records, [](const Record& r) { return r.imka_version; })},
+            {"build", tally_json(records, [](const Record& r) { return r.build; })},
+            {"instruction_set", tally_json(records, [](const Record& r) { return r.instruction_set; })},
+            {"wall_seconds", seconds},
+            {"peak_memory_mb", memory},
+            {"finished", finished},
+            {"data", data_json(records)}};
 }
 
 }  // namespace
 
-std::string summary_json(const Report& report) {
-    Json experiments = Json::array();
-    for (const auto& s : report.sections) {
-        experiments.push_back({{"name", s.experiment},
-                               {"figures", s.figures.size()},
-                               {"verdicts", counts_json(s.counts)},
-                               {"chip_minus_fp32", differences_json(s)},
-                               {"statements", claims_json(s)},
-                               {"fidelity", fidelity_json(s)}});
-    }
-    Json flags = Json::array();
-    for (const auto& f : report.flags)
-        flags.push_back({{"name", f.name}, {"title", f.title}, {"details", f.details}});
-    Json absent = Json::array();
-    for (const auto& a : report.absent) {
-        absent.push_back({{"experiment", a.experiment},
-                          {"dataset", a.dataset},
-                          {"kernel", a.kernel},
-                          {"values", a.values}});
-    }
-    return dumped({{"title", report.title},
-                   {"records", report.set.records.size()},
-                   {"verdicts", counts_json(report.counts)},
-                   {"experiments", experiments},
-                   {"deviating", deviating(report)},
-                   {"absent", absent},
-                   {"flags", flags}});
-}
-
-std::string plots_json(const std::vector<Plot>& plots) {
-    Json list = Json::array();
-    for (const auto& plot : plots) {
-        Json series = Json::array();
-        for (const auto& s : plot.series) {
-            Json points = Json::array();
-            for (const auto& p : s.points) points.push_back(point_json(p));
-            series.push_back({{"label", s.label},
-                              {"style", s.style},
-                              {"dashed", s.dashed},
-                              {"published", s.published},
-                              {"line", s.line},
-                              {"shift", shift_of(plot, s)},
-                              {"points", points}});
-        }
-        Json ticks = Json::array();
-        for (const auto& t : plot.ticks) ticks.push_back({{"value", t.at}, {"label", t.name}});
-        constexpr std::string_view kReferences[] = {"none", "diagonal", "zero"};
-        list.push_back({{"id", plot.id},
-                        {"title", plot.title},
-                        {"x", plot.x_label},
-                        {"y", plot.y_label},
-                        {"digits", plot.digits},
-                        {"most", plot.most},
-                        {"ticks", ticks},
-                        {"log", plot.logarithmic},
-                        {"reference", kReferences[static_cast<std::size_t>(plot.reference)]},
-                        {"series", series}});
-    }
-    return dumped(list);
+std::string report_json(const Report& report) {
+    const auto flags = list_json(report.flags, [](const Flag& f) {
+        return Json{{"name", f.name}, {"title", f.title}, {"details", f.details}};
+    });
+    const auto absent = list_json(report.absent, [](const Absent& a) {
+        return Json{
+            {"experiment", a.experiment}, {"dataset", a.dataset}, {"kernel", a.kernel}, {"values", a.values}};
+    });
+    const Json document = {{"schema", kReportSchema},
+                           {"title", report.title},
+                           {"records", report.set.records.size()},
+                           {"verdicts", counts_json(report.counts)},
+                           {"allowed_standard_errors", kAllowedErrors},
+                           {"expected_by_chance", expected_by_chance(report)},
+                           {"experiments", list_json(report.sections, section_json)},
+                           {"deviating", deviating_json(report)},
+                           {"absent", absent},
+                           {"flags", flags},
+                           {"notes", report.notes},
+                           {"provenance", provenance_json(report.set.records)}};
+    // A name or message may hold bytes that are not UTF-8.
+    return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace imka::report

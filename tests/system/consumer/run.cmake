@@ -1,4 +1,5 @@
-# Installs the build BINARY_DIR into a fresh folder, then configures, builds and runs the consumer against it.
+# Installs the build BINARY_DIR into a fresh folder, checks its headers, then configures, builds and runs the consumer
+# against it.
 # Variables: BINARY_DIR, SOURCE_DIR (of the consumer), WORK_DIR, GENERATOR, C_COMPILER, CXX_COMPILER, FLAGS (sanitizers).
 foreach(name BINARY_DIR SOURCE_DIR WORK_DIR GENERATOR C_COMPILER CXX_COMPILER)
     if(NOT ${name})
@@ -15,7 +16,21 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${WORK_DIR}/prefix)
-# The package must not lean on the build tree.
+# Every installed header compiles alone and includes nothing but the standard library and imka.
+file(GLOB_RECURSE headers ${WORK_DIR}/prefix/include/*.hpp)
+list(LENGTH headers count)
+if(count LESS 10)
+    message(FATAL_ERROR "only ${count} headers were installed")
+endif()
+foreach(header ${headers})
+    file(STRINGS ${header} foreign REGEX "^#include <[^>]*[./]")
+    if(foreign)
+        message(FATAL_ERROR "${header} includes a third-party header: ${foreign}")
+    endif()
+endforeach()
+run(${CXX_COMPILER} -std=c++20 -fsyntax-only -I${WORK_DIR}/prefix/include -x c++ ${headers})
+message(STATUS "${count} headers compile alone")
+# The package must not depend on the build tree.
 file(GLOB_RECURSE package ${WORK_DIR}/prefix/*.cmake)
 if(NOT package)
     message(FATAL_ERROR "no CMake package was installed")

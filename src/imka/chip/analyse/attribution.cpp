@@ -87,8 +87,7 @@ ErrorAttribution attribute_product_error(const ChipTrials& trials, const AgedRea
         const auto squared_error = [&](const ChipSettings& settings) {
             auto build = trials.build;
             build.settings = settings;
-            auto chip = build_chip(build, problem, one);
-            age_and_compensate(chip, read, one);
+            const auto chip = aged_and_compensated(build_chip(build, problem, one), read, one);
             const double error = measure_error(chip, problem, one);
             return error * error;
         };

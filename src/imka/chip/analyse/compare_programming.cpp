@@ -7,25 +7,21 @@ namespace imka {
 namespace {
 
 // The outcome of statistical programming is drawn, not measured: it is measured here as the others are.
-void measure_statistical(const ChipMatrix& chip, const ProgrammingConfig& config, const Exec& exec,
+void measure_statistical(const ProgrammedChip& chip, const ProgrammingConfig& config, const Exec& exec,
                          ProgrammingSummary& summary) {
-    const double share = 1.0 / static_cast<double>(chip.core_count());
-    for (std::size_t c = 0; c < chip.core_count(); ++c) {
-        const auto& tile = chip.tiling.tiles[c % chip.tiling.tiles.size()];
-        Matrix<float> weights(tile.rows, tile.cols);
-        for (std::size_t r = 0; r < tile.rows; ++r)
-            std::ranges::copy(chip.weights.row(tile.first_row + r).subspan(tile.first_col, tile.cols),
-                              weights.row(r).begin());
-        const auto errors = programming_errors(exec,
-                                               {.chip = chip.spec,
+    const auto& plan = chip.plan;
+    const double share = 1.0 / static_cast<double>(plan.regions.size());
+    for (std::size_t r = 0; r < plan.regions.size(); ++r) {
+        const auto weights = region_weights(plan, plan.regions[r]);
+        const auto errors = programming_errors({.chip = plan.spec,
                                                 .weights = weights.view(),
-                                                .mapping = chip.mappings[c % chip.tiling.tiles.size()],
-                                                .ids = chip.cores[c].ids,
+                                                .scale = plan.scales[r],
+                                                .ids = chip.regions[r].ids,
                                                 .config = config},
-                                               chip.cores[c], chip.time);
+                                               chip.regions[r], chip.time, exec);
         summary.after.weight += share * errors.weight;
         summary.after.product += share * errors.product;
-        summary.polarities += 2 * tile.rows * tile.cols;
+        summary.polarities += 2 * weights.values().size();
     }
     summary.before = summary.after;
 }
@@ -51,15 +47,15 @@ ProgrammingComparison compare_programming(const ChipTrials& trials,
     std::uint64_t done = 0;
     for (const auto seed : trials.seeds) {
         const auto problem = draw_problem(trials.source, seed);
-        auto blank = ideal_matrix(settings.spec, problem.weights, seed);
-        place(blank, trials.build.placement);
-        calibrate(blank, problem.calibration.view(), settings.calibration, quiet);
+        const auto plan = calibrated(
+            place(settings.spec, problem.weights, trials.build.placement),
+            {.sample = problem.calibration.view(), .config = settings.calibration, .seed = seed}, quiet);
         for (auto& result : out.methods) {
             check_cancelled(exec);
-            auto chip = blank;
             auto config = trials.build.programming;
             config.method = result.method;
-            auto summary = program(chip, config, quiet);
+            ProgrammingSummary summary;
+            auto chip = program(plan, seed, config, quiet, &summary);
             if (result.method == ProgrammingMethod::statistical)
                 measure_statistical(chip, config, quiet, summary);
             result.draws.push_back(std::move(summary));

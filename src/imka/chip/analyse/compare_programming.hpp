@@ -18,7 +18,7 @@ struct MethodResult {
 };
 struct ProgrammingComparison {
     std::vector<MethodResult> methods;
-    ChipMatrix first;  // the chip of the first seed, programmed by the last method
+    ProgrammedChip first;  // the chip of the first seed, programmed by the last method
 };
 // Chips are those of trials.build, but for the method. At least one method.
 ProgrammingComparison compare_programming(const ChipTrials& trials,

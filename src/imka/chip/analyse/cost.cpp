@@ -73,19 +73,23 @@ std::optional<double> product_joules(const CoreSpec& spec) {
 }
 
 ProductCost product_cost(const ChipSpec& chip, const Workload& work) {
-    const std::size_t tiles = tile_matrix(work.inputs, work.outputs, chip.core).tiles.size();
+    const std::size_t tiles = tile_matrix(work.inputs, work.outputs, chip.core).size();
     const Copies copies{.tiles = tiles,
                         .replicas = replicas_that_fit(chip, tiles, work.placement.replicas),
                         .replication = work.placement.replication};
     return cost_of(chip.core, copies, operations_of(work.inputs, work.outputs, work.products), work.products);
 }
 
-ProductCost product_cost(const ChipMatrix& chip, std::size_t products) {
-    require_state(chip, ChipState::mapped, ChipState::compensated, "its cost is known");
+ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t products) {
+    if (matrix >= plan.matrices.size())
+        fail(ErrorCode::bad_usage, fmt::format("matrix {}; the plan has {}", matrix, plan.matrices.size()));
+    const auto& placed = plan.matrices[matrix];
+    const auto regions = static_cast<std::size_t>(
+        std::ranges::count_if(plan.regions, [&](const Region& r) { return r.matrix == matrix; }));
     const Copies copies{
-        .tiles = chip.tiling.tiles.size(), .replicas = chip.replicas, .replication = chip.replication};
-    return cost_of(chip.spec.core, copies, operations_of(chip.tiling.inputs, chip.tiling.outputs, products),
-                   products);
+        .tiles = regions / placed.replicas, .replicas = placed.replicas, .replication = placed.replication};
+    const double operations = operations_of(placed.weights.rows(), placed.weights.cols(), products);
+    return cost_of(plan.spec.core, copies, operations, products);
 }
 
 ChipCapacity chip_capacity(const ChipSpec& spec) {

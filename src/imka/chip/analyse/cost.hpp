@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "imka/chip/chip_matrix.hpp"
-#include "imka/chip/spec/chip.hpp"
+#include "imka/chip/plan.hpp"
 
 namespace imka {
 
@@ -42,8 +41,8 @@ struct ProductCost {
 // every vector (average: `products` rounds). Error{bad_config} where the copies need more cores than there
 // are.
 ProductCost product_cost(const ChipSpec& chip, const Workload& work);
-// The same for a matrix that is placed; Error{bad_usage} for one that is not.
-ProductCost product_cost(const ChipMatrix& chip, std::size_t products);
+// The same for a matrix of a plan; Error{bad_usage} for a number without matrix.
+ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t products);
 
 // What a whole chip holds and how fast it is.
 struct ChipCapacity {

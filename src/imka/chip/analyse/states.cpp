@@ -21,20 +21,22 @@ struct StateWalk {
     const StatesConfig& config;
     const Problem& problem;
     const Exec& exec;
-    std::function<void(std::string_view name, const ChipMatrix& chip)> add;
+    std::function<void(std::string_view name, const Measurement& measured)> add_measured;
 
-    ChipMatrix read_now(ChipMatrix chip) const {
-        age(chip, {.seconds = chip.time.seconds, .spacing_seconds = config.read.time.spacing_seconds});
+    void add(std::string_view name, const ProgrammedChip& chip) const {
+        add_measured(name, measure(chip, problem, config.simulator, exec));
+    }
+
+    ProgrammedChip read_now(ProgrammedChip chip) const {
+        chip.time.spacing_seconds = config.read.time.spacing_seconds;
         return chip;
     }
 
     void add_unprogrammed() const {
-        add("ideal", ideal_matrix(trials.build.settings.spec, problem.weights, problem.seed));
+        add_measured("ideal", measure_digital(problem, exec));
         auto perfect = with_perfect_devices(trials.build);
-        auto mapped = ideal_matrix(perfect.settings.spec, problem.weights, problem.seed);
-        place(mapped, perfect.placement);
-        program(mapped, perfect.programming, exec);
-        add("mapped", read_now(std::move(mapped)));
+        auto plan = place(perfect.settings.spec, problem.weights, perfect.placement);
+        add("mapped", read_now(program(std::move(plan), problem.seed, perfect.programming, exec)));
         perfect.output_calibration = false;
         add("calibrated", read_now(build_chip(perfect, problem, exec)));
     }
@@ -45,19 +47,18 @@ struct StateWalk {
         auto chip = read_now(build_chip(build, problem, exec));
         add("programmed", chip);
         if (trials.build.output_calibration) {
-            calibrate_outputs(chip, exec);
+            chip = with_calibrated_outputs(std::move(chip), OutputFit::applied, exec);
             add("programmed+", chip);
         }
         add_aged(std::move(chip));
     }
 
-    void add_aged(ChipMatrix chip) const {
+    void add_aged(ProgrammedChip chip) const {
         if (config.read.time.seconds <= chip.time.seconds) return;
-        age(chip, config.read.time);
+        chip = aged(std::move(chip), config.read.time);
         add("aged", chip);
         if (config.read.compensation == AgeCompensation::none) return;
-        compensate_by(chip, config.read.compensation, exec);
-        add("compensated", chip);
+        add("compensated", compensated(std::move(chip), config.read.compensation, OutputFit::applied, exec));
     }
 
     void run() const {
@@ -65,7 +66,7 @@ struct StateWalk {
             add_unprogrammed();
             return add_programmed();
         }
-        add(to_string(trials.programmed->state), read_now(*trials.programmed));
+        add(to_string(state_of(*trials.programmed)), read_now(*trials.programmed));
         add_aged(*trials.programmed);
     }
 };
@@ -82,9 +83,9 @@ std::vector<MeasuredState> measure_states(const ChipTrials& trials, const States
         check_cancelled(exec);
         const auto problem = with_exact_products(draw_problem(trials.source, trials.seeds[i]));
         std::size_t next = 0;
-        const auto add = [&](std::string_view name, const ChipMatrix& chip) {
+        const auto add = [&](std::string_view name, const Measurement& measured) {
             if (next == states.size()) states.push_back({.name = std::string(name), .values = {}});
-            states[next++].values.push_back(measure(chip, problem, config.simulator, quiet));
+            states[next++].values.push_back(measured);
         };
         StateWalk{trials, config, problem, quiet, add}.run();
         progress.update(i + 1);
@@ -104,11 +105,11 @@ std::vector<AgedErrors> measure_ageing(const ChipTrials& trials, const AgeingCon
         auto chip = trial_chip(trials, problem, quiet);
         for (std::size_t t = 0; t < errors.size(); ++t) {
             check_cancelled(exec);
-            age(chip, {.seconds = config.seconds[t], .spacing_seconds = config.spacing_seconds});
+            chip = aged(std::move(chip),
+                        {.seconds = config.seconds[t], .spacing_seconds = config.spacing_seconds});
             for (std::size_t k = 0; k < kAgeCompensations.size(); ++k) {
-                auto compensated = chip;
-                compensate_by(compensated, kAgeCompensations[k], quiet);
-                errors[t][k].push_back(measure_error(compensated, problem, quiet));
+                const auto corrected = compensated(chip, kAgeCompensations[k], OutputFit::applied, quiet);
+                errors[t][k].push_back(measure_error(corrected, problem, quiet));
             }
             progress.update(++done);
         }

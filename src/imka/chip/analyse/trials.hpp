@@ -3,15 +3,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "imka/base/exec.hpp"
-#include "imka/base/names.hpp"
 #include "imka/chip/analyse/error_parts.hpp"
 #include "imka/chip/analyse/nonideality.hpp"
 #include "imka/chip/analyse/problem.hpp"
-#include "imka/chip/chip_matrix.hpp"
+#include "imka/chip/build.hpp"
+#include "imka/chip/simulate/emulator.hpp"
 
 namespace imka {
 
@@ -22,37 +21,29 @@ struct ChipBuild {
     bool output_calibration = true;  // fit scale and offset of every output after programming
 };
 // Placed, calibrated, programmed, outputs calibrated.
-ChipMatrix build_chip(const ChipBuild& build, const Problem& problem, const Exec& exec);
+ProgrammedChip build_chip(const ChipBuild& build, const Problem& problem, const Exec& exec);
 
 struct ChipTrials {
     ProblemSource source;
     ChipBuild build;
-    std::vector<std::uint64_t> seeds;      // one chip and one problem each
-    std::optional<ChipMatrix> programmed;  // read for every seed, instead of building chips
+    std::vector<std::uint64_t> seeds;          // one chip and one problem each
+    std::optional<ProgrammedChip> programmed;  // read for every seed, instead of building chips
 };
 // Error{bad_config} where the matrix does not fit the chip.
 void validate(const ChipTrials& trials);
 // The chip of a problem, fresh from programming, or the one that is given.
-ChipMatrix trial_chip(const ChipTrials& trials, const Problem& problem, const Exec& exec);
+ProgrammedChip trial_chip(const ChipTrials& trials, const Problem& problem, const Exec& exec);
 
 // When products are read, and what is done about the time since programming.
 struct AgedRead {
     ReadTime time;
     AgeCompensation compensation = AgeCompensation::none;
 };
-// Ages a chip and compensates it; at 0 s nothing is compensated.
-void age_and_compensate(ChipMatrix& chip, const AgedRead& read, const Exec& exec);
-void compensate_by(ChipMatrix& chip, AgeCompensation kind, const Exec& exec);
+// The chip at that time; at 0 s nothing is compensated.
+ProgrammedChip aged_and_compensated(ProgrammedChip chip, const AgedRead& read, const Exec& exec);
 
 // Seed of the noise that is new in every product, apart from that of the chip.
 std::uint64_t product_seed(std::uint64_t chip_seed);
-
-enum class Simulator { fast, literal };
-template <>
-struct EnumNames<Simulator> {
-    static constexpr std::string_view what = "simulator";
-    static constexpr std::string_view values[] = {"fast", "literal"};
-};
 
 struct Measurement {
     ErrorParts parts;
@@ -61,9 +52,12 @@ struct Measurement {
 };
 
 // Products of the test inputs of a problem that has its exact products.
-Measurement measure(const ChipMatrix& chip, const Problem& problem, Simulator simulator, const Exec& exec);
+Measurement measure(const ProgrammedChip& chip, const Problem& problem, Simulator simulator,
+                    const Exec& exec);
+// The same without a chip: float32 products.
+Measurement measure_digital(const Problem& problem, const Exec& exec);
 
 // The relative error alone.
-double measure_error(const ChipMatrix& chip, const Problem& problem, const Exec& exec);
+double measure_error(const ProgrammedChip& chip, const Problem& problem, const Exec& exec);
 
 }  // namespace imka

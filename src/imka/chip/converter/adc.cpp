@@ -1,12 +1,9 @@
 #include "imka/chip/converter/adc.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 
 namespace imka {
@@ -31,26 +28,7 @@ double most(const AdcConfig& config) {
     return config.max_count > 0 ? config.max_count : std::numeric_limits<double>::infinity();
 }
 
-void check_not_negative(std::string_view field, double value) {
-    if (!std::isfinite(value) || value < 0.0)
-        fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be >= 0", field, value));
-}
-
 }  // namespace
-
-void validate(const AdcConfig& c) {
-    if (!std::isfinite(c.counts_per_us) || c.counts_per_us <= 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("counts_per_us: {} is out of range; it must be > 0", c.counts_per_us));
-    check_not_negative("max_count", c.max_count);
-    check_not_negative("gain_sd", c.gain_sd);
-    check_not_negative("negative_gain_sd", c.negative_gain_sd);
-    check_not_negative("offset_sd", c.offset_sd_counts);
-    check_not_negative("adc_noise", c.noise_counts);
-    check_not_negative("polarity_error", c.polarity_error_counts);
-    if (!std::isfinite(c.offset_mean_counts))
-        fail(ErrorCode::bad_config, fmt::format("offset_mean: {}; it must be finite", c.offset_mean_counts));
-}
 
 std::vector<AdcColumn> draw_adc_columns(const AdcConfig& config, std::uint64_t seed, std::uint64_t first,
                                         std::size_t count) {

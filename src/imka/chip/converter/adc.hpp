@@ -34,7 +34,6 @@ struct AdcConfig {
     double polarity_error_counts = 0.0;  // one-phase: deviation of the comparator that finds the sign; >= 0
     bool output_floor = false;           // the sum of all conversions with their signs is rounded down
 };
-void validate(const AdcConfig& config);
 
 // What one column's converter is like.
 struct AdcColumn {

@@ -1,23 +1,10 @@
 #include "imka/chip/converter/affine.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "imka/base/error.hpp"
-
 namespace imka {
-
-void validate(const AffineConfig& config) {
-    if (config.output_bits != 0 && (config.output_bits < 2 || config.output_bits > 16))
-        fail(
-            ErrorCode::bad_config,
-            fmt::format("output_bits: {} is out of range; it must be 0 or from 2 to 16", config.output_bits));
-    if (!std::isfinite(config.headroom) || config.headroom <= 0.0)
-        fail(ErrorCode::bad_config, fmt::format("output_headroom: {}; it must be > 0", config.headroom));
-}
 
 double round_to_half(double x) {
     if (x == 0.0 || !std::isfinite(x)) return x;

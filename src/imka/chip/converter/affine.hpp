@@ -38,11 +38,9 @@ struct AffineConfig {
         0;  // of the result, sign included: clip to ±(2^(bits-1) - 1) and round; 0: not rounded; else 2 to 16
     OutputRounding rounding = OutputRounding::nearest;
     OutputScale output_scale = OutputScale::core;
-    // Of the range of the result: the last step is this multiple of the largest product that calibration saw;
-    // >= 1.
+    // The last step of the result is this multiple of the largest product that calibration saw; > 0.
     double headroom = 1.0;
 };
-void validate(const AffineConfig& config);
 
 // Results are in output steps, so that half precision and few bits have a range to work in.
 struct AffineColumn {

@@ -12,18 +12,6 @@
 
 namespace imka {
 
-void validate(const DacConfig& config) {
-    if (config.levels < 1 || config.levels > 32767)
-        fail(ErrorCode::bad_config,
-             fmt::format("input_levels: {} is out of range; it must be from 1 to 32767", config.levels));
-    if (!std::isfinite(config.step_seconds) || config.step_seconds <= 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("input_step: {} is out of range; it must be > 0", config.step_seconds));
-    if (!std::isfinite(config.jitter_steps) || config.jitter_steps < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("input_jitter: {} is out of range; it must be >= 0", config.jitter_steps));
-}
-
 void quantize_inputs(const DacConfig& config, std::span<const float> x, double range,
                      std::span<std::int32_t> steps) {
     assert(x.size() == steps.size() && range > 0.0);

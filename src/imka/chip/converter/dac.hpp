@@ -36,7 +36,6 @@ struct DacConfig {
     InputRounding rounding = InputRounding::nearest;
     double jitter_steps = 0.0;  // deviation of the length of an input's pulses, new in every product; >= 0
 };
-void validate(const DacConfig& config);
 
 // steps[i] = clip(x[i] / range, -1, 1) * levels, rounded as configured. range > 0. Error{bad_data} for values
 // that are not finite, naming the first.

@@ -1,21 +1,6 @@
 #include "imka/chip/converter/ir_drop.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "imka/base/error.hpp"
-
 namespace imka {
-
-void validate(const IrDropConfig& config) {
-    if (!std::isfinite(config.scale) || config.scale < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("ir_drop: {} is out of range; it must be >= 0", config.scale));
-    if (!std::isfinite(config.wire_ohm) || config.wire_ohm < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("wire_resistance: {} is out of range; it must be >= 0", config.wire_ohm));
-}
 
 double ir_drop_weight(std::size_t row, std::size_t col, std::size_t rows) {
     const std::size_t distance = col % 2 == 0 ? row : rows - 1 - row;

@@ -12,7 +12,6 @@ struct IrDropConfig {
     double scale = 0.0;      // multiplies the loss; 0: none, 1: as the formula says; >= 0
     double wire_ohm = 0.35;  // R; >= 0
 };
-void validate(const IrDropConfig& config);
 
 // 1 - (1 - i/n)² of a cell. Converters of even columns stand before row 0, those of odd columns behind the
 // last.

@@ -49,7 +49,7 @@ struct DeviceModel {
     double g_ceiling_us = std::numeric_limits<double>::infinity();  // > g_floor_us
 };
 
-// Error{bad_config} naming the field and its range.
+// Error{bad_config} naming the constant and its range, which the field list has (spec/chip_fields.cpp).
 void validate(const DeviceModel& model);
 
 // The curves with their scales applied, at a conductance in uS; never negative.

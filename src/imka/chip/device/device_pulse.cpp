@@ -1,30 +1,14 @@
 #include "imka/chip/device/device_pulse.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
-#include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 
 namespace imka {
 namespace {
 
 constexpr unsigned kDeviceBits = 36;  // of the number of a device; what is above counts its pulses or reads
-
-void check(bool good, std::string_view field, double value, std::string_view range) {
-    if (!good)
-        fail(ErrorCode::bad_config,
-             fmt::format("{}: {} is out of range; it must be {}", field, value, range));
-}
-void check_positive(std::string_view field, double value) {
-    check(std::isfinite(value) && value > 0.0, field, value, "> 0");
-}
-void check_not_negative(std::string_view field, double value) {
-    check(std::isfinite(value) && value >= 0.0, field, value, ">= 0");
-}
 
 // Two numbers for every event of a device.
 double event_normal(const PulseContext& c, Stream stream, const PulsedDevice& d, std::uint64_t event,
@@ -88,36 +72,6 @@ double seconds_of(const PulseModel& model, double seconds) {
 }
 
 }  // namespace
-
-void validate(const PulseModel& m) {
-    check_positive("set_mean", m.set_mean_us);
-    check_not_negative("set_sd", m.set_sd_us);
-    check_not_negative("reset_conductance", m.reset_us);
-    check_positive("half_current", m.half_mean_ua);
-    check_not_negative("half_current_sd", m.half_sd_ua);
-    check_positive("current_width", m.width_ua);
-    check_not_negative("cycle_sd", m.cycle_sd);
-    check_positive("reset_current", m.reset_ua);
-    check_positive("drift_g_max", m.drift_g_max_us);
-    validate(m.drift_mean, "drift_mean");
-    validate(m.drift_sd, "drift_sd");
-    check(m.device_share >= 0.0 && m.device_share <= 1.0, "device_share", m.device_share, "from 0 to 1");
-    check(m.glass_full > 0.0 && m.glass_full <= 1.0, "glass_full", m.glass_full, "above 0, at most 1");
-    check_not_negative("settling", m.settling);
-    check_positive("t_verify", m.t_verify_seconds);
-    validate(m.read_noise, "read_noise");
-    check_not_negative("count_conductance", m.count_us);
-    check_not_negative("conversion_noise", m.conversion_noise_us);
-    check(m.verify_reads >= 1 && m.verify_reads <= 1000, "verify_reads", m.verify_reads, "from 1 to 1000");
-    check_positive("pulse_voltage", m.pulse_volts);
-    check_positive("reset_pulse", m.reset_pulse_seconds);
-    check_positive("set_pulse", m.set_pulse_seconds);
-    check_positive("set_current", m.set_ua);
-    check_not_negative("read_energy", m.read_joules);
-    check_not_negative("product_energy", m.product_joules);
-    check_positive("product_time", m.product_seconds);
-    check(m.parallel_devices >= 1, "parallel_devices", m.parallel_devices, ">= 1");
-}
 
 PulsedDevice make_device(const PulseContext& c, std::uint64_t index) {
     const auto& p = c.pulse;

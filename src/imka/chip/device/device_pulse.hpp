@@ -57,7 +57,7 @@ struct PulseModel {
     double product_seconds = 1e-6;        // > 0
     int parallel_devices = 1;             // programmed at once in a core; >= 1
 };
-// Error{bad_config} that begins with the key of the chip file that is wrong.
+// Error{bad_config} naming the constant and its range, which the field list has (spec/chip_fields.cpp).
 void validate(const PulseModel& model);
 
 // The models a pulse needs and the number of the device: together they name every random number.

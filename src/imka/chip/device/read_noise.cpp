@@ -1,21 +1,23 @@
 #include "imka/chip/device/read_noise.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "imka/base/error.hpp"
+#include "imka/base/config.hpp"
 
 namespace imka {
+namespace {
+
+Fields fields(ReadTime& t) {
+    return {field("time since programming", t.seconds, range::not_negative("", "s")),
+            field("time between products", t.spacing_seconds, range::not_negative("", "s"))};
+}
+
+}  // namespace
 
 void validate(const ReadTime& time) {
-    if (!std::isfinite(time.seconds) || time.seconds < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("time since programming: {} s; it must be >= 0", time.seconds));
-    if (!std::isfinite(time.spacing_seconds) || time.spacing_seconds < 0.0)
-        fail(ErrorCode::bad_config,
-             fmt::format("time between products: {} s; it must be >= 0", time.spacing_seconds));
+    ReadTime copy = time;
+    check_ranges(fields(copy));
 }
 
 ReadNoiseParts read_noise_parts(const DeviceModel& model, const ReadTime& time) {

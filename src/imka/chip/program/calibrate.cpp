@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 #include "imka/chip/program/mapping.hpp"
@@ -14,11 +15,6 @@
 
 namespace imka {
 namespace {
-
-void check_share(std::string_view field, double value) {
-    if (!(value > 0.0 && value <= 1.0))
-        fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be above 0 and at most 1", field, value));
-}
 
 std::vector<double> magnitudes(MatrixView<const float> x) {
     std::vector<double> out;
@@ -179,26 +175,33 @@ std::vector<double> column_maxima(const Matrix<double>& products) {
     return largest;
 }
 
-void set_output_steps(const AffineConfig& config, const std::vector<double>& largest, CoreMapping& mapping) {
+void set_output_steps(const AffineConfig& config, const std::vector<double>& largest, RegionScale& scale) {
     const double most = *std::ranges::max_element(largest);
     if (most == 0.0) return;
     const int bits = config.output_bits == 0 ? 8 : config.output_bits;
-    mapping.output_step = config.headroom * most / ((1 << (bits - 1)) - 1);
+    scale.output_step = config.headroom * most / ((1 << (bits - 1)) - 1);
     if (config.output_scale == OutputScale::core) return;
     // A column without weights has no product to be scaled to.
-    for (const double l : largest) mapping.column_steps.push_back(l > 0.0 ? l / most : 1.0);
+    for (const double l : largest) scale.column_steps.push_back(l > 0.0 ? l / most : 1.0);
+}
+
+Fields fields(CalibrationConfig& c) {
+    return {
+        field("calibration inputs", c.inputs, range::between(1, 1e12, "rows drawn from those offered")),
+        field("quantile", c.quantile, range::positive_share("of |x| that is the input range")),
+        field("deviations", c.deviations, range::positive("root mean squares of x that are the input range")),
+        field("input range", c.range, range::not_negative("for the rule 'given'")),
+        field("margin", c.margin, range::positive_share("of max_count that the fullest phase may reach")),
+    };
 }
 
 }  // namespace
 
 void validate(const CalibrationConfig& config) {
-    if (config.inputs == 0) fail(ErrorCode::bad_config, "calibration inputs: 0; it must be >= 1");
-    check_share("quantile", config.quantile);
-    check_share("margin", config.margin);
-    if (!std::isfinite(config.deviations) || config.deviations <= 0.0)
-        fail(ErrorCode::bad_config, fmt::format("deviations: {}; it must be > 0", config.deviations));
-    if (config.input_range == InputRangeRule::given && !(std::isfinite(config.range) && config.range > 0.0))
-        fail(ErrorCode::bad_config, fmt::format("input range: {}; it must be > 0", config.range));
+    CalibrationConfig copy = config;
+    check_ranges(fields(copy));
+    if (config.input_range == InputRangeRule::given && config.range == 0.0)
+        fail(ErrorCode::bad_config, "input range: 0 is out of range; it must be > 0");
 }
 
 Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<const float> x,
@@ -239,31 +242,32 @@ std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, Mat
     return column_us;
 }
 
-CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
-                              MatrixView<const float> x, const CalibrationConfig& config) {
+RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weights, MatrixView<const float> x,
+                            const CalibrationConfig& config) {
+    const auto& spec = chip.core;
+    const double g_max_us = chip.device.g_max_us;
     validate(config);
     if (x.cols() != weights.rows())
         fail(ErrorCode::bad_data, fmt::format("calibration inputs of length {} for weights of {} inputs",
                                               x.cols(), weights.rows()));
-    CoreMapping mapping;
-    mapping.input_range = chosen_range(spec, g_max_us, weights, x, config);
-    mapping.column_us =
-        config.columns ? calibrate_columns(spec, g_max_us, weights, x, mapping.input_range, config.margin)
-                       : std::vector<double>(weights.cols(), g_max_us);
-    const auto applied = applied_inputs(spec.dac, x, mapping.input_range);
-    set_output_steps(spec.affine, column_maxima(exact_products(applied.view(), weights)), mapping);
-    return mapping;
+    RegionScale scale;
+    scale.input_range = chosen_range(spec, g_max_us, weights, x, config);
+    scale.column_us = config.columns
+                          ? calibrate_columns(spec, g_max_us, weights, x, scale.input_range, config.margin)
+                          : std::vector<double>(weights.cols(), g_max_us);
+    const auto applied = applied_inputs(spec.dac, x, scale.input_range);
+    set_output_steps(spec.affine, column_maxima(exact_products(applied.view(), weights)), scale);
+    return scale;
 }
 
-void fit_affine(ProgrammedCore& core, MatrixView<const double> counts, MatrixView<const double> exact) {
-    assert(counts.rows() == exact.rows() && counts.cols() == exact.cols() &&
-           counts.cols() == core.used_cols());
+void fit_affine(ProgrammedRegion& region, MatrixView<const double> counts, MatrixView<const double> exact) {
+    assert(counts.rows() == exact.rows() && counts.cols() == exact.cols() && counts.cols() == region.cols());
     if (counts.rows() < 2)
         fail(ErrorCode::bad_data, fmt::format("{} calibration inputs; least squares needs 2", counts.rows()));
     for (std::size_t c = 0; c < counts.cols(); ++c) {
-        auto& column = core.affine.columns[c];
+        auto& column = region.affine.columns[c];
         const double step = column.step;
-        column = least_squares(counts, exact, c, step * core.affine.output_step);
+        column = least_squares(counts, exact, c, step * region.affine.output_step);
         column.step = step;
     }
 }

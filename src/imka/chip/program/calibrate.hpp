@@ -8,7 +8,7 @@
 
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
-#include "imka/chip/core.hpp"
+#include "imka/chip/region.hpp"
 
 namespace imka {
 
@@ -53,13 +53,13 @@ std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, Mat
 // are applied, times the headroom). Error{bad_data} when all inputs are 0. `search` tries max |x| and 0.95,
 // 0.95², ... of it and takes the least sum of the squared errors of Q_r(x) w against x w and of the
 // converter's noise and rounding, referred to the output.
-CoreMapping calibrate_mapping(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
-                              MatrixView<const float> x, const CalibrationConfig& config);
+RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weights, MatrixView<const float> x,
+                            const CalibrationConfig& config);
 
 // Scale and offset of each column by least squares, so that affine(counts) is nearest to the exact products x
 // w: scale = cov(y, c) / var(c), offset = mean(y) - scale mean(c), in output steps. A column whose counts do
 // not vary gets scale 0 and the mean.
-void fit_affine(ProgrammedCore& core, MatrixView<const double> counts, MatrixView<const double> exact);
+void fit_affine(ProgrammedRegion& region, MatrixView<const double> counts, MatrixView<const double> exact);
 
 // What the input converters make of inputs, in the units of inputs.
 Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range);

@@ -20,19 +20,6 @@ struct EnumNames<DriftCompensation> {
     static constexpr std::string_view values[] = {"none", "global", "column"};
 };
 
-// What is done about the time since programming.
-enum class AgeCompensation {
-    none,
-    global,   // one factor for each core
-    column,   // one for each column
-    outputs,  // scale and offset of the columns are fitted again
-};
-template <>
-struct EnumNames<AgeCompensation> {
-    static constexpr std::string_view what = "compensation";
-    static constexpr std::string_view values[] = {"none", "global", "column", "outputs"};
-};
-
 // The factor of each column: mean |reference| / mean |now|, over the array or the column. Both are the
 // outputs of the array for one input after the other, that is, differences of the two polarities'
 // conductances. No factor exceeds 1e4; a column that was 0 at the reference has the factor 1.

@@ -24,13 +24,13 @@ Matrix<float> net_of(const MappedWeights& mapped) {
     return net;
 }
 
-double weight_error(const ProgrammedCore& core, const Matrix<float>& net_us) {
+double weight_error(const ProgrammedRegion& region, const Matrix<float>& net_us) {
     double error = 0.0;
     double size = 0.0;
-    for (std::size_t r = 0; r < core.used_rows(); ++r) {
-        for (std::size_t c = 0; c < core.used_cols(); ++c) {
+    for (std::size_t r = 0; r < region.rows(); ++r) {
+        for (std::size_t c = 0; c < region.cols(); ++c) {
             const double target = net_us(c, r);
-            const double e = double{core.plus.g_us(r, c)} - core.minus.g_us(r, c) - target;
+            const double e = double{region.plus.g_us(r, c)} - region.minus.g_us(r, c) - target;
             error += e * e;
             size += target * target;
         }
@@ -74,13 +74,13 @@ struct Check {
     std::vector<AffineColumn> columns;  // uS per measured uS
     double error = 0.0;
 };
-Check check_products(const Exec& exec, const ProgrammedCore& core, const Matrix<float>& net_us,
+Check check_products(const Exec& exec, const ProgrammedRegion& region, const Matrix<float>& net_us,
                      const GradientConfig& config, const ReadTime& time) {
-    const auto bar = crossbar_of(core, time);
+    const auto bar = crossbar_of(region, time);
     const auto batch = [&](std::uint64_t number) {
         const std::uint64_t first = kFirstCheck + number * config.inputs;
-        const auto x = tuning_inputs(core, config.input_deviation, first, config.inputs);
-        return std::pair{measure_products(exec, core, bar, x, first), exact_currents(exec, x, net_us)};
+        const auto x = tuning_inputs(region, config.input_deviation, first, config.inputs);
+        return std::pair{measure_products(exec, region, bar, x, first), exact_currents(exec, x, net_us)};
     };
     const auto [fit_y, fit_t] = batch(0);
     const auto [y, t] = batch(1);
@@ -99,10 +99,10 @@ struct Work {
     Matrix<float> net_us;
 };
 
-ProgrammingErrors errors_of(const Work& job, const ProgrammedCore& core) {
+ProgrammingErrors errors_of(const Work& job, const ProgrammedRegion& region) {
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
-    return {.weight = weight_error(core, job.net_us),
-            .product = check_products(job.exec, core, job.net_us, job.config.gradient, time).error};
+    return {.weight = weight_error(region, job.net_us),
+            .product = check_products(job.exec, region, job.net_us, job.config.gradient, time).error};
 }
 
 struct Arrays {
@@ -110,20 +110,21 @@ struct Arrays {
     PulsedArray minus;
 };
 
-Arrays fill(const Work& job, const ProgrammedCore& core, const VerifyConfig& verify, ProgrammingCost& cost) {
+Arrays fill(const Work& job, const ProgrammedRegion& region, const VerifyConfig& verify,
+            ProgrammingCost& cost) {
     const auto method =
         job.config.method == ProgrammingMethod::verify ? FillMethod::equal : FillMethod::max_set;
     const auto plane = [&](const Matrix<float>& target_us, const DeviceIds& ids) {
         const FillPlan plan{.target_us = target_us.view(), .ids = ids, .method = method, .verify = verify};
         return fill_array(job.exec, job.context, plan, cost);
     };
-    auto plus = plane(job.mapped.plus_us, core.plus.ids);
-    return {std::move(plus), plane(job.mapped.minus_us, core.minus.ids)};
+    auto plus = plane(job.mapped.plus_us, region.plus.ids);
+    return {std::move(plus), plane(job.mapped.minus_us, region.minus.ids)};
 }
 
-void take_arrays(const Work& job, const Arrays& arrays, double end_seconds, ProgrammedCore& core) {
-    core.plus = array_state(job.context, arrays.plus, end_seconds);
-    core.minus = array_state(job.context, arrays.minus, end_seconds);
+void take_arrays(const Work& job, const Arrays& arrays, double end_seconds, ProgrammedRegion& region) {
+    region.plus = array_state(job.context, arrays.plus, end_seconds);
+    region.minus = array_state(job.context, arrays.minus, end_seconds);
 }
 
 void count_outcomes(const PulsedArray& array, ProgrammingResult& result) {
@@ -143,28 +144,28 @@ void check_pulses(const ChipSpec& chip, ProgrammingMethod method) {
 }
 
 // The same devices with one pulse each.
-ProgrammingErrors errors_unverified(const Work& job, ProgrammedCore core) {
+ProgrammingErrors errors_unverified(const Work& job, ProgrammedRegion region) {
     auto once = job.config.verify;
     once.max_pulses = 1;
     ProgrammingCost ignored;
-    take_arrays(job, fill(job, core, once, ignored), 0.0, core);
-    return errors_of(job, core);
+    take_arrays(job, fill(job, region, once, ignored), 0.0, region);
+    return errors_of(job, region);
 }
 
 void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
-    auto& core = result.core;
+    auto& region = result.region;
     auto outcome = tune_by_products(job.exec,
-                                    {job.context, core, job.config.gradient, job.config.verify,
+                                    {job.context, region, job.config.gradient, job.config.verify,
                                      job.mapped.plus_us, job.mapped.minus_us, arrays.plus, arrays.minus},
                                     result.cost);
-    take_arrays(job, arrays, outcome.end_seconds, core);
+    take_arrays(job, arrays, outcome.end_seconds, region);
     result.steps = std::move(outcome.steps);
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
-    const auto check = check_products(job.exec, core, job.net_us, job.config.gradient, time);
+    const auto check = check_products(job.exec, region, job.net_us, job.config.gradient, time);
     // From measured uS over shares of the range to outputs: the nominal scale holds weight and range.
     for (std::size_t c = 0; c < check.columns.size(); ++c) {
-        auto& column = core.affine.columns[c];
-        const double steps_per_us = column.scale * core.spec.adc.counts_per_us;
+        auto& column = region.affine.columns[c];
+        const double steps_per_us = column.scale * region.spec.adc.counts_per_us;
         column.scale *= check.columns[c].scale;
         column.offset = check.columns[c].offset * steps_per_us;
     }
@@ -177,47 +178,47 @@ void validate(const ProgrammingConfig& config) {
     validate(config.gradient);
 }
 
-ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job) {
-    const auto& [chip, weights, mapping, ids, config] = job;
+ProgrammingResult program_region_by(const ProgrammingJob& job, const Exec& exec) {
+    const auto& [chip, weights, scale, ids, config] = job;
     validate(config);
     ProgrammingResult result;
-    result.core = program_core(chip.core, chip.device, weights, mapping, ids);
+    result.region = program_region(chip, weights, scale, ids);
     const PulseModel unused;
     Work work{exec,
               config,
               {chip.device, chip.pulses ? *chip.pulses : unused, ids.seed},
-              map_weights(weights, mapping.column_us),
+              map_weights(weights, scale.column_us),
               {}};
     work.net_us = net_of(work.mapped);
     work.config.gradient = fitted_inputs(config.gradient, chip.core, work.mapped);
     if (config.method == ProgrammingMethod::statistical) {
-        result.after = errors_of(work, result.core);
+        result.after = errors_of(work, result.region);
         result.before = result.after;
         return result;
     }
     check_pulses(chip, config.method);
-    auto arrays = fill(work, result.core, config.verify, result.cost);
+    auto arrays = fill(work, result.region, config.verify, result.cost);
     count_outcomes(arrays.plus, result);
     count_outcomes(arrays.minus, result);
-    take_arrays(work, arrays, 0.0, result.core);
+    take_arrays(work, arrays, 0.0, result.region);
     if (config.method == ProgrammingMethod::gradient_descent) {
-        result.before = errors_of(work, result.core);
+        result.before = errors_of(work, result.region);
         run_gradient(work, arrays, result);
     } else {
-        result.before = errors_unverified(work, result.core);
+        result.before = errors_unverified(work, result.region);
     }
-    result.after = errors_of(work, result.core);
+    result.after = errors_of(work, result.region);
     return result;
 }
 
-ProgrammingErrors programming_errors(const Exec& exec, const ProgrammingJob& job, const ProgrammedCore& core,
-                                     const ReadTime& time) {
+ProgrammingErrors programming_errors(const ProgrammingJob& job, const ProgrammedRegion& region,
+                                     const ReadTime& time, const Exec& exec) {
     validate(job.config);
-    const auto mapped = map_weights(job.weights, job.mapping.column_us);
+    const auto mapped = map_weights(job.weights, job.scale.column_us);
     const auto net = net_of(mapped);
-    const auto config = fitted_inputs(job.config.gradient, core.spec, mapped);
-    return {.weight = weight_error(core, net),
-            .product = check_products(exec, core, net, config, time).error};
+    const auto config = fitted_inputs(job.config.gradient, region.spec, mapped);
+    return {.weight = weight_error(region, net),
+            .product = check_products(exec, region, net, config, time).error};
 }
 
 }  // namespace imka

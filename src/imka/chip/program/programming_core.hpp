@@ -1,4 +1,4 @@
-// Ways to program a core, what they cost and how well they did.
+// Ways to program a region, what they cost and how well they did.
 #pragma once
 
 #include <string_view>
@@ -6,8 +6,8 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/names.hpp"
-#include "imka/chip/core.hpp"
 #include "imka/chip/program/programming_gradient.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/chip/spec/chip.hpp"
 
 namespace imka {
@@ -40,7 +40,7 @@ struct ProgrammingErrors {
 };
 
 struct ProgrammingResult {
-    ProgrammedCore core;
+    ProgrammedRegion region;
     ProgrammingCost cost;
     // Before the last stage of the method: one pulse a device, nothing verified (verify, max_set_fill); after
     // max-SET-fill (gradient_descent). As after where nothing is pulsed.
@@ -51,22 +51,23 @@ struct ProgrammingResult {
     std::vector<GradientStep> steps;  // of gradient descent
 };
 
-// Weights (inputs x outputs) and the core that is to hold them.
+// Weights (inputs x outputs) and the region that is to hold them.
 struct ProgrammingJob {
     const ChipSpec& chip;
     MatrixView<const float> weights;
-    const CoreMapping& mapping;
-    CoreIds ids;
+    const RegionScale& scale;
+    RegionIds ids;
     ProgrammingConfig config;
 };
 
-// The core as program_core gives it, its devices programmed by the method; gradient_descent also sets scale
-// and offset of the columns to those fitted at the end. Error{bad_config} where the chip has no model of
-// pulses. Same bits for any thread count.
-ProgrammingResult program_core_by(const Exec& exec, const ProgrammingJob& job);
+// The region as program_region gives it, its devices programmed by the method; gradient_descent also sets
+// scale and offset of the columns to those fitted at the end. Error{bad_config} where the chip has no model
+// of pulses. Same bits for any thread count.
+ProgrammingResult program_region_by(const ProgrammingJob& job, const Exec& exec);
 
-// The errors of a core that holds the weights of the job, at a time after t_0; inputs as in config.gradient.
-ProgrammingErrors programming_errors(const Exec& exec, const ProgrammingJob& job, const ProgrammedCore& core,
-                                     const ReadTime& time);
+// The errors of a region that holds the weights of the job, at a time after t_0; inputs as in
+// config.gradient.
+ProgrammingErrors programming_errors(const ProgrammingJob& job, const ProgrammedRegion& region,
+                                     const ReadTime& time, const Exec& exec);
 
 }  // namespace imka

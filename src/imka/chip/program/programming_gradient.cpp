@@ -1,12 +1,10 @@
 #include "imka/chip/program/programming_gradient.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "imka/base/error.hpp"
+#include "imka/base/config.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
 #include "imka/chip/program/programming_measure.hpp"
@@ -16,10 +14,6 @@ namespace imka {
 namespace {
 
 constexpr std::size_t kBlock = 64;  // outputs of one tile of the gradient
-
-void check(bool good, std::string_view field, double value, std::string_view range) {
-    if (!good) fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be {}", field, value, range));
-}
 
 // What the loop carries from one iteration to the next.
 struct Loop {
@@ -200,8 +194,8 @@ std::uint64_t correct_all(Loop& k, const Estimate& estimate, double seconds, Pro
 GradientStep iterate(Loop& k, std::uint64_t iteration, double seconds, ProgrammingCost& cost) {
     const auto& config = k.config;
     const std::uint64_t first = iteration * config.inputs;
-    const auto x = tuning_inputs(k.job.core, config.input_deviation, first, config.inputs);
-    auto y = measure_products(k.exec, k.job.core, crossbar_now(k, iteration, seconds), x, first);
+    const auto x = tuning_inputs(k.job.region, config.input_deviation, first, config.inputs);
+    auto y = measure_products(k.exec, k.job.region, crossbar_now(k, iteration, seconds), x, first);
     add_products(k.context.pulse, config.inputs, cost);
     const auto exact = exact_currents(k.exec, x, expected_us(k, seconds));
     const auto columns = fit_columns(y, exact);
@@ -212,24 +206,27 @@ GradientStep iterate(Loop& k, std::uint64_t iteration, double seconds, Programmi
     return step;
 }
 
+Fields fields(GradientConfig& c) {
+    return {
+        field("inputs", c.inputs, range::between(2, 1e6, "products of one iteration")),
+        field("input_deviation", c.input_deviation, range::positive("of the random inputs, in input ranges")),
+        field("iterations", c.iterations, range::between(1, 1000, "at most")),
+        field("target_error", c.target_error, range::not_negative("relative error at which to stop")),
+        field("rate", c.rate, range::positive("share of an estimated error that a pulse is to remove")),
+        field("dead_band", c.dead_band, range::not_negative("error ignored, in largest targets of a device")),
+        field("caution", c.caution, range::not_negative("widens the dead band by the noise of estimates")),
+        field("memory", c.memory, range::between(1, 1000, "iterations that an estimate averages")),
+        field("start", c.start_seconds, range::positive("from filling to the first iteration", "s")),
+        field("iteration_seconds", c.iteration_seconds, range::positive("of one iteration", "s")),
+        field("spacing", c.spacing_seconds, range::not_negative("between two products", "s")),
+    };
+}
+
 }  // namespace
 
-void validate(const GradientConfig& c) {
-    check(c.inputs >= 2 && c.inputs <= 1'000'000, "inputs", static_cast<double>(c.inputs),
-          "from 2 to 1000000");
-    check(std::isfinite(c.input_deviation) && c.input_deviation > 0.0, "input_deviation", c.input_deviation,
-          "> 0");
-    check(c.iterations >= 1 && c.iterations <= 1000, "iterations", c.iterations, "from 1 to 1000");
-    check(c.target_error >= 0.0, "target_error", c.target_error, ">= 0");
-    check(std::isfinite(c.rate) && c.rate > 0.0, "rate", c.rate, "> 0");
-    check(std::isfinite(c.dead_band) && c.dead_band >= 0.0, "dead_band", c.dead_band, ">= 0");
-    check(std::isfinite(c.caution) && c.caution >= 0.0, "caution", c.caution, ">= 0");
-    check(c.memory >= 1 && c.memory <= 1000, "memory", c.memory, "from 1 to 1000");
-    check(std::isfinite(c.start_seconds) && c.start_seconds > 0.0, "start", c.start_seconds, "> 0 s");
-    check(std::isfinite(c.iteration_seconds) && c.iteration_seconds > 0.0, "iteration_seconds",
-          c.iteration_seconds, "> 0");
-    check(std::isfinite(c.spacing_seconds) && c.spacing_seconds >= 0.0, "spacing", c.spacing_seconds,
-          ">= 0 s");
+void validate(const GradientConfig& config) {
+    GradientConfig copy = config;
+    check_ranges(fields(copy));
 }
 
 GradientOutcome tune_by_products(const Exec& exec, const GradientJob& job, ProgrammingCost& cost) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "imka/base/exec.hpp"
-#include "imka/chip/core.hpp"
 #include "imka/chip/program/programming_array.hpp"
+#include "imka/chip/region.hpp"
 
 namespace imka {
 
@@ -39,7 +39,7 @@ struct GradientStep {
 // What the loop works on; the arrays are changed.
 struct GradientJob {
     const PulseContext& context;
-    const ProgrammedCore& core;  // converters and numbers; its devices are not looked at
+    const ProgrammedRegion& region;  // converters and numbers; its devices are not looked at
     const GradientConfig& config;
     const VerifyConfig& verify;           // its gain
     const Matrix<float>& plus_target_us;  // inputs x outputs

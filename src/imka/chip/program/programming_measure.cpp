@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <functional>
 
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
@@ -42,7 +43,9 @@ float squared(float x) {
     return x * x;
 }
 
-// Charge of a phase for a tile of products, and the variance that the noise of devices gives it.
+const Exec kOneThread{.threads = 1};
+
+// Charge of a phase for a batch of products, and the variance that the noise of devices gives it.
 struct Phase {
     Matrix<float> charge_us;
     Matrix<float> variance;
@@ -50,58 +53,59 @@ struct Phase {
 
 Phase phase_of(const Matrix<float>& durations, const Matrix<float>& g_us, const Matrix<float>& variance) {
     Phase p{{durations.rows(), g_us.rows()}, {durations.rows(), g_us.rows()}};
-    gemm_nt(durations.view(), g_us.view(), p.charge_us.view());
-    gemm_nt(mapped(durations.view(), squared).view(), variance.view(), p.variance.view());
+    gemm_nt_rows(durations.view(), g_us.view(), kOneThread, p.charge_us.view());
+    gemm_nt_rows(mapped(durations.view(), squared).view(), variance.view(), kOneThread, p.variance.view());
     return p;
 }
 
-// A tile of products on one core.
-struct Tile {
-    const ProgrammedCore& core;
-    std::uint64_t first;  // product of the tile
+// Products of one region, numbered from `first` on.
+struct Batch {
+    const ProgrammedRegion& region;
+    std::uint64_t first;
 };
 
-std::uint64_t conversion_index(const Tile& t, std::size_t row, std::size_t column, std::uint64_t phase) {
-    const auto cols = static_cast<std::uint64_t>(t.core.spec.cols);
-    const std::uint64_t number = std::uint64_t{t.core.ids.core} * cols + column;
+std::uint64_t conversion_index(const Batch& t, std::size_t row, std::size_t column, std::uint64_t phase) {
+    const std::uint64_t number = first_column(t.region.spec, t.region.ids) + column;
     return ((t.first + row) << 32U) | (number * kPhases + phase);
 }
 
-double noise_counts(const Tile& t, const AdcColumn& column, double variance, std::uint64_t index) {
-    const double device = t.core.spec.adc.counts_per_us * column.gain;
-    const double converter = t.core.spec.adc.noise_counts;
+double noise_counts(const Batch& t, const AdcColumn& column, double variance, std::uint64_t index) {
+    const double device = t.region.spec.adc.counts_per_us * column.gain;
+    const double converter = t.region.spec.adc.noise_counts;
     const double power = device * device * variance + converter * converter;
-    return power > 0.0 ? std::sqrt(power) * normal(t.core.ids.seed, Stream::chip_tuning_product, index) : 0.0;
+    return power > 0.0 ? std::sqrt(power) * normal(t.region.ids.seed, Stream::chip_tuning_product, index)
+                       : 0.0;
 }
 
 // Adds sign * counts of a phase, in uS.
 template <class Convert>
-void add_phase(const Tile& t, const Phase& phase, std::uint64_t number, double sign, Convert convert,
+void add_phase(const Batch& t, const Phase& phase, std::uint64_t number, double sign, Convert convert,
                MatrixView<float> out) {
-    const double scale = t.core.spec.adc.counts_per_us;
+    const double scale = t.region.spec.adc.counts_per_us;
     for (std::size_t v = 0; v < out.rows(); ++v) {
         for (std::size_t c = 0; c < out.cols(); ++c) {
             const std::uint64_t index = conversion_index(t, v, c, number);
-            const double noise = noise_counts(t, t.core.adc[c], phase.variance(v, c), index);
+            const double noise = noise_counts(t, t.region.adc[c], phase.variance(v, c), index);
             const double counts =
-                convert(t.core.spec.adc, t.core.adc[c], scale * phase.charge_us(v, c), noise);
+                convert(t.region.spec.adc, t.region.adc[c], scale * phase.charge_us(v, c), noise);
             out(v, c) += static_cast<float>(sign * counts / scale);
         }
     }
 }
 
-void measure_four(const Tile& t, const Crossbar& bar, const Matrix<float>& x, MatrixView<float> out) {
-    const auto plus = mapped(x.view(), positive);
-    const auto minus = mapped(x.view(), negative);
+void measure_four(const Batch& t, const Crossbar& bar, MatrixView<const float> x, MatrixView<float> out) {
+    const auto plus = mapped(x, positive);
+    const auto minus = mapped(x, negative);
     add_phase(t, phase_of(plus, bar.plus_us, bar.plus_variance), 0, +1.0, convert, out);
     add_phase(t, phase_of(minus, bar.minus_us, bar.minus_variance), 1, +1.0, convert, out);
     add_phase(t, phase_of(plus, bar.minus_us, bar.minus_variance), 2, -1.0, convert, out);
     add_phase(t, phase_of(minus, bar.plus_us, bar.plus_variance), 3, -1.0, convert, out);
 }
 
-void measure_one(const Tile& t, const Crossbar& bar, const Matrix<float>& x, MatrixView<float> out) {
-    auto p = phase_of(x, bar.plus_us, bar.plus_variance);
-    const auto m = phase_of(x, bar.minus_us, bar.minus_variance);
+void measure_one(const Batch& t, const Crossbar& bar, MatrixView<const float> x, MatrixView<float> out) {
+    const auto durations = mapped(x, std::identity());
+    auto p = phase_of(durations, bar.plus_us, bar.plus_variance);
+    const auto m = phase_of(durations, bar.minus_us, bar.minus_variance);
     const auto combine = [](Matrix<float>& a, const Matrix<float>& b, float sign) {
         for (std::size_t i = 0; i < a.values().size(); ++i) a.values()[i] += sign * b.values()[i];
     };
@@ -114,43 +118,23 @@ void measure_one(const Tile& t, const Crossbar& bar, const Matrix<float>& x, Mat
     add_phase(t, p, 0, +1.0, convert_either, out);
 }
 
-std::size_t tiles_of(std::size_t rows) {
-    return (rows + kTileRows - 1) / kTileRows;
-}
-
-// Rows of tile i, padded with zeros to the full height, so that every row sees the same instructions.
-Matrix<float> tile_rows(const Matrix<float>& x, std::size_t i) {
-    Matrix<float> tile(kTileRows, x.cols());
-    const std::size_t first = i * kTileRows;
-    for (std::size_t r = first; r < std::min(first + kTileRows, x.rows()); ++r)
-        std::copy(x.row(r).begin(), x.row(r).end(), tile.row(r - first).begin());
-    return tile;
-}
-
-// out's rows of tile i are those of `tile`.
-void put_tile(const Matrix<float>& tile, std::size_t i, Matrix<float>& out) {
-    const std::size_t first = i * kTileRows;
-    for (std::size_t r = first; r < std::min(first + kTileRows, out.rows()); ++r)
-        std::copy(tile.row(r - first).begin(), tile.row(r - first).end(), out.row(r).begin());
-}
-
 }  // namespace
 
-Matrix<float> tuning_inputs(const ProgrammedCore& core, double deviation, std::uint64_t first,
+Matrix<float> tuning_inputs(const ProgrammedRegion& region, double deviation, std::uint64_t first,
                             std::size_t count) {
-    Matrix<float> x(count, core.used_rows());
-    fill_normal(core.ids.seed, Stream::chip_tuning_input, first * x.cols(), x.values());
-    const double levels = core.spec.dac.levels;
+    Matrix<float> x(count, region.rows());
+    fill_normal(region.ids.seed, Stream::chip_tuning_input, first * x.cols(), x.values());
+    const double levels = region.spec.dac.levels;
     for (auto& v : x.values())
         v = static_cast<float>(std::clamp(std::nearbyint(v * deviation * levels), -levels, levels) / levels);
     return x;
 }
 
-Crossbar crossbar_of(const ProgrammedCore& core, const ReadTime& time) {
-    const auto plus = conductances_at(core.device, core.plus, time);
-    const auto minus = conductances_at(core.device, core.minus, time);
-    const std::size_t rows = core.used_rows();
-    const std::size_t cols = core.used_cols();
+Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time) {
+    const auto plus = conductances_at(region.device, region.plus, time);
+    const auto minus = conductances_at(region.device, region.minus, time);
+    const std::size_t rows = region.rows();
+    const std::size_t cols = region.cols();
     const auto values = [&](const Matrix<float>& m) {
         return transposed(rows, cols, [&](std::size_t r, std::size_t c) { return m(r, c); });
     };
@@ -160,15 +144,17 @@ Crossbar crossbar_of(const ProgrammedCore& core, const ReadTime& time) {
     return {values(plus.g_us), values(minus.g_us), squares(plus.fresh_sd_us), squares(minus.fresh_sd_us)};
 }
 
-Matrix<float> measure_products(const Exec& exec, const ProgrammedCore& core, const Crossbar& crossbar,
+Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region, const Crossbar& crossbar,
                                const Matrix<float>& inputs, std::uint64_t first) {
-    assert(core.adc.size() == crossbar.plus_us.rows() && inputs.cols() == crossbar.plus_us.cols());
-    Matrix<float> out(inputs.rows(), core.adc.size());
-    const auto measure = core.spec.read_mode == ReadMode::four_phase ? measure_four : measure_one;
-    parallel_for(exec, tiles_of(inputs.rows()), [&](std::size_t i) {
-        Matrix<float> part(kTileRows, core.adc.size());
-        measure({core, first + i * kTileRows}, crossbar, tile_rows(inputs, i), part.view());
-        put_tile(part, i, out);
+    assert(region.adc.size() == crossbar.plus_us.rows() && inputs.cols() == crossbar.plus_us.cols());
+    Matrix<float> out(inputs.rows(), region.adc.size());
+    const auto measure = region.spec.read_mode == ReadMode::four_phase ? measure_four : measure_one;
+    const std::size_t batches = (inputs.rows() + kTileRows - 1) / kTileRows;
+    parallel_for(exec, batches, [&](std::size_t i) {
+        const std::size_t begin = i * kTileRows;
+        const std::size_t count = std::min(kTileRows, inputs.rows() - begin);
+        measure({region, first + begin}, crossbar, inputs.view().slice_rows(begin, count),
+                out.view().slice_rows(begin, count));
     });
     return out;
 }
@@ -176,11 +162,7 @@ Matrix<float> measure_products(const Exec& exec, const ProgrammedCore& core, con
 Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us) {
     assert(inputs.cols() == net_us.cols());
     Matrix<float> out(inputs.rows(), net_us.rows());
-    parallel_for(exec, tiles_of(inputs.rows()), [&](std::size_t i) {
-        Matrix<float> part(kTileRows, net_us.rows());
-        gemm_nt(tile_rows(inputs, i).view(), net_us.view(), part.view());
-        put_tile(part, i, out);
-    });
+    gemm_nt_rows(inputs.view(), net_us.view(), exec, out.view());
     return out;
 }
 

@@ -9,13 +9,13 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/chip/core.hpp"
+#include "imka/chip/region.hpp"
 
 namespace imka {
 
 // Inputs `first`, `first` + 1, ... as shares of the input range: normal numbers times `deviation`, rounded to
 // the steps of the converter. Cores of one chip get the same.
-Matrix<float> tuning_inputs(const ProgrammedCore& core, double deviation, std::uint64_t first,
+Matrix<float> tuning_inputs(const ProgrammedRegion& region, double deviation, std::uint64_t first,
                             std::size_t count);
 
 // What the crossbar holds during a batch of products; one row for each output.
@@ -25,12 +25,12 @@ struct Crossbar {
     Matrix<float> plus_variance;  // of the noise that is new in every product, uS²
     Matrix<float> minus_variance;
 };
-Crossbar crossbar_of(const ProgrammedCore& core, const ReadTime& time);
+Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time);
 
 // Counts of the four phases added with their signs, or of the one phase, divided by counts_per_us: what the
-// sum of inputs times conductances is measured to be, uS. Converters are those of the core; its devices are
+// sum of inputs times conductances is measured to be, uS. Converters are those of the region; its devices are
 // not looked at. The products are numbered from `first` on, below 2^32. Same bits for any thread count.
-Matrix<float> measure_products(const Exec& exec, const ProgrammedCore& core, const Crossbar& crossbar,
+Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region, const Crossbar& crossbar,
                                const Matrix<float>& inputs, std::uint64_t first);
 
 // inputs times net conductances without any error: what is asked for; net_us has one row for each output.

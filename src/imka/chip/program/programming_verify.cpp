@@ -1,14 +1,12 @@
 #include "imka/chip/program/programming_verify.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-#include "imka/base/error.hpp"
+#include "imka/base/config.hpp"
 
 namespace imka {
 namespace {
@@ -52,15 +50,19 @@ bool is_nothing(const PulseContext& c, double target_us) {
     return target_us <= c.pulse.reset_us;
 }
 
+Fields fields(VerifyConfig& c) {
+    return {
+        field("tolerance", c.tolerance, range::positive("error accepted, in largest targets of a device")),
+        field("max_pulses", c.max_pulses, range::between(1, 1e9, "pulses for one target")),
+        field("gain", c.gain_ua_per_us, range::positive("change of amplitude for an error of 1 uS", "uA/uS")),
+    };
+}
+
 }  // namespace
 
 void validate(const VerifyConfig& config) {
-    if (!std::isfinite(config.tolerance) || config.tolerance <= 0.0)
-        fail(ErrorCode::bad_config, fmt::format("tolerance: {}; it must be > 0", config.tolerance));
-    if (config.max_pulses < 1)
-        fail(ErrorCode::bad_config, fmt::format("max_pulses: {}; it must be >= 1", config.max_pulses));
-    if (!std::isfinite(config.gain_ua_per_us) || config.gain_ua_per_us <= 0.0)
-        fail(ErrorCode::bad_config, fmt::format("gain: {} uA/uS; it must be > 0", config.gain_ua_per_us));
+    VerifyConfig copy = config;
+    check_ranges(fields(copy));
 }
 
 double nominal_current_ua(const PulseModel& p, double target_us) {

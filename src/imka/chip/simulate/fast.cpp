@@ -12,7 +12,6 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
-#include "imka/chip/simulate/fast_plan.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/normals/normals.hpp"
 
@@ -20,7 +19,8 @@ namespace imka {
 namespace {
 
 constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
-constexpr unsigned kColumnBits = 26;        // columns of all cores; program_core keeps them below 2^26
+constexpr unsigned kColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
+const Exec kOneThread{.threads = 1};
 constexpr std::size_t kNormalsAtOnce = 64;  // what one vector step of the widest processor makes
 
 std::size_t whole_vectors(std::size_t normals) {
@@ -31,18 +31,20 @@ std::size_t whole_vectors(std::size_t normals) {
 // applied one by one but folded into one charge are longer by the same share.
 enum class Lengthening { by_time, by_share };
 
-// Memory of one thread. Matrices have the rows of a tile.
+// Memory of one thread. Matrices have the rows of a tile, of which the first `rows` are in use.
 struct Scratch {
-    Scratch(const FastCore& f, std::size_t rows)
-        : steps(rows, f.core.used_rows()),
-          whole_inputs(f.core.spec.dac.encoding == InputEncoding::bit_serial ? Lengthening::by_share
-                                                                             : Lengthening::by_time),
-          counts(rows, f.core.used_cols()),
-          normals(whole_vectors(f.core.used_cols() + 3)) {
-        if (f.core.spec.dac.jitter_steps > 0.0) jitter = steps;
-        if (f.core.spec.adc.polarity_error_counts > 0.0) comparator = normals;
+    Scratch(const FastRegion& f, std::size_t most_rows)
+        : steps(most_rows, f.region.rows()),
+          whole_inputs(f.region.spec.dac.encoding == InputEncoding::bit_serial ? Lengthening::by_share
+                                                                               : Lengthening::by_time),
+          counts(most_rows, f.region.cols()),
+          normals(whole_vectors(f.region.cols() + 3)) {
+        if (f.region.spec.dac.jitter_steps > 0.0) jitter = steps;
+        if (f.region.spec.adc.polarity_error_counts > 0.0) comparator = normals;
     }
 
+    std::size_t rows = 0;
+    bool alone = false;  // one row with devices of its own: never part of a batch
     Matrix<float> steps;
     Matrix<float> jitter;  // how much longer, in the unit of a panel or as a share; empty: not at all
     Lengthening whole_inputs;
@@ -59,7 +61,7 @@ struct Scratch {
     std::uint64_t saturated = 0;
 };
 
-// The rows of a tile that a plan is to convert, and the numbers of their products.
+// The rows of a tile that a fold is to convert, and the numbers of their products.
 struct Rows {
     std::uint64_t seed;
     std::uint64_t first;  // product of row 0
@@ -81,13 +83,12 @@ std::span<const float> draw_normals(const Numbers& n, std::vector<float>& out) {
 }
 
 // A conversion of the product of one row, for all columns.
-Numbers conversion_numbers(const FastCore& f, const Rows& rows, std::size_t row, std::size_t conversion) {
-    const std::uint64_t column =
-        std::uint64_t{f.core.ids.core} * static_cast<std::uint64_t>(f.core.spec.cols);
+Numbers conversion_numbers(const FastRegion& f, const Rows& rows, std::size_t row, std::size_t conversion) {
+    const std::uint64_t column = first_column(f.region.spec, f.region.ids);
     return {.seed = rows.seed,
             .stream = Stream::chip_adc_noise,
             .first = ((rows.first + row) << 32U) | ((std::uint64_t{conversion} << kColumnBits) + column),
-            .count = f.core.used_cols()};
+            .count = f.region.cols()};
 }
 
 constexpr int kNoBit = -1;  // steps as they are, not one bit of them
@@ -126,7 +127,7 @@ void fill_panel(InputPanel kind, int bit, Scratch& s) {
         s.panel = {s.steps.rows(), width};
         s.squares = {s.steps.rows(), width};
     }
-    for (std::size_t r = 0; r < s.steps.rows(); ++r) {
+    for (std::size_t r = 0; r < s.rows; ++r) {
         const auto out = s.panel.row(r);
         if (kind == InputPanel::whole) {
             fill_whole(s.steps.row(r), bit, out);
@@ -138,7 +139,8 @@ void fill_panel(InputPanel kind, int bit, Scratch& s) {
             lengthen(bit == kNoBit ? s.whole_inputs : Lengthening::by_time, s.jitter.row(r), out);
         std::ranges::transform(out, out, s.squares.row(r).begin(), std::multiplies<>());
     }
-    s.panel_is_zero = std::ranges::all_of(s.panel.values(), [](float v) { return v == 0.0F; });
+    s.panel_is_zero =
+        std::ranges::all_of(s.panel.values().first(s.rows * width), [](float v) { return v == 0.0F; });
 }
 
 // out = in matrixᵀ, for a matrix that is there; in is the panel or its squares. Inputs of one sign, as many
@@ -148,17 +150,20 @@ void multiply(const Scratch& s, const Matrix<float>& in, const Matrix<float>& ma
     if (out.cols() != matrix.rows()) out = {in.rows(), matrix.rows()};
     if (s.panel_is_zero) {
         std::ranges::fill(out.values(), 0.0F);
-    } else {
+    } else if (s.alone) {
         gemm_nt(in.view(), matrix.view(), out.view());
+    } else {
+        gemm_nt_rows(in.view().slice_rows(0, s.rows), matrix.view(), kOneThread,
+                     out.view().slice_rows(0, s.rows));
     }
 }
 
 // The charge less what the wire loses: share = a (0.05 a² - 0.2 a + 0.5) of the weighted charge, a the load.
 // Noise passes as a small change of the charge does. In one phase, where the currents of both signs load the
 // wire, a change of the net charge leaves the load; it has the mean place on the wire, 2/3.
-void lose_on_wire(const FastCore& f, const FastPlan& plan, std::size_t row, Scratch& s) {
-    const bool fresh = plan.charges.front().variance.rows() > 0;
-    const auto scale = static_cast<float>(f.core.spec.ir_drop.scale);
+void lose_on_wire(const FastRegion& f, const FastFold& fold, std::size_t row, Scratch& s) {
+    const bool fresh = fold.charges.front().variance.rows() > 0;
+    const auto scale = static_cast<float>(f.region.spec.ir_drop.scale);
     const auto charge = s.charge.row(row);
     for (std::size_t c = 0; c < charge.size(); ++c) {
         const float a = s.load(row, c);
@@ -167,7 +172,7 @@ void lose_on_wire(const FastCore& f, const FastPlan& plan, std::size_t row, Scra
         const float weighted = s.weighted(row, c);
         const float place = charge[c] > 0.0F ? weighted / charge[c] : 0.0F;
         const float slope =
-            1.0F - scale * (plan.either_sign ? share * (2.0F / 3.0F) : place * (share + rise));
+            1.0F - scale * (fold.either_sign ? share * (2.0F / 3.0F) : place * (share + rise));
         charge[c] -= scale * share * weighted;
         if (fresh) s.variance(row, c) *= slope * slope;
     }
@@ -180,14 +185,14 @@ struct Conversion {
 };
 
 // Adds the counts of the chosen rows.
-void convert(const FastCore& f, const FastPlan& plan, const Rows& rows, const Conversion& conversion,
+void convert(const FastRegion& f, const FastFold& fold, const Rows& rows, const Conversion& conversion,
              Scratch& s) {
     const auto& counter = conversion.counter;
-    const bool fresh = plan.charges.front().variance.rows() > 0;
-    const bool drops = plan.charges.front().weighted.rows() > 0;
+    const bool fresh = fold.charges.front().variance.rows() > 0;
+    const bool drops = fold.charges.front().weighted.rows() > 0;
     for (const std::size_t r : rows.chosen) {
-        if (drops) lose_on_wire(f, plan, r, s);
-        ops::ChargeRow in{.charge = s.charge.row(r), .offset = plan.offset};
+        if (drops) lose_on_wire(f, fold, r, s);
+        ops::ChargeRow in{.charge = s.charge.row(r), .offset = fold.offset};
         if (fresh) in.variance = s.variance.row(r);
         auto numbers = conversion_numbers(f, rows, r, conversion.number);
         if (fresh || counter.noise_variance > 0.0F) in.normals = draw_normals(numbers, s.normals);
@@ -195,8 +200,8 @@ void convert(const FastCore& f, const FastPlan& plan, const Rows& rows, const Co
             numbers.stream = Stream::chip_polarity_error;
             in.comparator = draw_normals(numbers, s.comparator);
         }
-        s.saturated += plan.either_sign
-                           ? ops::add_signed_counts(counter, in, plan.negative_gain, s.counts.row(r))
+        s.saturated += fold.either_sign
+                           ? ops::add_signed_counts(counter, in, fold.negative_gain, s.counts.row(r))
                            : ops::add_counts(counter, in, s.counts.row(r));
     }
 }
@@ -209,17 +214,17 @@ struct Slice {
     std::size_t number;
 };
 
-void run_slice(const FastCore& f, const FastPlan& plan, const Rows& rows, const Slice& slice, Scratch& s) {
-    for (std::size_t k = 0; k < plan.charges.size(); ++k) {
-        const auto& charge = plan.charges[k];
-        if (k == 0 || plan.charges[k - 1].panel != charge.panel) fill_panel(charge.panel, slice.bit, s);
+void run_slice(const FastRegion& f, const FastFold& fold, const Rows& rows, const Slice& slice, Scratch& s) {
+    for (std::size_t k = 0; k < fold.charges.size(); ++k) {
+        const auto& charge = fold.charges[k];
+        if (k == 0 || fold.charges[k - 1].panel != charge.panel) fill_panel(charge.panel, slice.bit, s);
         multiply(s, s.panel, charge.counts, s.charge);
         multiply(s, s.squares, charge.variance, s.variance);
         multiply(s, s.panel, charge.weighted, s.weighted);
         multiply(s, s.panel, charge.load, s.load);
-        Conversion conversion{slice.number + k, plan.counter};
+        Conversion conversion{slice.number + k, fold.counter};
         conversion.counter.weight = slice.weight * charge.sign;
-        convert(f, plan, rows, conversion, s);
+        convert(f, fold, rows, conversion, s);
     }
 }
 
@@ -229,13 +234,13 @@ std::uint64_t slices_of(const DacConfig& dac) {
 }
 
 // Counts of the chosen rows. Steps and counts are in the scratch.
-void run_plan(const FastCore& f, const FastPlan& plan, const Rows& rows, Scratch& s) {
-    if (!plan.bit_by_bit) return run_slice(f, plan, rows, {kNoBit, 1.0F, 0}, s);
-    const auto levels = static_cast<float>(f.core.spec.dac.levels);
-    const auto bits = static_cast<int>(slices_of(f.core.spec.dac));
+void run_fold(const FastRegion& f, const FastFold& fold, const Rows& rows, Scratch& s) {
+    if (!fold.bit_by_bit) return run_slice(f, fold, rows, {kNoBit, 1.0F, 0}, s);
+    const auto levels = static_cast<float>(f.region.spec.dac.levels);
+    const auto bits = static_cast<int>(slices_of(f.region.spec.dac));
     for (int bit = 0; bit < bits; ++bit) {
         const float weight = std::exp2(static_cast<float>(bit)) / levels;
-        run_slice(f, plan, rows, {bit, weight, static_cast<std::size_t>(bit) * plan.charges.size()}, s);
+        run_slice(f, fold, rows, {bit, weight, static_cast<std::size_t>(bit) * fold.charges.size()}, s);
     }
 }
 
@@ -246,7 +251,7 @@ bool is_clear(const LinearMargin& margin, double sum, double squares) {
     });
 }
 
-bool takes_linear(const FastCore& f, const ops::StepSums& inputs) {
+bool takes_linear(const FastRegion& f, const ops::StepSums& inputs) {
     if (f.linear.charges.empty()) return false;
     return f.margin.need == 0.0 || (is_clear(f.margin, inputs.positive, inputs.positive_squares) &&
                                     is_clear(f.margin, inputs.negative, inputs.negative_squares));
@@ -264,26 +269,28 @@ void draw_devices(const DeviceIds& ids, std::uint64_t seed, std::uint64_t produc
     }
 }
 
-void run_with_devices(const FastCore& f, const Rows& rows, Scratch& s) {
+void run_with_devices(const FastRegion& f, const Rows& rows, Scratch& s) {
     for (const std::size_t r : rows.chosen) {
         FastPlanes planes = f.devices;
         const std::uint64_t product = rows.first + r;
-        draw_devices(f.core.plus.ids, rows.seed, product, planes.plus_variance, planes.plus_us);
-        draw_devices(f.core.minus.ids, rows.seed, product, planes.minus_variance, planes.minus_us);
+        draw_devices(f.region.plus.ids, rows.seed, product, planes.plus_variance, planes.plus_us);
+        draw_devices(f.region.minus.ids, rows.seed, product, planes.minus_variance, planes.minus_us);
         planes.plus_variance = planes.minus_variance = {};
         Scratch one(f, 1);
+        one.rows = 1;
+        one.alone = true;
         std::ranges::copy(s.steps.row(r), one.steps.row(0).begin());
         if (s.jitter.rows() > 0) std::ranges::copy(s.jitter.row(r), one.jitter.row(0).begin());
-        run_plan(f, exact_plan(f.core, planes), {rows.seed, product, {0}}, one);
+        run_fold(f, exact_fold(f.region, planes), {rows.seed, product, {0}}, one);
         std::ranges::copy(one.counts.row(0), s.counts.row(r).begin());
         s.saturated += one.saturated;
     }
 }
 
-ops::StepSums quantize(const FastCore& f, std::span<const float> x, std::span<float> steps) {
-    const auto& dac = f.core.spec.dac;
+ops::StepSums quantize(const FastRegion& f, std::span<const float> x, std::span<float> steps) {
+    const auto& dac = f.region.spec.dac;
     const auto sums =
-        ops::quantize_row({.range = f.core.input_range,
+        ops::quantize_row({.range = f.region.input_range,
                            .levels = dac.levels,
                            .rounding = dac.rounding == InputRounding::nearest ? ops::StepRounding::nearest
                                                                               : ops::StepRounding::truncate},
@@ -296,11 +303,11 @@ ops::StepSums quantize(const FastCore& f, std::span<const float> x, std::span<fl
 }
 
 // New in every product, the same in all its conversions.
-void draw_jitter(const FastCore& f, const ProductIds& ids, std::size_t rows, Scratch& s) {
-    const auto& dac = f.core.spec.dac;
+void draw_jitter(const FastRegion& f, const ProductIds& ids, std::size_t rows, Scratch& s) {
+    const auto& dac = f.region.spec.dac;
     const bool bits = dac.encoding == InputEncoding::bit_serial;
     const auto per_normal = static_cast<float>(dac.jitter_steps / (bits ? dac.levels : 1.0));
-    const std::uint64_t input = std::uint64_t{f.core.ids.core} * static_cast<std::uint64_t>(f.core.spec.rows);
+    const std::uint64_t input = first_input(f.region.spec, f.region.ids);
     std::vector<float> memory(whole_vectors(s.jitter.cols() + 3));
     for (std::size_t r = 0; r < rows; ++r) {
         const auto z = draw_normals(
@@ -309,9 +316,9 @@ void draw_jitter(const FastCore& f, const ProductIds& ids, std::size_t rows, Scr
     }
 }
 
-// Counts of a tile of at most kTileRows rows, left in the scratch. Rows behind a short tile hold what the
-// scratch had before; they are not converted.
-void count_tile(const FastCore& f, MatrixView<const float> x, const ProductIds& ids, Scratch& s) {
+// Counts of a tile of at most kTileRows rows, left in the scratch.
+void count_tile(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids, Scratch& s) {
+    s.rows = x.rows();
     std::ranges::fill(s.counts.values(), 0.0F);
     Rows linear{ids.seed, ids.first, {}};
     Rows exact{ids.seed, ids.first, {}};
@@ -320,32 +327,33 @@ void count_tile(const FastCore& f, MatrixView<const float> x, const ProductIds& 
         (takes_linear(f, sums) ? linear : exact).chosen.push_back(r);
     }
     if (s.jitter.rows() > 0) draw_jitter(f, ids, x.rows(), s);
-    if (!linear.chosen.empty()) run_plan(f, f.linear, linear, s);
+    if (!linear.chosen.empty()) run_fold(f, f.linear, linear, s);
     if (!exact.chosen.empty())
-        f.draws_devices ? run_with_devices(f, exact, s) : run_plan(f, f.exact, exact, s);
-    if (f.core.spec.adc.output_floor)
+        f.draws_devices ? run_with_devices(f, exact, s) : run_fold(f, f.exact, exact, s);
+    if (f.region.spec.adc.output_floor)
         std::ranges::transform(s.counts.values(), s.counts.values().begin(),
                                [](float v) { return std::floor(v); });
 }
 
-void check_inputs(const FastCore& f, MatrixView<const float> x, const ProductIds& ids) {
-    if (x.cols() != f.core.used_rows())
-        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the core holds weights of {} inputs",
-                                              x.cols(), f.core.used_rows()));
+void check_inputs(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids) {
+    if (x.cols() != f.region.rows())
+        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the region holds weights of {} inputs",
+                                              x.cols(), f.region.rows()));
     if (ids.first >= kMostProducts || x.rows() > kMostProducts - ids.first)
         fail(ErrorCode::bad_usage,
              fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
 }
 
 // Calls finish(first row, scratch) for every tile; returns how many conversions saturated.
-std::uint64_t for_each_tile(const FastCore& f, MatrixView<const float> x, const ProductIds& ids,
+std::uint64_t for_each_tile(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec,
                             const std::function<void(std::size_t, const Scratch&)>& finish) {
     check_inputs(f, x, ids);
     const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
+    const std::size_t most_rows = std::min(kTileRows, x.rows());
     std::vector<std::uint64_t> saturated(tiles, 0);
     parallel_for_workers(exec, tiles, [&] {
-        return [&, s = Scratch(f, kTileRows)](std::size_t t) mutable {
+        return [&, s = Scratch(f, most_rows)](std::size_t t) mutable {
             const std::size_t first = t * kTileRows;
             s.saturated = 0;
             count_tile(f, x.slice_rows(first, std::min(kTileRows, x.rows() - first)),
@@ -357,27 +365,31 @@ std::uint64_t for_each_tile(const FastCore& f, MatrixView<const float> x, const 
     return std::accumulate(saturated.begin(), saturated.end(), std::uint64_t{0});
 }
 
+std::uint64_t conversion_count(const FastRegion& f, std::size_t rows) {
+    const std::uint64_t phases = f.region.spec.read_mode == ReadMode::four_phase ? 4 : 1;
+    return rows * f.region.cols() * phases * slices_of(f.region.spec.dac);
+}
+
 std::size_t rows_of_tile(std::size_t first, std::size_t rows) {
     return std::min(kTileRows, rows - first);
 }
 
 }  // namespace
 
-FastCounts fast_counts(const FastCore& f, MatrixView<const float> x, const ProductIds& ids,
+FastCounts fast_counts(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
                        const Exec& exec) {
-    FastCounts out{.counts = {x.rows(), f.core.used_cols()}};
+    FastCounts out{.counts = {x.rows(), f.region.cols()}};
     out.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
         for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
             std::ranges::copy(s.counts.row(r), out.counts.row(first + r).begin());
     });
-    const std::uint64_t phases = f.core.spec.read_mode == ReadMode::four_phase ? 4 : 1;
-    out.conversions = out.counts.values().size() * phases * slices_of(f.core.spec.dac);
+    out.conversions = conversion_count(f, x.rows());
     return out;
 }
 
-Matrix<float> fast_products(const FastCore& f, MatrixView<const float> x, const ProductIds& ids,
+Matrix<float> fast_products(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec) {
-    const auto& config = f.core.spec.affine;
+    const auto& config = f.region.spec.affine;
     const float most = config.output_bits == 0 ? std::numeric_limits<float>::infinity()
                                                : static_cast<float>((1 << (config.output_bits - 1)) - 1);
     const ops::AffineRow affine{.scale = f.scale,
@@ -386,11 +398,14 @@ Matrix<float> fast_products(const FastCore& f, MatrixView<const float> x, const 
                                 .half = config.fp16,
                                 .most = most,
                                 .floor = config.rounding == OutputRounding::floor};
-    Matrix<float> y(x.rows(), f.core.used_cols());
-    for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
+    Matrix<float> y(x.rows(), f.region.cols());
+    Trace trace;
+    trace.conversions = conversion_count(f, x.rows());
+    trace.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
         for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
             ops::affine_row(affine, s.counts.row(r), y.row(first + r));
     });
+    record(exec, trace);
     return y;
 }
 

@@ -1,4 +1,4 @@
-// The fast simulator of one core, for batches. What does not change between products (programming, drift,
+// The fast simulator of one region, for batches. What does not change between products (programming, drift,
 // frozen noise, gains) is folded once into matrices; a batch is then a few matrix products and an epilogue.
 // Noise that is fresh in every product is drawn at the output: a Gaussian whose variance is the product of
 // the squared inputs and the variances of the devices. It shares no formula in code with the literal
@@ -10,7 +10,7 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/chip/core.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/ops/readout/readout.hpp"
 
 namespace imka {
@@ -46,7 +46,7 @@ struct FastCharge {
 };
 
 // A way to compute counts: charges that are converted one by one and added.
-struct FastPlan {
+struct FastFold {
     std::vector<FastCharge> charges;  // those of one panel follow each other
     bool bit_by_bit = false;          // a charge and a conversion for every bit of the inputs
     bool either_sign = false;
@@ -61,7 +61,7 @@ struct ColumnSpread {
     double deviation = 0.0;
 };
 
-// When a vector may take the linear plan. Its inputs of one sign sum to D, their squares to E: where weights
+// When a vector may take the linear fold. Its inputs of one sign sum to D, their squares to E: where weights
 // are not arranged after the inputs, a phase has mean D counts with the deviation sqrt(E) deviation. All
 // phases must be clear of zero, where the converter clips: mean D - 4 deviation sqrt(E) >= need.
 struct LinearMargin {
@@ -70,10 +70,10 @@ struct LinearMargin {
     std::vector<ColumnSpread> columns;  // those that can be the worst
 };
 
-struct FastCore {
-    ProgrammedCore core;
-    FastPlan exact;   // every conversion alone
-    FastPlan linear;  // all phases in one charge; no charges where the converter is not linear
+struct FastRegion {
+    ProgrammedRegion region;
+    FastFold exact;   // every conversion alone
+    FastFold linear;  // all phases in one charge; no charges where the converter is not linear
     LinearMargin margin;
     // Where every bit of the inputs is converted alone, its charges share the noise of the devices, which no
     // independent Gaussian can stand for: devices are then drawn one by one, and `exact` is not used.
@@ -85,13 +85,16 @@ struct FastCore {
 };
 
 // Error{bad_config} for a time that is not valid.
-FastCore prepare(const ProgrammedCore& core, const ReadTime& time);
+FastRegion prepare(const ProgrammedRegion& region, const ReadTime& time);
+
+// The fold that converts every charge alone; for drawn devices it is made anew for each product.
+FastFold exact_fold(const ProgrammedRegion& region, const FastPlanes& planes);
 
 // As literal_products, in distribution: outputs have the same law, from other random numbers. Bits depend on
-// the core, the vector, ids.seed and the number of the product alone, not on threads or batches.
-// Error{bad_data} for inputs that are not finite or rows of another length; Error{bad_usage} for numbers of
-// products from 2^32 on.
-Matrix<float> fast_products(const FastCore& core, MatrixView<const float> x, const ProductIds& ids,
+// the region, the vector, ids.seed and the number of the product alone, not on threads or batches.
+// Conversions and saturations are added to exec.trace. Error{bad_data} for inputs that are not finite or rows
+// of another length; Error{bad_usage} for numbers of products from 2^32 on.
+Matrix<float> fast_products(const FastRegion& region, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec);
 
 // The counts before the affine correction, and how many conversions ended at max_count.
@@ -100,7 +103,7 @@ struct FastCounts {
     std::uint64_t conversions = 0;
     std::uint64_t saturated = 0;
 };
-FastCounts fast_counts(const FastCore& core, MatrixView<const float> x, const ProductIds& ids,
+FastCounts fast_counts(const FastRegion& region, MatrixView<const float> x, const ProductIds& ids,
                        const Exec& exec);
 
 }  // namespace imka

@@ -1,4 +1,4 @@
-// Folds a programmed core into matrices.
+// Folds a programmed region into matrices.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,7 +8,6 @@
 
 #include "imka/base/random.hpp"
 #include "imka/chip/simulate/fast.hpp"
-#include "imka/chip/simulate/fast_plan.hpp"
 #include "imka/ops/readout/readout_reference.hpp"
 
 namespace imka {
@@ -59,9 +58,9 @@ Matrix<float> backwards(const CoreSpec& spec, const DeviceState& state) {
     return factor;
 }
 
-FastPlanes planes_at(const ProgrammedCore& core, const ReadTime& time) {
-    auto plus = conductances_at(core.device, core.plus, time);
-    auto minus = conductances_at(core.device, core.minus, time);
+FastPlanes planes_at(const ProgrammedRegion& region, const ReadTime& time) {
+    auto plus = conductances_at(region.device, region.plus, time);
+    auto minus = conductances_at(region.device, region.minus, time);
     const bool fresh = has_fresh_noise(plus) || has_fresh_noise(minus);
     FastPlanes planes{.plus_us = std::move(plus.g_us), .minus_us = std::move(minus.g_us)};
     if (fresh) {
@@ -70,9 +69,9 @@ FastPlanes planes_at(const ProgrammedCore& core, const ReadTime& time) {
         square(planes.plus_variance);
         square(planes.minus_variance);
     }
-    if (core.spec.read_mode == ReadMode::one_phase && core.spec.polarity_asymmetry > 0.0) {
-        planes.plus_backwards = backwards(core.spec, core.plus);
-        planes.minus_backwards = backwards(core.spec, core.minus);
+    if (region.spec.read_mode == ReadMode::one_phase && region.spec.polarity_asymmetry > 0.0) {
+        planes.plus_backwards = backwards(region.spec, region.plus);
+        planes.minus_backwards = backwards(region.spec, region.minus);
     }
     return planes;
 }
@@ -98,10 +97,12 @@ Shares split_shares(const FastPlanes& planes, std::size_t input, std::size_t col
     return {-factor(planes.plus_backwards), 1.0};
 }
 
-// Place of a cell on its wire, as far as the loss goes: 1 - (1 - i/n)², i cells from the converter.
-double wire_place(const CoreSpec& spec, std::size_t row, std::size_t col) {
-    const double n = spec.rows;
-    const double i = col % 2 == 0 ? static_cast<double>(row) : n - 1.0 - static_cast<double>(row);
+// Place of a cell on its wire, as far as the loss goes: 1 - (1 - i/n)², i cells from the converter. Row and
+// column are those of the core.
+double wire_place(const ProgrammedRegion& region, std::size_t row, std::size_t col) {
+    const double n = region.spec.rows;
+    const auto r = static_cast<double>(region.ids.row + row);
+    const double i = (region.ids.col + col) % 2 == 0 ? r : n - 1.0 - r;
     return 1.0 - (1.0 - i / n) * (1.0 - i / n);
 }
 
@@ -115,8 +116,8 @@ struct PerMicrosiemens {
     double load;
 };
 
-void fold_column(const ProgrammedCore& core, const FastPlanes& planes, const Layout& layout, std::size_t col,
-                 const PerMicrosiemens& per_us, FastCharge& out) {
+void fold_column(const ProgrammedRegion& region, const FastPlanes& planes, const Layout& layout,
+                 std::size_t col, const PerMicrosiemens& per_us, FastCharge& out) {
     const std::size_t rows = planes.plus_us.rows();
     for (std::size_t i = 0; i < out.counts.cols(); ++i) {
         const std::size_t r = i % rows;
@@ -131,38 +132,39 @@ void fold_column(const ProgrammedCore& core, const FastPlanes& planes, const Lay
             out.variance(col, i) = static_cast<float>(per_us.counts * per_us.counts * variance);
         }
         if (out.weighted.rows() == 0) continue;
-        out.weighted(col, i) = static_cast<float>(net * wire_place(core.spec, r, col));
+        out.weighted(col, i) = static_cast<float>(net * wire_place(region, r, col));
         out.load(col, i) =
             static_cast<float>(per_us.load * (std::abs(s.plus) * plus + std::abs(s.minus) * minus));
     }
 }
 
 // `pulse` is the duration of one step in full pulses.
-FastCharge fold(const ProgrammedCore& core, const FastPlanes& planes, const Layout& layout, double pulse) {
+FastCharge fold(const ProgrammedRegion& region, const FastPlanes& planes, const Layout& layout,
+                double pulse) {
     const std::size_t rows = planes.plus_us.rows();
     const std::size_t cols = planes.plus_us.cols();
     const std::size_t width = layout.panel == InputPanel::split ? 2 * rows : rows;
     FastCharge out{.panel = layout.panel, .sign = layout.sign, .counts = {cols, width}};
     if (planes.plus_variance.rows() > 0) out.variance = {cols, width};
-    if (has_ir_drop(core.spec)) out.weighted = out.load = {cols, width};
+    if (has_ir_drop(region.spec)) out.weighted = out.load = {cols, width};
     for (std::size_t c = 0; c < cols; ++c) {
-        const PerMicrosiemens per_us{.counts = pulse * core.spec.adc.counts_per_us * core.adc[c].gain,
-                                     .load = pulse * core.spec.rows * core.spec.ir_drop.wire_ohm * 1e-6};
-        fold_column(core, planes, layout, c, per_us, out);
+        const PerMicrosiemens per_us{.counts = pulse * region.spec.adc.counts_per_us * region.adc[c].gain,
+                                     .load = pulse * region.spec.rows * region.spec.ir_drop.wire_ohm * 1e-6};
+        fold_column(region, planes, layout, c, per_us, out);
     }
     return out;
 }
 
-std::vector<float> offsets(const ProgrammedCore& core, double weight) {
+std::vector<float> offsets(const ProgrammedRegion& region, double weight) {
     std::vector<float> out;
-    for (const auto& column : core.adc) out.push_back(static_cast<float>(weight * column.offset_counts));
+    for (const auto& column : region.adc) out.push_back(static_cast<float>(weight * column.offset_counts));
     return out;
 }
 
-std::vector<float> negative_gains(const ProgrammedCore& core) {
+std::vector<float> negative_gains(const ProgrammedRegion& region) {
     std::vector<float> out;
     bool differs = false;
-    for (const auto& column : core.adc) {
+    for (const auto& column : region.adc) {
         out.push_back(static_cast<float>(column.negative_gain / column.gain));
         differs = differs || column.negative_gain != column.gain;
     }
@@ -202,14 +204,14 @@ Layout one_phase_layout(const CoreSpec& spec) {
 }
 
 // Nothing in the way from charge to counts bends, but for the clipping of phases at zero.
-bool is_linear(const ProgrammedCore& core) {
-    const auto& spec = core.spec;
+bool is_linear(const ProgrammedRegion& region) {
+    const auto& spec = region.spec;
     if (spec.adc.rounding != AdcRounding::none || spec.adc.max_count > 0 || has_ir_drop(spec)) return false;
     if (spec.read_mode == ReadMode::one_phase)
-        return negative_gains(core).empty() && spec.adc.polarity_error_counts == 0.0;
+        return negative_gains(region).empty() && spec.adc.polarity_error_counts == 0.0;
     const bool moves_zero =
         spec.adc.noise_counts > 0.0 ||
-        std::ranges::any_of(core.adc, [](const AdcColumn& c) { return c.offset_counts != 0.0; });
+        std::ranges::any_of(region.adc, [](const AdcColumn& c) { return c.offset_counts != 0.0; });
     return spec.dac.encoding == InputEncoding::pulse_width || !moves_zero;
 }
 
@@ -227,15 +229,15 @@ SliceSums slice_sums(const DacConfig& dac) {
             .squares = (std::exp2(2.0 * bits) - 1.0) / (3.0 * levels * levels)};
 }
 
-FastPlan linear_plan(const ProgrammedCore& core, const FastPlanes& planes) {
-    const bool one = core.spec.read_mode == ReadMode::one_phase;
-    const Layout layout = one ? one_phase_layout(core.spec) : Layout{InputPanel::whole, 1.0F, {1.0, -1.0}};
-    const auto sums = slice_sums(core.spec.dac);
-    FastPlan plan{.either_sign = true, .counter = counter_of(core.spec)};
-    plan.charges.push_back(fold(core, planes, layout, 1.0 / core.spec.dac.levels));
-    plan.counter.noise_variance *= static_cast<float>((one ? 1.0 : 4.0) * sums.squares);
-    plan.offset = offsets(core, one ? sums.weights : 0.0);
-    return plan;
+FastFold linear_fold(const ProgrammedRegion& region, const FastPlanes& planes) {
+    const bool one = region.spec.read_mode == ReadMode::one_phase;
+    const Layout layout = one ? one_phase_layout(region.spec) : Layout{InputPanel::whole, 1.0F, {1.0, -1.0}};
+    const auto sums = slice_sums(region.spec.dac);
+    FastFold out{.either_sign = true, .counter = counter_of(region.spec)};
+    out.charges.push_back(fold(region, planes, layout, 1.0 / region.spec.dac.levels));
+    out.counter.noise_variance *= static_cast<float>((one ? 1.0 : 4.0) * sums.squares);
+    out.offset = offsets(region, one ? sums.weights : 0.0);
+    return out;
 }
 
 ColumnSpread spread(const Matrix<float>& g_us, std::size_t col, double per_us) {
@@ -260,62 +262,62 @@ std::vector<ColumnSpread> worst(std::vector<ColumnSpread> columns) {
     return out;
 }
 
-LinearMargin linear_margin(const ProgrammedCore& core, const FastPlanes& planes) {
+LinearMargin linear_margin(const ProgrammedRegion& region, const FastPlanes& planes) {
     LinearMargin margin;
-    if (core.spec.read_mode == ReadMode::one_phase) return margin;
+    if (region.spec.read_mode == ReadMode::one_phase) return margin;
     std::vector<ColumnSpread> columns;
-    for (std::size_t c = 0; c < core.used_cols(); ++c) {
-        const double per_us = core.adc[c].gain * core.spec.adc.counts_per_us / core.spec.dac.levels;
+    for (std::size_t c = 0; c < region.cols(); ++c) {
+        const double per_us = region.adc[c].gain * region.spec.adc.counts_per_us / region.spec.dac.levels;
         columns.push_back(spread(planes.plus_us, c, per_us));
         columns.push_back(spread(planes.minus_us, c, per_us));
-        const double clear = 4.0 * core.spec.adc.noise_counts + std::abs(core.adc[c].offset_counts);
+        const double clear = 4.0 * region.spec.adc.noise_counts + std::abs(region.adc[c].offset_counts);
         margin.need = std::max(margin.need, clear);
     }
     margin.columns = worst(std::move(columns));
     return margin;
 }
 
-void set_affine(FastCore& out) {
-    const bool half = out.core.spec.affine.fp16;
+void set_affine(FastRegion& out) {
+    const bool half = out.region.spec.affine.fp16;
     const auto rounded = [&](double v) { return static_cast<float>(half ? ops::reference::to_half(v) : v); };
-    for (std::size_t c = 0; c < out.core.used_cols(); ++c) {
-        out.scale.push_back(rounded(out.core.affine.columns[c].scale));
-        out.shift.push_back(rounded(out.core.affine.columns[c].offset));
-        out.factor.push_back(static_cast<float>(out.core.compensation[c] * out.core.affine.output_step *
-                                                out.core.affine.columns[c].step));
+    for (std::size_t c = 0; c < out.region.cols(); ++c) {
+        out.scale.push_back(rounded(out.region.affine.columns[c].scale));
+        out.shift.push_back(rounded(out.region.affine.columns[c].offset));
+        out.factor.push_back(static_cast<float>(out.region.compensation[c] * out.region.affine.output_step *
+                                                out.region.affine.columns[c].step));
     }
 }
 
 }  // namespace
 
-FastPlan exact_plan(const ProgrammedCore& core, const FastPlanes& planes) {
-    const auto& spec = core.spec;
-    FastPlan plan{.bit_by_bit = spec.dac.encoding == InputEncoding::bit_serial,
-                  .either_sign = spec.read_mode == ReadMode::one_phase,
-                  .counter = counter_of(spec),
-                  .offset = offsets(core, 1.0)};
-    const double pulse = plan.bit_by_bit ? 1.0 : 1.0 / spec.dac.levels;
-    if (plan.either_sign) {
-        plan.negative_gain = negative_gains(core);
-        plan.charges.push_back(fold(core, planes, one_phase_layout(spec), pulse));
-        return plan;
+FastFold exact_fold(const ProgrammedRegion& region, const FastPlanes& planes) {
+    const auto& spec = region.spec;
+    FastFold out{.bit_by_bit = spec.dac.encoding == InputEncoding::bit_serial,
+                 .either_sign = spec.read_mode == ReadMode::one_phase,
+                 .counter = counter_of(spec),
+                 .offset = offsets(region, 1.0)};
+    const double pulse = out.bit_by_bit ? 1.0 : 1.0 / spec.dac.levels;
+    if (out.either_sign) {
+        out.negative_gain = negative_gains(region);
+        out.charges.push_back(fold(region, planes, one_phase_layout(spec), pulse));
+        return out;
     }
     const Shares plus{1.0, 0.0};
     const Shares minus{0.0, 1.0};
     for (const auto& layout :
          {Layout{InputPanel::positive, +1.0F, plus}, Layout{InputPanel::positive, -1.0F, minus},
           Layout{InputPanel::negative, +1.0F, minus}, Layout{InputPanel::negative, -1.0F, plus}})
-        plan.charges.push_back(fold(core, planes, layout, pulse));
-    return plan;
+        out.charges.push_back(fold(region, planes, layout, pulse));
+    return out;
 }
 
-FastCore prepare(const ProgrammedCore& core, const ReadTime& time) {
-    FastCore out{.core = core};
+FastRegion prepare(const ProgrammedRegion& region, const ReadTime& time) {
+    FastRegion out{.region = region};
     set_affine(out);
-    auto planes = planes_at(core, time);
+    auto planes = planes_at(region, time);
     const bool fresh = planes.plus_variance.rows() > 0;
-    const bool linear = is_linear(core);
-    out.draws_devices = fresh && !linear && core.spec.dac.encoding == InputEncoding::bit_serial;
+    const bool linear = is_linear(region);
+    out.draws_devices = fresh && !linear && region.spec.dac.encoding == InputEncoding::bit_serial;
     if (out.draws_devices) {
         out.devices = std::move(planes);
         return out;
@@ -325,10 +327,10 @@ FastCore prepare(const ProgrammedCore& core, const ReadTime& time) {
         truncate(planes.minus_us, planes.minus_variance);
     }
     if (linear) {
-        out.linear = linear_plan(core, planes);
-        out.margin = linear_margin(core, planes);
+        out.linear = linear_fold(region, planes);
+        out.margin = linear_margin(region, planes);
     }
-    if (!linear || out.margin.need > 0.0) out.exact = exact_plan(core, planes);
+    if (!linear || out.margin.need > 0.0) out.exact = exact_fold(region, planes);
     return out;
 }
 

@@ -13,7 +13,7 @@ namespace imka {
 namespace {
 
 constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
-constexpr unsigned kComparatorColumnBits = 26;  // columns of all cores; program_core keeps them below 2^26
+constexpr unsigned kComparatorColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
 constexpr std::uint64_t kConversions = 64;      // numbered for each column: at most 4 phases of 15 slices
 
 // The devices of one polarity as one product reads them.
@@ -51,7 +51,7 @@ void read_devices(const Conductances& now, const DeviceIds& ids, const Product& 
 
 // One column during one product.
 struct Column {
-    const ProgrammedCore& core;
+    const ProgrammedRegion& region;
     const Plane& plus;
     const Plane& minus;
     const std::vector<std::int32_t>& steps;
@@ -62,26 +62,25 @@ struct Column {
 };
 
 double counted(const Column& k, double counts) {
-    const int most = k.core.spec.adc.max_count;
+    const int most = k.region.spec.adc.max_count;
     ++k.out.conversions;
     if (most > 0 && std::abs(counts) >= most) ++k.out.saturated;
     return counts;
 }
 
 double adc_noise(const Column& k, int conversion) {
-    const auto cols = static_cast<std::uint64_t>(k.core.spec.cols);
-    const std::uint64_t column = k.core.ids.core * cols + k.col;
+    const std::uint64_t column = first_column(k.region.spec, k.region.ids) + k.col;
     const std::uint64_t index =
         (k.product.number << 32U) | (column * kConversions + static_cast<std::uint64_t>(conversion));
-    return k.core.spec.adc.noise_counts * normal(k.product.seed, Stream::chip_adc_noise, index);
+    return k.region.spec.adc.noise_counts * normal(k.product.seed, Stream::chip_adc_noise, index);
 }
 
 double comparator_noise(const Column& k, int conversion) {
-    const auto cols = static_cast<std::uint64_t>(k.core.spec.cols);
+    const std::uint64_t column = first_column(k.region.spec, k.region.ids) + k.col;
     const std::uint64_t index = (k.product.number << 32U) |
-                                (static_cast<std::uint64_t>(conversion) << kComparatorColumnBits) |
-                                (k.core.ids.core * cols + k.col);
-    return k.core.spec.adc.polarity_error_counts * normal(k.product.seed, Stream::chip_polarity_error, index);
+                                (static_cast<std::uint64_t>(conversion) << kComparatorColumnBits) | column;
+    return k.region.spec.adc.polarity_error_counts *
+           normal(k.product.seed, Stream::chip_polarity_error, index);
 }
 
 // The wire of a column while devices are read.
@@ -89,21 +88,22 @@ struct Wire {
     const Column& k;
     ColumnCurrent current;
 
-    std::size_t rows() const { return static_cast<std::size_t>(k.core.spec.rows); }
+    std::size_t rows() const { return static_cast<std::size_t>(k.region.spec.rows); }
     // Adds a device that is read for so many full pulses; negative where its current subtracts.
     void add(std::size_t row, double duration, double g_us) {
         current.sum += duration * g_us;
         current.absolute += std::abs(duration) * g_us;
-        current.weighted += duration * g_us * ir_drop_weight(row, k.col, rows());
+        current.weighted +=
+            duration * g_us * ir_drop_weight(k.region.ids.row + row, k.region.ids.col + k.col, rows());
     }
     double counts() const {
-        return k.core.spec.adc.counts_per_us * with_ir_drop(k.core.spec.ir_drop, current, rows());
+        return k.region.spec.adc.counts_per_us * with_ir_drop(k.region.spec.ir_drop, current, rows());
     }
 };
 
 // Counts of the inputs of one sign through devices of one polarity.
 double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us, int phase) {
-    const auto& spec = k.core.spec;
+    const auto& spec = k.region.spec;
     const int slices = slice_count(spec.dac);
     double counts = 0.0;
     for (int slice = 0; slice < slices; ++slice) {
@@ -115,7 +115,7 @@ double phase_counts(const Column& k, int input_sign, const Matrix<double>& g_us,
         }
         const double noise = adc_noise(k, phase * slices + slice);
         counts += slice_weight(spec.dac, slice) *
-                  counted(k, convert(spec.adc, k.core.adc[k.col], wire.counts(), noise));
+                  counted(k, convert(spec.adc, k.region.adc[k.col], wire.counts(), noise));
     }
     return counts;
 }
@@ -127,7 +127,7 @@ double four_phase_counts(const Column& k) {
 
 // A device whose current subtracts is the one that is read backwards.
 double one_phase_counts(const Column& k) {
-    const auto& spec = k.core.spec;
+    const auto& spec = k.region.spec;
     double counts = 0.0;
     for (int slice = 0; slice < slice_count(spec.dac); ++slice) {
         Wire wire{k, {}};
@@ -141,28 +141,28 @@ double one_phase_counts(const Column& k) {
         }
         const SignedNoise noise{.counts = adc_noise(k, slice), .comparator = comparator_noise(k, slice)};
         counts += slice_weight(spec.dac, slice) *
-                  counted(k, convert_signed(spec.adc, k.core.adc[k.col], wire.counts(), noise));
+                  counted(k, convert_signed(spec.adc, k.region.adc[k.col], wire.counts(), noise));
     }
     return counts;
 }
 
 // New in every product, the same in all its phases, slices and columns.
-void draw_jitter(const ProgrammedCore& core, const Product& product, std::vector<double>& jitter) {
-    const std::uint64_t first = std::uint64_t{core.ids.core} * static_cast<std::uint64_t>(core.spec.rows);
+void draw_jitter(const ProgrammedRegion& region, const Product& product, std::vector<double>& jitter) {
+    const std::uint64_t first = first_input(region.spec, region.ids);
     for (std::size_t r = 0; r < jitter.size(); ++r)
         jitter[r] = normal(product.seed, Stream::chip_input_jitter, (product.number << 32U) | (first + r));
 }
 
 double column_counts(const Column& k) {
     const double counts =
-        k.core.spec.read_mode == ReadMode::four_phase ? four_phase_counts(k) : one_phase_counts(k);
-    return k.core.spec.adc.output_floor ? std::floor(counts) : counts;
+        k.region.spec.read_mode == ReadMode::four_phase ? four_phase_counts(k) : one_phase_counts(k);
+    return k.region.spec.adc.output_floor ? std::floor(counts) : counts;
 }
 
-void check_inputs(const ProgrammedCore& core, MatrixView<const float> x, const ProductIds& ids) {
-    if (x.cols() != core.used_rows())
-        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the core holds weights of {} inputs",
-                                              x.cols(), core.used_rows()));
+void check_inputs(const ProgrammedRegion& region, MatrixView<const float> x, const ProductIds& ids) {
+    if (x.cols() != region.rows())
+        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the region holds weights of {} inputs",
+                                              x.cols(), region.rows()));
     if (ids.first >= kMostProducts || x.rows() > kMostProducts - ids.first)
         fail(ErrorCode::bad_usage,
              fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
@@ -170,41 +170,44 @@ void check_inputs(const ProgrammedCore& core, MatrixView<const float> x, const P
 
 }  // namespace
 
-LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+LiteralCounts literal_counts(const ProgrammedRegion& region, MatrixView<const float> x, const ReadTime& time,
                              const ProductIds& ids) {
-    check_inputs(core, x, ids);
-    const auto plus_now = conductances_at(core.device, core.plus, time);
-    const auto minus_now = conductances_at(core.device, core.minus, time);
-    auto plus = make_plane(core.spec, core.plus);
-    auto minus = make_plane(core.spec, core.minus);
-    std::vector<std::int32_t> steps(core.used_rows());
-    std::vector<double> jitter(core.used_rows());
-    LiteralCounts out{.counts = {x.rows(), core.used_cols()}};
+    check_inputs(region, x, ids);
+    const auto plus_now = conductances_at(region.device, region.plus, time);
+    const auto minus_now = conductances_at(region.device, region.minus, time);
+    auto plus = make_plane(region.spec, region.plus);
+    auto minus = make_plane(region.spec, region.minus);
+    std::vector<std::int32_t> steps(region.rows());
+    std::vector<double> jitter(region.rows());
+    LiteralCounts out{.counts = {x.rows(), region.cols()}};
     for (std::size_t v = 0; v < x.rows(); ++v) {
         const Product product{ids.seed, ids.first + v};
-        quantize_inputs(core.spec.dac, x.row(v), core.input_range, steps);
-        draw_jitter(core, product, jitter);
-        read_devices(plus_now, core.plus.ids, product, plus);
-        read_devices(minus_now, core.minus.ids, product, minus);
-        for (std::size_t c = 0; c < core.used_cols(); ++c) {
-            out.counts(v, c) = column_counts({core, plus, minus, steps, jitter, product, c, out});
+        quantize_inputs(region.spec.dac, x.row(v), region.input_range, steps);
+        draw_jitter(region, product, jitter);
+        read_devices(plus_now, region.plus.ids, product, plus);
+        read_devices(minus_now, region.minus.ids, product, minus);
+        for (std::size_t c = 0; c < region.cols(); ++c) {
+            out.counts(v, c) = column_counts({region, plus, minus, steps, jitter, product, c, out});
         }
     }
     return out;
 }
 
-Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
-                               const ProductIds& ids) {
-    const auto counts = literal_counts(core, x, time, ids).counts;
+Matrix<float> literal_outputs(const ProgrammedRegion& region, const Matrix<double>& counts) {
     Matrix<float> y(counts.rows(), counts.cols());
     for (std::size_t v = 0; v < y.rows(); ++v) {
         for (std::size_t c = 0; c < y.cols(); ++c) {
-            const double steps = apply_affine(core.spec.affine, core.affine.columns[c], counts(v, c));
-            y(v, c) = static_cast<float>(core.compensation[c] * core.affine.output_step *
-                                         core.affine.columns[c].step * steps);
+            const double steps = apply_affine(region.spec.affine, region.affine.columns[c], counts(v, c));
+            y(v, c) = static_cast<float>(region.compensation[c] * region.affine.output_step *
+                                         region.affine.columns[c].step * steps);
         }
     }
     return y;
+}
+
+Matrix<float> literal_products(const ProgrammedRegion& region, MatrixView<const float> x,
+                               const ReadTime& time, const ProductIds& ids) {
+    return literal_outputs(region, literal_counts(region, x, time, ids).counts);
 }
 
 }  // namespace imka

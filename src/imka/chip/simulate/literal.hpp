@@ -1,11 +1,11 @@
-// The literal simulator of one core: every device, every phase and every conversion in plain loops, nothing
+// The literal simulator of one region: every device, every phase and every conversion in plain loops, nothing
 // folded or approximated. Slow; it is what faster simulators are tested against.
 #pragma once
 
 #include <cstdint>
 
 #include "imka/base/matrix.hpp"
-#include "imka/chip/core.hpp"
+#include "imka/chip/region.hpp"
 
 namespace imka {
 
@@ -17,9 +17,9 @@ namespace imka {
 //             c = c(+,+) + c(-,-) - c(+,-) - c(-,+), each converted alone;
 //             one: the same sum with signs, converted once. IR drop acts on q
 //   output    y = compensation * output_step * affine(c)
-// Error{bad_data} for inputs that are not finite or rows of a length other than the used rows of the core.
-Matrix<float> literal_products(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
-                               const ProductIds& ids);
+// Error{bad_data} for inputs that are not finite or rows of a length other than the rows of the region.
+Matrix<float> literal_products(const ProgrammedRegion& region, MatrixView<const float> x,
+                               const ReadTime& time, const ProductIds& ids);
 
 // The counts c before the affine correction, and how many conversions ended at max_count.
 struct LiteralCounts {
@@ -27,7 +27,10 @@ struct LiteralCounts {
     std::uint64_t conversions = 0;
     std::uint64_t saturated = 0;
 };
-LiteralCounts literal_counts(const ProgrammedCore& core, MatrixView<const float> x, const ReadTime& time,
+LiteralCounts literal_counts(const ProgrammedRegion& region, MatrixView<const float> x, const ReadTime& time,
                              const ProductIds& ids);
+
+// The outputs of counts: affine correction and compensation.
+Matrix<float> literal_outputs(const ProgrammedRegion& region, const Matrix<double>& counts);
 
 }  // namespace imka

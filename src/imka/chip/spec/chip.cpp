@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
-#include "imka/chip/spec/chip_fields.hpp"
 #include "imka/chip/spec/chip_io.hpp"
 
 namespace imka {
@@ -38,26 +35,16 @@ std::string_view text_of(std::size_t index) {
 
 }  // namespace
 
-void validate(const ChipSpec& chip) {
-    const auto check = [](std::string_view key, int value) {
-        if (value < 1 || value > 65536)
-            fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be 1 to 65536", key, value));
-    };
-    check("cores", chip.cores);
-    check("chips", chip.chips);
-    validate(chip.device);
-    validate(chip.core);
-    if (chip.pulses) validate(*chip.pulses);
-    ChipSpec copy = chip;
-    check_ranges(fields(copy));
-}
-
 std::vector<std::string> chip_names() {
     return {kNames.begin(), kNames.end()};
 }
 
+std::string_view chip_preset_text(const std::string& name) {
+    return text_of(find_name(name, kNames, "chip"));
+}
+
 ChipSpec chip_preset(const std::string& name) {
-    return parse_chip(text_of(find_name(name, kNames, "chip")), fmt::format("chips/{}.yaml", name));
+    return parse_chip(chip_preset_text(name), fmt::format("chips/{}.yaml", name));
 }
 
 }  // namespace imka

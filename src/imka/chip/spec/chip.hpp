@@ -3,11 +3,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "imka/chip/core.hpp"
 #include "imka/chip/device/device.hpp"
 #include "imka/chip/device/device_pulse.hpp"
+#include "imka/chip/spec/core_spec.hpp"
 
 namespace imka {
 
@@ -28,12 +29,14 @@ struct ChipSpec {
     std::vector<Provenance> provenance;  // in the order of the file
 };
 
-// Error{bad_config} naming the field and its range.
+// Error{bad_config} naming the constant and its range, which the field list has (chip_fields.cpp).
 void validate(const ChipSpec& chip);
 
 // The chips that come with the library: ideal, hermes, ... (chips/*.yaml).
 std::vector<std::string> chip_names();
 // Error{bad_config} that lists the names when there is none.
 ChipSpec chip_preset(const std::string& name);
+// The text of its file.
+std::string_view chip_preset_text(const std::string& name);
 
 }  // namespace imka

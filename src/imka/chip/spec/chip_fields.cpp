@@ -12,18 +12,11 @@
 namespace imka {
 namespace {
 
-constexpr FieldInfo positive(std::string_view help, std::string_view unit = "") {
-    return {.help = help, .unit = unit, .min = 0.0, .above_min = true};
-}
-constexpr FieldInfo not_negative(std::string_view help, std::string_view unit = "") {
-    return {.help = help, .unit = unit, .min = 0.0};
-}
-constexpr FieldInfo share(std::string_view help) {
-    return {.help = help, .min = 0.0, .max = 1.0};
-}
-constexpr FieldInfo between(double min, double max, std::string_view help, std::string_view unit = "") {
-    return {.help = help, .unit = unit, .min = min, .max = max};
-}
+using range::between;
+using range::not_negative;
+using range::positive;
+using range::positive_share;
+using range::share;
 
 Fields chip_fields(ChipSpec& c) {
     return {
@@ -58,7 +51,12 @@ Fields device_fields(DeviceModel& d) {
         field("device.stuck_at_max_probability", d.stuck_at_max_probability,
               share("of one device to be stuck at its maximum")),
         field("device.g_floor", d.g_floor_us, not_negative("least that a polarity can hold", "uS")),
-        field("device.g_ceiling", d.g_ceiling_us, positive("most that a polarity can hold", "uS")),
+        field("device.g_ceiling", d.g_ceiling_us,
+              {.help = "most that a polarity can hold",
+               .unit = "uS",
+               .min = 0.0,
+               .above_min = true,
+               .unlimited = true}),
     };
 }
 
@@ -100,9 +98,7 @@ Fields core_fields(CoreSpec& c) {
         field("core.output_scale", c.affine.output_scale,
               {.help = "steps of the result: those of the core, or of each column"}),
         field("core.output_headroom", c.affine.headroom,
-              {.help = "range of the result over the largest product of the calibration",
-               .min = 0.0,
-               .above_min = true}),
+              positive("range of the result over the largest product of the calibration")),
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
               not_negative("of the wire between two cells", "ohm")),
@@ -132,10 +128,7 @@ Fields pulse_fields(PulseModel& p) {
         field("pulses.device_share", p.device_share,
               share("of the variance of drift that belongs to the device, not to the pulse")),
         field("pulses.glass_full", p.glass_full,
-              {.help = "share of glass from which on drift is full",
-               .min = 0.0,
-               .max = 1.0,
-               .above_min = true}),
+              positive_share("share of glass from which on drift is full")),
         field("pulses.settling", p.settling, not_negative("exponent of the mean loss between pulse and t_0")),
         field("pulses.t_verify", p.t_verify_seconds, positive("from a pulse to the read after it", "s")),
         field("pulses.count_conductance", p.count_us,
@@ -155,8 +148,30 @@ Fields pulse_fields(PulseModel& p) {
     };
 }
 
-void append(Fields part, Fields& list) {
-    list.insert(list.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
+std::vector<CurveField> device_curves(DeviceModel& d) {
+    return {
+        {"device.programming_error", "uS", "spread of programming", d.programming_error_us},
+        {"device.drift_mean", "", "mean of the drift exponent", d.drift_mean},
+        {"device.drift_sd", "", "its spread over devices", d.drift_sd},
+        {"device.read_noise", "", "Q of the read noise", d.read_noise},
+    };
+}
+
+std::vector<CurveField> pulse_curves(PulseModel& p) {
+    return {
+        {"pulses.drift_mean", "", "mean of the drift exponent of one device", p.drift_mean},
+        {"pulses.drift_sd", "", "its spread over devices and pulses", p.drift_sd},
+        {"pulses.read_noise", "", "Q of the read noise of one device", p.read_noise},
+    };
+}
+
+void check_curves(const std::vector<CurveField>& curves) {
+    for (const auto& c : curves) validate(c.curve, c.name);
+}
+
+template <class List>
+void append(List part, List& list) {
+    for (auto& item : part) list.push_back(std::move(item));
 }
 
 std::string_view section_of(std::string_view name) {
@@ -166,15 +181,13 @@ std::string_view section_of(std::string_view name) {
 [[noreturn]] void fail_unknown(const Fields& list, std::string_view name) {
     std::vector<std::string_view> names;
     for (const auto& f : list) names.emplace_back(f.name);
-    fail(ErrorCode::bad_config, fmt::format("'{}' is not a constant of a chip that can be set; {}", name,
-                                            nearest_names(name, names)));
+    fail(ErrorCode::bad_config,
+         fmt::format("'{}' is not a known constant; {}", name, nearest_names(name, names)));
 }
 
 void set_unchecked(ChipSpec& chip, std::string_view name, std::string_view text) {
     if (section_of(name) == "pulses" && !chip.pulses)
-        fail(ErrorCode::bad_config,
-             fmt::format("{}: the chip {} has no model of pulses, so there is nothing to set", name,
-                         chip.name));
+        fail(ErrorCode::bad_config, fmt::format("{}: the chip {} has no model of pulses", name, chip.name));
     const auto list = fields(chip);
     const auto it = std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.name == name; });
     if (it == list.end()) fail_unknown(list, name);
@@ -187,10 +200,10 @@ void set_unchecked(ChipSpec& chip, std::string_view name, std::string_view text)
     }
 }
 
-// The value as in a file: text without the quotes of JSON.
-std::string plain_text(const Field& f) {
+// The value as in a file: text without the quotes of JSON. Hashes depend on it.
+std::string file_text(const Field& f) {
     const auto json = f.json();
-    if (json == "null") return "none";  // no bound
+    if (json == "null") return "none";  // no limit
     return json.starts_with('"') ? json.substr(1, json.size() - 2) : json;
 }
 
@@ -230,19 +243,45 @@ Fields fields(ChipSpec& chip) {
 }
 
 std::vector<CurveField> curve_fields(ChipSpec& chip) {
-    auto& d = chip.device;
-    std::vector<CurveField> list = {
-        {"device.programming_error", "uS", "spread of programming", d.programming_error_us},
-        {"device.drift_mean", "", "mean of the drift exponent", d.drift_mean},
-        {"device.drift_sd", "", "its spread over devices", d.drift_sd},
-        {"device.read_noise", "", "Q of the read noise", d.read_noise},
-    };
-    if (!chip.pulses) return list;
-    auto& p = *chip.pulses;
-    list.push_back({"pulses.drift_mean", "", "mean of the drift exponent of one device", p.drift_mean});
-    list.push_back({"pulses.drift_sd", "", "its spread over devices and pulses", p.drift_sd});
-    list.push_back({"pulses.read_noise", "", "Q of the read noise of one device", p.read_noise});
+    auto list = device_curves(chip.device);
+    if (chip.pulses) append(pulse_curves(*chip.pulses), list);
     return list;
+}
+
+void validate(const DeviceModel& model) {
+    DeviceModel m = model;
+    check_ranges(device_fields(m));
+    check_curves(device_curves(m));
+    if (m.stuck_at_reset_probability + m.stuck_at_max_probability > 1.0)
+        fail(ErrorCode::bad_config,
+             fmt::format(
+                 "device.stuck_at_max_probability: {} is out of range; it must be at most 1 together with "
+                 "stuck_at_reset_probability",
+                 m.stuck_at_max_probability));
+    if (m.g_ceiling_us <= m.g_floor_us)
+        fail(ErrorCode::bad_config,
+             fmt::format("device.g_ceiling: {} is out of range; it must be above g_floor", m.g_ceiling_us));
+}
+
+void validate(const CoreSpec& spec) {
+    CoreSpec s = spec;
+    check_ranges(core_fields(s));
+    if (s.affine.output_bits == 1)
+        fail(ErrorCode::bad_config, "core.output_bits: 1 is out of range; it must be 0 or from 2 to 16");
+}
+
+void validate(const PulseModel& model) {
+    PulseModel m = model;
+    check_ranges(pulse_fields(m));
+    check_curves(pulse_curves(m));
+}
+
+void validate(const ChipSpec& chip) {
+    ChipSpec c = chip;
+    check_ranges(chip_fields(c));
+    validate(chip.device);
+    validate(chip.core);
+    if (chip.pulses) validate(*chip.pulses);
 }
 
 void set_constant(ChipSpec& chip, std::string_view name, std::string_view text) {
@@ -256,12 +295,8 @@ void set_constants(ChipSpec& chip, std::string_view list) {
     ChipSpec changed = chip;
     while (!list.empty()) {
         const auto comma = list.find(',');
-        const auto item = list.substr(0, comma);
-        const auto equals = item.find('=');
-        if (equals == std::string_view::npos)
-            fail(ErrorCode::bad_config,
-                 fmt::format("'{}': constants are set as name=value, such as core.adc_noise=2", item));
-        set_unchecked(changed, item.substr(0, equals), item.substr(equals + 1));
+        const auto [key, value] = parse_assignment(list.substr(0, comma), "constant");
+        set_unchecked(changed, key, value);
         list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
     }
     validate(changed);
@@ -273,7 +308,7 @@ std::vector<ConstantText> describe(const ChipSpec& chip) {
     std::vector<ConstantText> rows;
     for (const auto& f : fields(copy))
         rows.push_back({.name = f.name,
-                        .value = plain_text(f),
+                        .value = file_text(f),
                         .unit = std::string(f.info.unit),
                         .source = source_of(chip, f.name),
                         .help = std::string(f.info.help)});

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one that the processor has is called.
+// Compiled once per instruction set; the best one that the processor supports is called.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/dot/dot.cpp"
 #include "imka/ops/vector_targets.hpp"
@@ -19,7 +19,7 @@ double dot(const float* z, const double* w, std::size_t size) {
     const hn::ScalableTag<double> dd;
     const hn::Rebind<float, decltype(dd)> df;
     const std::size_t lanes = hn::Lanes(dd);
-    // Two sums hide the latency of the additions.
+    // Two accumulators hide the latency of the additions.
     auto even = hn::Zero(dd);
     auto odd = hn::Zero(dd);
     std::size_t i = 0;

@@ -1,9 +1,9 @@
 // Dot product of float features with double weights, every product and sum in double.
 //
-// Domain: any values, equal sizes; 0 for empty ones. NaN and infinities go through.
-// Accuracy: |error| <= (size / lanes + 8) 2^-53 sum |z[i] w[i]|; the order of the sums depends on the
-// instruction set alone, not on addresses. Cost: one pass over both, vectors as wide as the processor has,
-// chosen at run time.
+// Domain: any values, equal sizes; 0 for empty inputs. NaN and infinities propagate.
+// Accuracy: |error| <= (size / lanes + 8) 2^-53 sum |z[i] w[i]|; the order of the sums depends only on the
+// instruction set, not on addresses. Cost: one pass over both, in the widest vectors of the processor,
+// selected at run time.
 #pragma once
 
 #include <span>

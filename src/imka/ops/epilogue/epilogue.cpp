@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one that the processor has is called.
+// Compiled once per instruction set; the best one that the processor supports is called.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/epilogue/epilogue.cpp"
 #include "imka/ops/vector_targets.hpp"
@@ -24,9 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Largest |u| that the reduction by quarter turns serves: at most 13 bits of quarter turns.
+// Largest |u| for the argument reduction: at most 13 bits of quarter turns.
 constexpr float kLargestAngle = 12800.0F;
-// exp beyond this is infinite, or below its negative zero.
+// exp overflows above this and underflows to zero below its negative.
 constexpr float kLargestExponent = 104.0F;
 
 struct CosSin {
@@ -35,7 +35,7 @@ struct CosSin {
 };
 
 // cos x and sin x for |x| <= kLargestAngle. x = n π/2 + r; the first two parts of π/2 have so few bits that
-// their products with n are exact. Polynomials in r are minimax fits made for this file.
+// their products with n are exact. The polynomials in r are minimax fits.
 HWY_INLINE CosSin cos_sin_of(V x) {
     const D d;
     const hn::RebindToSigned<D> di;
@@ -60,14 +60,14 @@ HWY_INLINE CosSin cos_sin_of(V x) {
             hn::Xor(hn::IfThenElse(swap, c, s), hn::BitCast(d, sign_s))};
 }
 
-// All lanes within the bound (a NaN is not).
+// Whether all lanes are within the bound (false for NaN).
 HWY_INLINE bool all_within(V x, float bound) {
     const D d;
     return hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, bound)));
 }
 
-// Lanes beyond the bound are computed again, one by one. Without vector instructions they must not get into
-// the formulas at all: C++ gives no meaning to an integer made of NaN, where the instructions give any.
+// Lanes beyond the bound are recomputed one by one. Without vector instructions they must not reach the
+// formulas at all: converting NaN to an integer is undefined in C++, but harmless in vector instructions.
 HWY_INLINE V only_within(V x, float bound) {
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
     const D d;
@@ -78,7 +78,7 @@ HWY_INLINE V only_within(V x, float bound) {
 #endif
 }
 
-// Calls body(first, count) for full vectors and once for the rest.
+// Calls body(first, count) for each full vector and once for the remainder.
 template <class Body>
 HWY_INLINE void for_each_vector(std::size_t size, const Body& body) {
     const std::size_t lanes = hn::Lanes(D());
@@ -90,7 +90,7 @@ HWY_INLINE void for_each_vector(std::size_t size, const Body& body) {
 constexpr std::size_t kMostLanes = hn::MaxLanes(D());
 using Buffer = std::array<float, kMostLanes>;
 
-// A full vector is loaded in place; a rest is padded, so that its values meet the same instructions.
+// Full vectors are loaded directly; a remainder is padded, so that the same instructions apply to it.
 HWY_INLINE V load(std::span<const float> u, std::size_t first, std::size_t count) {
     const D d;
     if (count == hn::Lanes(d)) return hn::LoadU(d, u.data() + first);
@@ -144,7 +144,7 @@ void step_power(std::span<const float> u, int power, float scale, std::span<floa
     const V factor = hn::Set(d, scale);
     for_each_vector(u.size(), [&](std::size_t i, std::size_t count) {
         const V x = load(u, i, count);
-        const V positive = hn::IfThenZeroElse(hn::Le(x, zero), x);  // a NaN stays
+        const V positive = hn::IfThenZeroElse(hn::Le(x, zero), x);  // keeps NaN
         V y = hn::Mul(factor, power == 2 ? hn::Mul(positive, positive) : positive);
         if (power == 0) y = hn::IfThenElse(hn::Gt(x, zero), factor, positive);
         store(y, out, i, count);

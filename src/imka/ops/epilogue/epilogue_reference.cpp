@@ -22,7 +22,7 @@ void offset_cos(std::span<const float> u, std::span<const float> offset, float s
 void step_power(std::span<const float> u, int power, float scale, std::span<float> out) {
     assert(out.size() == u.size() && power >= 0 && power <= 2);
     for (std::size_t i = 0; i < u.size(); ++i) {
-        const float positive = u[i] <= 0.0F ? 0.0F : u[i];  // a NaN stays
+        const float positive = u[i] <= 0.0F ? 0.0F : u[i];  // keeps NaN
         if (power == 0) {
             out[i] = u[i] > 0.0F ? scale : positive;
         } else {

@@ -1,5 +1,4 @@
-// The contract of epilogue.hpp in plain loops over the C library's functions; for tests and as the last
-// resort.
+// The contract of epilogue.hpp as plain loops over C library functions; for tests and as a fallback.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one that the processor has is called.
+// Compiled once per instruction set; the best one that the processor supports is called.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/fwht/fwht.cpp"
 #include "imka/ops/vector_targets.hpp"
@@ -25,7 +25,7 @@ namespace imka::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
-// No vectors: the plain loops.
+// Without vectors: plain loops.
 void transform(float* values, std::size_t n) {
     plain::ascend(values, n);
 }
@@ -48,7 +48,7 @@ constexpr std::size_t log2_of(std::size_t n) {
 
 constexpr std::size_t kLanes = hn::MaxLanes(D());
 constexpr std::size_t kLaneLevels = log2_of(kLanes);
-// Vectors that are transformed in registers at once: half of the registers that there are.
+// Number of vectors transformed in registers at once: half of all registers.
 #if HWY_MAX_BYTES >= 64 || HWY_ARCH_ARM_A64
 constexpr std::size_t kVectors = 16;
 #else
@@ -58,7 +58,7 @@ constexpr std::size_t kChunk = kVectors * kLanes;
 constexpr std::size_t kChunkLevels = log2_of(kChunk);
 constexpr std::size_t kMostPassLevels = log2_of(kVectors);
 static_assert(plain::kGroup % kChunk == 0);
-// Values that stay in the first cache over all levels.
+// Number of values that stay in the L1 cache over all levels.
 constexpr std::size_t kBlock = 4096;
 
 template <std::size_t kCount>
@@ -83,8 +83,8 @@ HWY_ALIGN constexpr float kLaneSigns[4][16] = {{1, -1, 1, -1, 1, -1, 1, -1, 1, -
                                                {1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1},
                                                {1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1}};
 
-// (a, b) -> (a + b, a - b). With fused multiply-add the product by one is exact, so the bits are those of the
-// difference; it may run beside the additions.
+// (a, b) -> (a + b, a - b). A fused multiply-add with factor one gives the exact bits of the difference and
+// can run in parallel with the additions.
 HWY_INLINE void butterfly(V& a, V& b) {
     const V sum = hn::Add(a, b);
 #if HWY_NATIVE_FMA
@@ -116,7 +116,7 @@ HWY_INLINE void level(Vectors<kCount>& x) {
     }
 }
 
-// Levels kFrom, kFrom + 1, ... (ascend) or the same backwards (descend).
+// Levels kFrom, kFrom + 1, ... (ascend) or in reverse (descend).
 template <std::size_t kFrom, std::size_t kCount, std::size_t... I>
 HWY_INLINE void ascend(Vectors<kCount>& x, std::index_sequence<I...>) {
     (level<kFrom + I>(x), ...);
@@ -126,7 +126,7 @@ HWY_INLINE void descend(Vectors<kCount>& x, std::index_sequence<I...>) {
     (level<kFrom + sizeof...(I) - 1 - I>(x), ...);
 }
 
-// Made whole: a constructor of Vectors would be compiled without the instruction set.
+// Aggregate initialisation: a constructor of Vectors would be compiled without the instruction set.
 template <std::size_t... I>
 HWY_INLINE Vectors<sizeof...(I)> load(const float* from, std::size_t step, std::index_sequence<I...>) {
     return {{hn::LoadU(D(), from + I * step)...}};
@@ -164,7 +164,7 @@ HWY_INLINE void transform_chunk(float* values) {
 
 enum class Direction { up, down };
 
-// kLevels levels of which the first has neighbours `half` apart; half is a multiple of the lanes.
+// kLevels levels, the first with partners `half` apart; half is a multiple of the lane count.
 template <Direction kDirection, std::size_t kLevels>
 void pass(float* values, std::size_t n, std::size_t half) {
     constexpr std::size_t kCount = std::size_t{1} << kLevels;
@@ -197,8 +197,8 @@ void pass(float* values, std::size_t n, std::size_t half, std::size_t levels) {
     }
 }
 
-// How many levels the last pass of a transform of n > kChunk values takes. Beyond the first cache three: the
-// eight lines that it holds there have equal places in the ways of most caches.
+// Levels in the last pass of a transform of n > kChunk values. Beyond the L1 cache three: the eight lines in
+// use map to the same cache set on most processors.
 std::size_t last_pass_levels(std::size_t n) {
     const std::size_t levels = log2_of(n);
     if (n > kBlock) return std::min<std::size_t>(3, levels - log2_of(kBlock));
@@ -206,7 +206,7 @@ std::size_t last_pass_levels(std::size_t n) {
     return rest == 0 ? kMostPassLevels : rest;
 }
 
-// All levels of n >= kChunk values; depth first, so that parts in cache are finished there.
+// All levels of n >= kChunk values; depth first, so that parts are finished while in cache.
 void ascend_all(float* values, std::size_t n) {
     if (n == kChunk) return transform_chunk<kVectors, kChunkLevels>(values);
     const std::size_t levels = last_pass_levels(n);
@@ -237,7 +237,7 @@ void transform_small(float* values, std::size_t n) {
     }
 }
 
-// Eight values in half a vector, where vectors are that wide.
+// Eight values in half a vector, if vectors are that wide.
 template <std::size_t kWidth = kLanes>
 HWY_INLINE void transform_eight(float* values) {
     if constexpr (kWidth > 8) {
@@ -258,7 +258,7 @@ void transform(float* values, std::size_t n) {
     ascend_all(values, n);
 }
 
-// Transforms of n = 2^level < kChunk values that lie one behind the other: the first levels of whole chunks.
+// Contiguous transforms of n = 2^level < kChunk values each: the first levels of whole chunks.
 template <std::size_t kLevels = kChunkLevels - 1>
 void transform_chunks(float* values, std::size_t n, std::size_t chunks) {
     if (n == std::size_t{1} << kLevels) {
@@ -278,7 +278,7 @@ void transform_rows(float* values, std::size_t n, std::size_t count) {
     for (std::size_t r = done; r < count; ++r) transform(values + r * n, n);
 }
 
-// One input and one group of outputs of a product: pointers to the diagonals of that group.
+// The diagonals for one group of outputs.
 struct Group {
     const float* first;
     const float* second;
@@ -286,7 +286,7 @@ struct Group {
     const float* scale;
 };
 
-// Blocks of 2^kLevels <= kChunk rows, as many as fill a chunk: all in registers. x holds the input, repeated.
+// As many blocks of 2^kLevels <= kChunk rows as fill a chunk, all in registers. x holds the input, repeated.
 template <std::size_t kLevels>
 HWY_INLINE void project_chunk(const Group& g, const float* x, float* out) {
     constexpr auto kSequence = std::make_index_sequence<kLevels>();
@@ -385,7 +385,7 @@ void widen(MatrixView<const float> x, std::size_t n, std::size_t width, float* o
     }
 }
 
-// A few rows through all blocks: the diagonals of a block stay in the first cache while the rows go by.
+// A few rows through all blocks: the diagonals of a block stay in the L1 cache for all rows.
 void project_group(const SignHadamard& matrix, const float* x, MatrixView<float> u, float* buffer) {
     const std::size_t width = std::max(matrix.n, kChunk);
     float* rest = buffer + width;
@@ -408,7 +408,7 @@ void project_group(const SignHadamard& matrix, const float* x, MatrixView<float>
 
 void project_rows(const SignHadamard& matrix, MatrixView<const float> x, MatrixView<float> u) {
     const std::size_t width = std::max(matrix.n, kChunk);
-    // Enough rows for the diagonals to be reused, few enough for the caches beside them.
+    // Enough rows to reuse the diagonals, few enough to fit in the caches with them.
     constexpr std::size_t kMostValues = 1U << 14U;
     const std::size_t rows =
         std::clamp<std::size_t>(kMostValues / width, 1, std::max<std::size_t>(1, x.rows()));
@@ -431,7 +431,7 @@ namespace {
 
 void check_size(std::size_t n) {
     if (std::has_single_bit(n)) return;
-    fail(ErrorCode::bad_usage, fmt::format("fwht: {} values; the number must be a power of two", n));
+    fail(ErrorCode::bad_usage, fmt::format("fwht: the size must be a power of two, got {}", n));
 }
 
 void transform_two(float* v) {
@@ -458,7 +458,7 @@ HWY_EXPORT(transform_rows);
 HWY_EXPORT(project_rows);
 
 void fwht(std::span<float> values) {
-    // Choosing an instruction set takes longer than these.
+    // Selecting the instruction set takes longer than these.
     if (values.size() == 2) return transform_two(values.data());
     if (values.size() == 4) return transform_four(values.data());
     check_size(values.size());

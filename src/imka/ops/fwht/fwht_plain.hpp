@@ -1,5 +1,5 @@
-// Walsh-Hadamard transforms as plain loops over pairs: what every vector version repeats bit for bit, and
-// what runs where there are no vectors.
+// Walsh-Hadamard transforms as plain loops over pairs. Every vector version gives the same bits; this version
+// runs where there are no vectors.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace imka::plain {
 
-// Blocks of fewer rows are made in groups of this many: the most values that registers hold.
+// Smaller blocks are computed in groups of this many rows: the most values that fit in registers.
 inline constexpr std::size_t kGroup = 256;
 
-// Butterflies of one level: (a, b) -> (a + b, a - b) on halves of `half` neighbours.
+// Butterflies of one level: (a, b) -> (a + b, a - b) for values `half` apart.
 template <class T>
 void butterflies(T* values, std::size_t n, std::size_t half) {
     for (std::size_t start = 0; start < n; start += 2 * half) {

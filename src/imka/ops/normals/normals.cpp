@@ -1,5 +1,5 @@
-// Compiled once for each instruction set; the best one that the processor has is called. The formulas are
-// those of base/random.cpp, operation by operation; one lane holds one block of four numbers.
+// Compiled once per instruction set; the best one that the processor supports is called. The operations are
+// exactly those of base/random.cpp; one lane holds one block of four numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/normals/normals.cpp"
 #include "imka/ops/vector_targets.hpp"
@@ -17,7 +17,7 @@ namespace imka::ops::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
-// No vectors: no blocks are left to this file.
+// Without vectors this is never called.
 void normal_blocks(std::uint64_t, std::uint32_t, std::uint64_t, std::size_t, float*) {}
 std::size_t block_lanes() {
     return 0;
@@ -127,8 +127,8 @@ HWY_INLINE CosSin cos_sin_turn(VU angle) {
             hn::Xor(hn::IfThenElse(swap, cosine, sine), hn::BitCast(df, sign_s))};
 }
 
-// Blocks first .. first + count - 1, four numbers each; count is a multiple of the lanes and the low halves
-// of the block numbers do not wrap.
+// Blocks first .. first + count - 1, four numbers each; count is a multiple of the lane count and the low
+// halves of the block numbers do not wrap.
 void normal_blocks(std::uint64_t seed, std::uint32_t stream, std::uint64_t first, std::size_t count,
                    float* out) {
     const DF df;
@@ -164,14 +164,13 @@ HWY_EXPORT(normal_blocks);
 HWY_EXPORT(block_lanes);
 
 void fill_normal(std::uint64_t seed, Stream stream, std::uint64_t first, std::span<float> out) {
-    // Single numbers up to a whole block, then vectors of blocks, then the rest.
+    // Single numbers up to a block boundary, then vectors of blocks, then the remainder.
     const std::size_t head = std::min<std::size_t>(out.size(), (4 - first % 4) % 4);
     imka::fill_normal(seed, stream, first, out.first(head));
     const std::uint64_t block = (first + head) / 4;
     const std::size_t lanes = HWY_DYNAMIC_DISPATCH(block_lanes)();
     std::size_t blocks = lanes == 0 ? 0 : (out.size() - head) / 4 / lanes * lanes;
-    // Block numbers whose low half wraps inside the run are left to the plain loop; that is once in 2^34
-    // numbers.
+    // If the low half of the block number wraps (once in 2^34 numbers), the plain loop does the work.
     if ((block >> 32U) != ((block + blocks) >> 32U)) blocks = 0;
     if (blocks > 0) {
         HWY_DYNAMIC_DISPATCH(normal_blocks)

@@ -1,8 +1,8 @@
-// Standard normals in bulk: out[i] = normal(seed, stream, first + i) of base/random.hpp, with its bits, on
-// every instruction set (only IEEE additions, multiplications and square roots, none of them fused).
+// Standard normals in bulk: out[i] = normal(seed, stream, first + i) of base/random.hpp, bit for bit on every
+// instruction set (only IEEE additions, multiplications and square roots, none of them fused).
 //
-// Domain: any arguments. Cost: one pass over out, vectors as wide as the processor has, chosen at run time.
-// The naive form is imka::fill_normal.
+// Domain: any arguments. Cost: one pass over out, in the widest vectors of the processor, selected at run
+// time. The naive version is imka::fill_normal.
 #pragma once
 
 #include <cstdint>

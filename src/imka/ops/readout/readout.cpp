@@ -1,4 +1,4 @@
-// Compiled once for each instruction set; the best one that the processor has is called.
+// Compiled once per instruction set; the best one that the processor supports is called.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "imka/ops/readout/readout.cpp"
 #include "imka/ops/vector_targets.hpp"
@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Calls body(first, count) for full vectors and once for the rest.
+// Calls body(first, count) for each full vector and once for the remainder.
 template <class Body>
 HWY_INLINE void for_each_vector(std::size_t size, std::size_t lanes, const Body& body) {
     std::size_t i = 0;
@@ -33,7 +33,7 @@ HWY_INLINE void for_each_vector(std::size_t size, std::size_t lanes, const Body&
 constexpr std::size_t kMostLanes = hn::MaxLanes(D());
 using Buffer = std::array<float, kMostLanes>;
 
-// A full vector is loaded in place; a rest, which has fewer values than lanes, is padded with zeros.
+// Full vectors are loaded directly; a remainder is padded with zeros.
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> load(Tag d, std::span<const float> u, std::size_t first, std::size_t count) {
     if (count == hn::Lanes(d)) return hn::LoadU(d, u.data() + first);
@@ -102,7 +102,7 @@ HWY_INLINE V rounded(V v) {
     return v;
 }
 
-// The rest of a row is padded: only its first lanes count.
+// Counts only the first `lanes` lanes: a remainder is padded.
 HWY_INLINE std::size_t count_saturated(V counts, V most, std::size_t lanes) {
     const D d;
     const auto valid = hn::FirstN(d, lanes);
@@ -191,8 +191,8 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
     return add_signed_counts_as<CountRounding::none>(counter, row, negative_gain, counts);
 }
 
-// To 11 significant bits by integer arithmetic on the float; below 2^-14, where the last place stays that of
-// 2^-24, by an addition of 1/2, whose last place that is.
+// Rounds to 11 significant bits by integer arithmetic on the float; below 2^-14, where the spacing is 2^-24,
+// by adding 1/2, whose spacing is the same.
 HWY_INLINE V to_half(V x) {
     const D d;
     const hn::RebindToUnsigned<D> du;

@@ -62,7 +62,7 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
 
 double to_half(double x) {
     if (x == 0.0 || !std::isfinite(x)) return x;
-    // 11 significant bits; below 2^-14 the last place stays that of 2^-24.
+    // 11 significant bits; below 2^-14 the spacing is 2^-24.
     int exponent = 0;
     std::frexp(x, &exponent);
     const int place = std::max(exponent - 11, -24);

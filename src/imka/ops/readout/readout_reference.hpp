@@ -1,4 +1,4 @@
-// The contract of readout.hpp in plain loops.
+// The contract of readout.hpp as plain loops.
 #pragma once
 
 #include "imka/ops/readout/readout.hpp"
@@ -11,7 +11,7 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
                               std::span<const float> negative_gain, std::span<float> counts);
 void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);
 
-// The nearest number of IEEE half precision, halves to even, infinite beyond.
+// The nearest IEEE half-precision number, ties to even; infinite on overflow.
 double to_half(double x);
 
 }  // namespace imka::ops::reference

@@ -1,0 +1,28 @@
+# imka_public_headers(folder out): the headers below `folder` that imka/imka.hpp includes, itself and theirs, as paths
+# relative to `folder`. Only these are installed and documented.
+# As a script it prints them: cmake -DFOLDER=src -P cmake/public_headers.cmake
+cmake_minimum_required(VERSION 3.25)
+function(imka_public_headers folder out)
+    set(queue imka/imka.hpp)
+    set(found)
+    while(queue)
+        list(POP_FRONT queue header)
+        list(APPEND found ${header})
+        file(STRINGS ${folder}/${header} lines REGEX "^#include \"imka/")
+        foreach(line ${lines})
+            string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" next "${line}")
+            if(NOT next IN_LIST found AND NOT next IN_LIST queue)
+                list(APPEND queue ${next})
+            endif()
+        endforeach()
+    endwhile()
+    list(SORT found)
+    set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+    imka_public_headers(${FOLDER} headers)
+    list(TRANSFORM headers PREPEND ${FOLDER}/)
+    list(JOIN headers "\n" text)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${text}")
+endif()

@@ -1,0 +1,192 @@
+#include "imka/chip/build.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/random.hpp"
+
+namespace imka {
+namespace {
+
+CalibrationConfig calibration_of(const BuildConfig& c) {
+    CalibrationConfig out{.inputs = static_cast<std::size_t>(c.calibration_inputs)};
+    const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
+    out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
+    if (alpha) out.deviations = *c.input_alpha;
+    return out;
+}
+
+double root_mean_square(MatrixView<const float> x) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        for (const float v : x.row(r)) sum += double{v} * v;
+    }
+    return std::sqrt(sum / static_cast<double>(x.rows() * x.cols()));
+}
+
+// Standard deviations are those of all rows offered: a few outliers decide them, and a sample may miss these.
+CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x, double input_scale) {
+    auto out = calibration_of(c);
+    if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
+    out.input_range = InputRangeRule::given;
+    out.range = out.deviations * root_mean_square(x) * input_scale;
+    return out;
+}
+
+Matrix<float> transposed(const Matrix<float>& m) {
+    Matrix<float> out(m.cols(), m.rows());
+    for (std::size_t r = 0; r < m.rows(); ++r) {
+        for (std::size_t c = 0; c < m.cols(); ++c) out(c, r) = m(r, c);
+    }
+    return out;
+}
+
+// For each output its largest product over that of all; empty where rows are left as they are. Inputs beyond
+// a range that is given will not be applied: outliers do not count.
+std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float> inputs,
+                               const CalibrationConfig& calibration) {
+    if (!job.config.range_scaling) return {};
+    Matrix<float> applied;
+    if (calibration.input_range == InputRangeRule::given) {
+        applied = applied_inputs(job.chip.core.dac, inputs, calibration.range);
+        inputs = applied.view();
+    }
+    const auto products = exact_products(inputs, transposed(job.omega).view());
+    std::vector<double> largest(products.cols());
+    for (std::size_t v = 0; v < products.rows(); ++v) {
+        for (std::size_t c = 0; c < largest.size(); ++c)
+            largest[c] = std::max(largest[c], std::abs(products(v, c)));
+    }
+    const double most = std::ranges::max(largest);
+    std::vector<float> factors(largest.size());
+    // An output without products has nothing to be scaled to.
+    std::ranges::transform(largest, factors.begin(),
+                           [most](double l) { return l > 0.0 ? static_cast<float>(l / most) : 1.0F; });
+    return factors;
+}
+
+OutputFit output_fit(const BuildConfig& config) {
+    return config.output_calibration == OutputCalibration::centred ? OutputFit::centred : OutputFit::applied;
+}
+
+BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibration) {
+    BuildSteps steps{.placement = {.replicas = config.replicas, .replication = config.replication},
+                     .calibration = calibration,
+                     .programming = {.method = config.programming},
+                     .output_fit = output_fit(config),
+                     .time = {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing},
+                     .compensation = config.compensation};
+    if (config.output_calibration == OutputCalibration::nominal) steps.output_fit.reset();
+    return steps;
+}
+
+}  // namespace
+
+ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit fit, const Exec& exec) {
+    switch (kind) {
+        case AgeCompensation::none:
+            break;
+        case AgeCompensation::global:
+            return compensated(std::move(chip), DriftCompensation::global);
+        case AgeCompensation::column:
+            return compensated(std::move(chip), DriftCompensation::column);
+        case AgeCompensation::outputs:
+            return with_calibrated_outputs(std::move(chip), fit, exec);
+    }
+    return chip;
+}
+
+ProgrammedChip build_chip(BuildJob job, const Exec& exec) {
+    const auto& steps = job.steps;
+    auto plan = calibrated(place(job.chip, std::move(job.weights), steps.placement),
+                           {.sample = job.sample, .config = steps.calibration, .seed = job.seed}, exec);
+    auto chip = program(std::move(plan), job.seed, steps.programming, exec);
+    chip = aged(std::move(chip), {.seconds = 0.0, .spacing_seconds = steps.time.spacing_seconds});
+    if (steps.output_fit) chip = with_calibrated_outputs(std::move(chip), *steps.output_fit, exec);
+    chip = aged(std::move(chip), steps.time);
+    return compensated(std::move(chip), steps.compensation, steps.output_fit.value_or(OutputFit::applied),
+                       exec);
+}
+
+BuiltChip build_chip(const ProjectionJob& job, const Exec& exec) {
+    validate(job.config);
+    const auto calibration = calibration_of(job.config, job.inputs, job.input_scale);
+    // The rows that calibration will use, as the chip gets them.
+    auto inputs = calibration_inputs(calibration, job.inputs, job.seed);
+    for (float& v : inputs.values()) v *= static_cast<float>(job.input_scale);
+    BuiltChip out{.factors = row_factors(job, inputs.view(), calibration),
+                  .lost_rows = static_cast<std::uint64_t>(job.config.lost_rows)};
+    auto weights = transposed(job.omega);
+    for (std::size_t r = 0; r < weights.rows() && !out.factors.empty(); ++r) {
+        for (std::size_t c = 0; c < weights.cols(); ++c) weights(r, c) /= out.factors[c];
+    }
+    out.chip = build_chip(BuildJob{.chip = job.chip,
+                                   .weights = std::move(weights),
+                                   .sample = inputs.view(),
+                                   .steps = steps_of(job.config, calibration),
+                                   .seed = job.seed},
+                          exec);
+    return out;
+}
+
+Fields fields(BuildConfig& c) {
+    return {
+        field("input_range", c.input_range,
+              {.help = "Range of a core's inputs; auto: max, or deviation with input_alpha"}),
+        field("input_alpha", c.input_alpha,
+              {.help = "Inputs are clipped at this many standard deviations; -1: none is; auto: by "
+                       "input_range",
+               .min = -1.0}),
+        field("calibration_inputs", c.calibration_inputs,
+              {.help = "Training rows that ranges and outputs are calibrated on", .min = 1.0, .max = 1e6}),
+        field("programming", c.programming, {.help = "How devices are programmed"}),
+        field("output_calibration", c.output_calibration,
+              {.help = "Scale and offset of columns: fitted after programming, nominal, or fitted and "
+                       "centred against truncation"}),
+        field("read_seconds", c.read_seconds,
+              {.help = "Time from programming to the products", .unit = "s", .min = 0.0}),
+        field(
+            "read_spacing", c.read_spacing,
+            {.help = "Time between two products: what is new in the noise of each", .unit = "s", .min = 0.0}),
+        field("compensation", c.compensation,
+              {.help = "Of drift: a factor a core or a column, or outputs calibrated again"}),
+        field("range_scaling", c.range_scaling,
+              {.help = "Rows of the matrix are scaled to fill the range of results, outputs scaled back"}),
+        field("lost_rows", c.lost_rows,
+              {.help = "Every n-th product comes back as 0, as in a measured run that lost some; 0: none",
+               .min = 0.0}),
+        field("replicas", c.replicas,
+              {.help = "Copies of the matrix on the chip; 0: as many as fit", .min = 0.0, .max = 65536.0}),
+        field("replication", c.replication,
+              {.help = "Copies share inputs, or all take each and are averaged"}),
+    };
+}
+
+void validate(const BuildConfig& config) {
+    BuildConfig copy = config;
+    check_ranges(fields(copy));
+    if (!config.input_alpha) return;
+    const double alpha = *config.input_alpha;
+    if (alpha != -1.0 && alpha <= 0.0)
+        fail(ErrorCode::bad_config,
+             fmt::format("input_alpha: {}; it must be > 0, or -1 for inputs that are not clipped", alpha));
+    const auto meant = alpha > 0.0 ? InputRangeRule::deviation : InputRangeRule::max;
+    if (config.input_range && *config.input_range != meant)
+        fail(ErrorCode::bad_config,
+             fmt::format("input_alpha {} means input_range {}, not {}; give one of them", alpha,
+                         to_string(meant), to_string(*config.input_range)));
+}
+
+std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose) {
+    // A bijection of (seed, purpose) under a key of its own, so that no two of them meet in all 128 bits.
+    const auto block =
+        philox4x32_10({static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U), purpose, 0},
+                      {0x63686970U, 0x73656564U});
+    return (static_cast<std::uint64_t>(block[1]) << 32U) | block[0];
+}
+
+}  // namespace imka

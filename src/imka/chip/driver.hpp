@@ -1,0 +1,42 @@
+// The seam between programs and whatever multiplies: an emulated chip, a recording of one, or hardware.
+#pragma once
+
+#include <cstdint>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/base/trace.hpp"
+#include "imka/chip/region.hpp"
+
+namespace imka {
+
+struct MatrixShape {
+    std::size_t inputs = 0;
+    std::size_t outputs = 0;
+    bool operator==(const MatrixShape&) const = default;
+};
+
+class ChipDriver {
+public:
+    virtual ~ChipDriver() = default;
+    virtual std::size_t matrices() const = 0;
+    virtual MatrixShape shape(std::uint32_t matrix) const = 0;
+    // Row v of y: the outputs of one matrix for row v of x, which is product ids.first + v. Returns what was
+    // done; exec.trace is left to the caller. Any number of threads may call it at once. Error{bad_data} for
+    // inputs that are not finite or rows of another length.
+    virtual Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
+                           const Exec& exec, MatrixView<float> y) = 0;
+};
+
+// The same with results in memory of their own.
+struct Products {
+    Matrix<float> y;
+    Trace trace;
+};
+Products execute(ChipDriver& driver, std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
+                 const Exec& exec);
+
+// Error{bad_usage} for a matrix that the driver does not have, Error{bad_data} for inputs that do not fit it.
+void check_call(const ChipDriver& driver, std::uint32_t matrix, MatrixView<const float> x);
+
+}  // namespace imka

@@ -1,0 +1,115 @@
+#include "imka/chip/region.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "imka/base/error.hpp"
+#include "imka/chip/program/mapping.hpp"
+
+namespace imka {
+namespace {
+
+void check_positive(std::string_view field, double value) {
+    if (!std::isfinite(value) || value <= 0.0)
+        fail(ErrorCode::bad_config, fmt::format("{}: {}; it must be > 0", field, value));
+}
+
+std::string origin_text(const RegionIds& ids) {
+    if (ids.row == 0 && ids.col == 0) return {};
+    return fmt::format(" at row {}, column {}", ids.row, ids.col);
+}
+
+void check_fits(const CoreSpec& spec, MatrixView<const float> weights, const RegionScale& scale,
+                const RegionIds& ids) {
+    const auto rows = static_cast<std::size_t>(spec.rows);
+    const auto cols = static_cast<std::size_t>(spec.cols);
+    if (ids.row + weights.rows() > rows || ids.col + weights.cols() > cols)
+        fail(ErrorCode::bad_config,
+             fmt::format("weights of {} inputs and {} outputs{}; a core has {} rows and {} columns",
+                         weights.rows(), weights.cols(), origin_text(ids), rows, cols));
+    if (scale.column_us.size() != weights.cols())
+        fail(ErrorCode::bad_config, fmt::format("{} column conductances for weights of {} outputs",
+                                                scale.column_us.size(), weights.cols()));
+    if (!scale.column_steps.empty() && scale.column_steps.size() != weights.cols())
+        fail(ErrorCode::bad_config, fmt::format("{} column steps for weights of {} outputs",
+                                                scale.column_steps.size(), weights.cols()));
+}
+
+// Numbers of devices and conversions are kept below 2^32, so that the number of a product fits beside them.
+void check_numbers(const CoreSpec& spec, const RegionIds& ids) {
+    const auto cells = static_cast<double>(spec.rows) * spec.cols;
+    if ((ids.core + 1.0) * std::max(2.0 * cells, 64.0 * spec.cols) > 0x1p32)
+        fail(ErrorCode::bad_config,
+             fmt::format("core {} of {} x {} cells: too many devices to number; core times "
+                         "cells must be below 2^31",
+                         ids.core, spec.rows, spec.cols));
+}
+
+Matrix<float> net_us(const ProgrammedRegion& region, const ReadTime& time) {
+    auto plus = conductances_at(region.device, region.plus, time).g_us;
+    const auto minus = conductances_at(region.device, region.minus, time).g_us;
+    std::transform(plus.values().begin(), plus.values().end(), minus.values().begin(), plus.values().begin(),
+                   std::minus<>());
+    return plus;
+}
+
+}  // namespace
+
+DeviceIds device_ids(const CoreSpec& spec, const RegionIds& ids, std::uint64_t polarity) {
+    check_numbers(spec, ids);
+    const auto rows = static_cast<std::uint64_t>(spec.rows);
+    const auto cols = static_cast<std::uint64_t>(spec.cols);
+    return {.seed = ids.seed,
+            .first = (2 * std::uint64_t{ids.core} + polarity) * rows * cols + ids.row * cols + ids.col,
+            .stride = cols};
+}
+
+std::uint64_t first_input(const CoreSpec& spec, const RegionIds& ids) {
+    return std::uint64_t{ids.core} * static_cast<std::uint64_t>(spec.rows) + ids.row;
+}
+
+std::uint64_t first_column(const CoreSpec& spec, const RegionIds& ids) {
+    return std::uint64_t{ids.core} * static_cast<std::uint64_t>(spec.cols) + ids.col;
+}
+
+ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> weights,
+                                const RegionScale& scale, const RegionIds& ids) {
+    const auto& spec = chip.core;
+    validate(spec);
+    check_fits(spec, weights, scale, ids);
+    check_positive("input range", scale.input_range);
+    check_positive("output step", scale.output_step);
+    const auto mapped = map_weights(weights, scale.column_us);
+    const auto devices = [&](const Matrix<float>& target_us, std::uint64_t polarity) {
+        return program_devices(chip.device, target_us.view(), device_ids(spec, ids, polarity));
+    };
+    ProgrammedRegion region{
+        .ids = ids,
+        .spec = spec,
+        .device = chip.device,
+        .input_range = scale.input_range,
+        .plus = devices(mapped.plus_us, 0),
+        .minus = devices(mapped.minus_us, 1),
+        .adc = draw_adc_columns(spec.adc, ids.seed, first_column(spec, ids), weights.cols()),
+        .affine = {.output_step = scale.output_step, .columns = {}},
+        .compensation = std::vector<double>(weights.cols(), 1.0)};
+    // counts = counts_per_us * sum_i (x_i / range) g_i, and g = w / weight_per_us.
+    const double input_per_count = scale.input_range / spec.adc.counts_per_us;
+    for (std::size_t c = 0; c < weights.cols(); ++c) {
+        const double step = scale.column_steps.empty() ? 1.0 : scale.column_steps[c];
+        check_positive("step of a column", step);
+        const double factor = mapped.weight_per_us[c] * input_per_count / (step * scale.output_step);
+        region.affine.columns.push_back({.scale = factor, .offset = 0.0, .step = step});
+    }
+    return region;
+}
+
+void compensate_drift(ProgrammedRegion& region, DriftCompensation kind, const ReadTime& time) {
+    const auto reference = net_us(region, {.seconds = 0.0, .spacing_seconds = time.spacing_seconds});
+    region.compensation = drift_compensation(kind, reference.view(), net_us(region, time).view());
+}
+
+}  // namespace imka

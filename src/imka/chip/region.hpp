@@ -1,0 +1,92 @@
+// A region: the cells of one core that hold one tile of one matrix, and what is programmed into them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "imka/base/matrix.hpp"
+#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/program/compensation.hpp"
+#include "imka/chip/spec/chip.hpp"
+
+namespace imka {
+
+// A rectangle of a matrix (inputs x outputs).
+struct Tile {
+    std::size_t first_row = 0;
+    std::size_t rows = 0;
+    std::size_t first_col = 0;
+    std::size_t cols = 0;
+    auto operator<=>(const Tile&) const = default;
+};
+
+// Where one tile sits: cells row to row + tile.rows, col to col + tile.cols of a core. A core may hold
+// several regions that do not overlap.
+struct Region {
+    std::uint32_t matrix = 0;
+    std::uint32_t replica = 0;  // copy of the matrix
+    std::uint32_t core = 0;
+    std::uint32_t row = 0;
+    std::uint32_t col = 0;
+    Tile tile;
+    bool operator==(const Region&) const = default;
+};
+
+// Conductances and ranges of a region: what calibration chooses.
+struct RegionScale {
+    std::vector<double> column_us;          // of the largest weight of each column, uS
+    double input_range = 1.0;               // inputs beyond are clipped; > 0
+    double output_step = 1.0;               // value of one step of the output; > 0
+    std::vector<double> column_steps = {};  // of each column, in output_step; empty: all 1
+    bool operator==(const RegionScale&) const = default;
+};
+
+// Seed of a chip, and the place on it: together they name every device and converter of a region.
+struct RegionIds {
+    std::uint64_t seed = 0;
+    std::uint32_t core = 0;
+    std::uint32_t row = 0;
+    std::uint32_t col = 0;
+};
+
+// The numbers of a region's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core
+// whose devices or conversions would have numbers from 2^32 on.
+DeviceIds device_ids(const CoreSpec& spec, const RegionIds& ids, std::uint64_t polarity);
+// Numbers of the first input and of the first output converter of a region, over all cores of a chip.
+std::uint64_t first_input(const CoreSpec& spec, const RegionIds& ids);
+std::uint64_t first_column(const CoreSpec& spec, const RegionIds& ids);
+
+// Which products these are: names the noise that is new in each. Product v of a batch has the number
+// first + v, below 2^32. Regions of one core share its converters: products of two matrices with the same
+// numbers need different seeds, or both get the same noise.
+struct ProductIds {
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;
+};
+
+struct ProgrammedRegion {
+    RegionIds ids;
+    CoreSpec spec;
+    DeviceModel device;
+    double input_range = 1.0;
+    DeviceState plus;  // inputs x outputs of the tile
+    DeviceState minus;
+    std::vector<AdcColumn> adc;
+    AffineCorrection affine;
+    std::vector<double> compensation;  // factor of each output
+
+    std::size_t rows() const { return plus.g_us.rows(); }
+    std::size_t cols() const { return plus.g_us.cols(); }
+};
+
+// Maps the weights (inputs x outputs), programs both polarities and gives the affine correction its nominal
+// values: the scale that makes outputs those of the weights if nothing were wrong, offset 0.
+// Error{bad_config} where the weights need more rows or columns than the core has from the origin on.
+ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> weights,
+                                const RegionScale& scale, const RegionIds& ids);
+
+// Sets the factors that bring outputs at `time` back to those right after programming.
+void compensate_drift(ProgrammedRegion& region, DriftCompensation kind, const ReadTime& time);
+
+}  // namespace imka

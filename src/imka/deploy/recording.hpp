@@ -1,0 +1,72 @@
+// Drivers that record the calls of another and play them back: a run can be repeated without its chip.
+#pragma once
+
+#include <compare>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "imka/chip/driver.hpp"
+#include "imka/io/safetensors.hpp"
+
+namespace imka {
+
+// Which rows of which matrix a call is about.
+struct CallKey {
+    std::uint32_t matrix = 0;
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;
+    std::size_t rows = 0;
+    auto operator<=>(const CallKey&) const = default;
+};
+
+// Every call of a run, in an order that does not depend on threads.
+struct Recording {
+    struct Call {
+        Matrix<float> x;
+        Matrix<float> y;
+        Trace trace;
+    };
+    std::vector<MatrixShape> shapes;  // of the matrices
+    std::multimap<CallKey, Call> calls;
+};
+
+// One sealed safetensors file (docs/formats.md), written whole or not at all.
+void save_recording(const std::filesystem::path& path, const Recording& recording);
+// Error{bad_data} that names the file for one that is cut, changed or of another kind.
+Recording load_recording(const std::filesystem::path& path);
+
+// Passes calls on and keeps them in memory.
+class RecordingDriver final : public ChipDriver {
+public:
+    explicit RecordingDriver(std::unique_ptr<ChipDriver> inner);
+    std::size_t matrices() const override { return inner_->matrices(); }
+    MatrixShape shape(std::uint32_t matrix) const override { return inner_->shape(matrix); }
+    Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                   MatrixView<float> y) override;
+    // Not while another thread multiplies.
+    const Recording& recording() const { return recording_; }
+
+private:
+    std::unique_ptr<ChipDriver> inner_;
+    std::mutex mutex_;
+    Recording recording_;
+};
+
+// Answers with what was recorded. Error{bad_usage} for a call that was not: other rows, seed, number of rows
+// or inputs.
+class ReplayingDriver final : public ChipDriver {
+public:
+    explicit ReplayingDriver(Recording recording) : recording_(std::move(recording)) {}
+    std::size_t matrices() const override { return recording_.shapes.size(); }
+    MatrixShape shape(std::uint32_t matrix) const override { return recording_.shapes.at(matrix); }
+    Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                   MatrixView<float> y) override;
+
+private:
+    const Recording recording_;
+};
+
+}  // namespace imka

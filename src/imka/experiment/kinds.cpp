@@ -1,0 +1,145 @@
+#include "imka/experiment/kinds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "imka/base/error.hpp"
+#include "imka/base/names.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::array<std::string_view, 2> kRidgeResults = {"accuracy", "gram_error"};
+constexpr std::array<std::string_view, 1> kGramResults = {"gram_error"};
+
+// Seconds since the last call.
+class Lap {
+public:
+    double operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        return std::chrono::duration<double>(now - std::exchange(begin_, now)).count();
+    }
+
+private:
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+void add_gram_error(const RunConfig& config, RunData& data, const SeededMap& map, const Exec& exec,
+                    SeedResult& out) {
+    Lap lap;
+    const auto& exact = data.exact_gram(config, exec);
+    out.values["gram_error"] = measure_gram_error(config, data.set(), exact, map, exec);
+    out.times.gram = lap();
+}
+
+SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec) {
+    SeedResult out;
+    WorkTimes parts;
+    Exec timed = exec;
+    timed.times = &parts;
+    Lap lap;
+    // The chip comes first: where a matrix does not fit it, no fit is lost.
+    std::optional<RunMap> on_chip;
+    if (config.backend.is_chip()) on_chip = run_map(config, data.set(), seed, timed);
+    if (on_chip) out.chip = on_chip->chip;
+    out.times.chip = lap();
+    out.model = fit_run(config, data.set(), seed, on_chip ? &on_chip->map : nullptr, timed);
+    out.times.products = lap() - parts.features - parts.solve;
+    out.times.solve = parts.solve;
+    out.times.features = std::exchange(parts, {}).features;
+
+    const auto predictor = on_chip ? RidgePredictor(*out.model, std::move(on_chip->map), on_chip->seed)
+                                   : RidgePredictor(*out.model);
+    out.values["accuracy"] = accuracy(predictor, data.set().test, timed);
+    out.times.predict = lap() - parts.features;
+    out.times.features += parts.features;
+    if (config.gram_rows > 0) add_gram_error(config, data, predictor.feature_map(), exec, out);
+    return out;
+}
+
+void check_gram(const RunConfig& config) {
+    if (config.gram_rows == 0) fail(ErrorCode::bad_config, "gram_rows: at least one row is needed");
+}
+
+SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec) {
+    SeedResult out;
+    Lap lap;
+    auto placed = run_map(config, data.set(), seed, exec);
+    out.chip = std::move(placed.chip);
+    out.times.chip = lap();
+    add_gram_error(config, data, {&placed.map, placed.seed}, exec, out);
+    return out;
+}
+
+constexpr std::array kKinds = {
+    RunKind{.name = "ridge",
+            .help = "fit and test a kernel ridge classifier",
+            .results = kRidgeResults,
+            .check = [](const RunConfig&) {},
+            .run = run_ridge,
+            .cost = ridge_cost},
+    RunKind{.name = "gram",
+            .help = "error of the Gram matrix",
+            .results = kGramResults,
+            .check = check_gram,
+            .run = run_gram,
+            .cost = gram_cost},
+};
+
+}  // namespace
+
+const Matrix<double>& RunData::exact_gram(const RunConfig& config, const Exec& exec) {
+    const std::scoped_lock lock(mutex_);
+    // Runs on one data set mean the same by `scale`, which stands as 0.
+    const GramKey key{config.features.kernel, config.features.gamma.value.value_or(0.0), config.gram_rows};
+    const auto place = grams_.find(key);
+    if (place != grams_.end()) return place->second;
+    return grams_.emplace(key, reference_gram(config, set_, exec)).first->second;
+}
+
+std::span<const RunKind> run_kinds() {
+    return kKinds;
+}
+
+const RunKind* find_run_kind(std::string_view name) {
+    const auto* row = std::ranges::find(kKinds, name, &RunKind::name);
+    return row == kKinds.end() ? nullptr : row;
+}
+
+std::string run_kind_names() {
+    std::vector<std::string_view> names;
+    for (const auto& k : kKinds) names.push_back(k.name);
+    return join(names);
+}
+
+const RunKind& run_kind(std::string_view name) {
+    if (const auto* kind = find_run_kind(name)) return *kind;
+    fail(ErrorCode::bad_config, fmt::format("'{}' is not a known kind; known: {}", name, run_kind_names()));
+}
+
+RunResult run_seeds(std::string_view kind, const RunConfig& config, const Dataset& data, const Exec& exec) {
+    const auto& what = run_kind(kind);
+    validate(config);
+    what.check(config);
+    const auto recipe = feature_recipe(config, data, config.seeds.front());
+    validate(recipe);
+    RunResult result{.sizes = run_sizes(config, recipe.omega.d)};
+    if (kernel_row(config.features.kernel).uses_gamma) result.gamma = recipe.omega.gamma;
+    RunData shared(data);
+    std::map<std::string, std::vector<double>> values;
+    for (const auto seed : config.seeds) {
+        auto one = what.run(config, seed, shared, exec);
+        for (const auto& [name, value] : one.values) values[name].push_back(value);
+        if (!result.chip) result.chip = std::move(one.chip);
+        if (!result.model) result.model = std::move(one.model);
+    }
+    for (auto& [name, list] : values) result.values[name] = summarize(std::move(list));
+    return result;
+}
+
+}  // namespace imka

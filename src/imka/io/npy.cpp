@@ -1,0 +1,324 @@
+#include "imka/io/npy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/io/number_text.hpp"
+
+namespace imka {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "NPY and float32 bytes are written as they are");
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kMaxHeader = std::size_t{1} << 20U;
+constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 31U;
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
+// Our own files: the header is always this long, so that the row count can be filled in last.
+constexpr std::size_t kWrittenHeader = 128;
+
+// Appends the values in `bytes` to `out`, rounded to float32. A double too large becomes infinite, which
+// NpyRows refuses.
+template <class T>
+void convert(std::span<const char> bytes, std::vector<float>& out) {
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
+        T value{};
+        std::memcpy(&value, bytes.data() + at, sizeof(T));
+        out.push_back(static_cast<float>(value));
+    }
+}
+
+void convert_bool(std::span<const char> bytes, std::vector<float>& out) {
+    for (const char byte : bytes) out.push_back(byte != 0 ? 1.0F : 0.0F);
+}
+
+struct ValueType {
+    std::string_view name;  // without the byte order
+    std::size_t bytes;
+    NpyHeader::Convert convert;
+};
+
+constexpr auto kTypes = std::to_array<ValueType>({
+    {"f4", 4, convert<float>},
+    {"f8", 8, convert<double>},
+    {"i1", 1, convert<std::int8_t>},
+    {"i2", 2, convert<std::int16_t>},
+    {"i4", 4, convert<std::int32_t>},
+    {"i8", 8, convert<std::int64_t>},
+    {"u1", 1, convert<std::uint8_t>},
+    {"u2", 2, convert<std::uint16_t>},
+    {"u4", 4, convert<std::uint32_t>},
+    {"u8", 8, convert<std::uint64_t>},
+    {"b1", 1, convert_bool},
+});
+
+// The header's Python dictionary: exactly the keys descr, fortran_order and shape, each once.
+class HeaderParser {
+public:
+    HeaderParser(std::string_view text, const ByteStream& stream) : text_(text), stream_(stream) {}
+
+    NpyHeader parse() {
+        expect('{');
+        while (!take('}')) {
+            const auto key = string();
+            expect(':');
+            parse_value(key);
+            if (!take(',') && peek() != '}') fail_header("expected a comma or '}' after a value");
+        }
+        blanks();
+        if (!text_.empty() && text_ != "\n") fail_header("text follows the dictionary");
+        if (descr_.empty() || order_.empty() || !shape_seen_) {
+            fail_header("it must have the keys 'descr', 'fortran_order' and 'shape'");
+        }
+        return checked();
+    }
+
+private:
+    [[noreturn]] void fail_header(std::string_view reason) const {
+        stream_.fail_file(fmt::format("the NPY header is wrong: {}", reason));
+    }
+    void blanks() {
+        while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
+    }
+    char peek() {
+        blanks();
+        return text_.empty() ? '\0' : text_.front();
+    }
+    bool take(char c) {
+        if (peek() != c || text_.empty()) return false;
+        text_.remove_prefix(1);
+        return true;
+    }
+    void expect(char c) {
+        if (!take(c)) fail_header(fmt::format("expected '{}' before {}", c, in_quotes(text_)));
+    }
+    std::string_view string() {
+        const char quote = peek();
+        if (quote != '\'' && quote != '"') {
+            fail_header(fmt::format("expected text in quotes before {}", in_quotes(text_)));
+        }
+        text_.remove_prefix(1);
+        const auto end = text_.find(quote);
+        if (end == std::string_view::npos) fail_header("a quote is not closed");
+        const auto value = text_.substr(0, end);
+        text_.remove_prefix(end + 1);
+        return value;
+    }
+    std::string_view word() {
+        blanks();
+        std::size_t length = 0;
+        while (length < text_.size() && ((text_[length] >= 'a' && text_[length] <= 'z') ||
+                                         (text_[length] >= 'A' && text_[length] <= 'Z'))) {
+            ++length;
+        }
+        const auto value = text_.substr(0, length);
+        text_.remove_prefix(length);
+        return value;
+    }
+    void parse_value(std::string_view key) {
+        const bool repeated = (key == "descr" && !descr_.empty()) ||
+                              (key == "fortran_order" && !order_.empty()) || (key == "shape" && shape_seen_);
+        if (repeated) fail_header(fmt::format("duplicate key '{}'", key));
+        if (key == "descr") {
+            if (peek() == '[') fail_header("records of several fields cannot be read, only plain numbers");
+            descr_ = string();
+            if (descr_.empty()) fail_header("'descr' is empty");
+        } else if (key == "fortran_order") {
+            order_ = word();
+            if (order_ != "True" && order_ != "False") {
+                fail_header("'fortran_order' must be True or False");
+            }
+        } else if (key == "shape") {
+            parse_shape();
+        } else {
+            fail_header(fmt::format("the key {} is not known", in_quotes(key)));
+        }
+    }
+    void parse_shape() {
+        shape_seen_ = true;
+        expect('(');
+        bool comma = true;
+        while (!take(')')) {
+            if (!comma) fail_header("expected a comma between the numbers of 'shape'");
+            blanks();
+            std::uint64_t value = 0;
+            const char* end = text_.data() + text_.size();
+            const auto [stop, error] = std::from_chars(text_.data(), end, value);
+            if (error != std::errc{}) fail_header("'shape' must hold whole numbers below 2^64");
+            text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
+            shape_.push_back(value);
+            if (shape_.size() > 2) fail_header("more than two dimensions; a table has one or two");
+            comma = take(',');
+        }
+        if (shape_.empty()) fail_header("no dimensions; a table has one or two");
+        if (shape_.size() == 1 && !comma) fail_header("'shape' must be a tuple");
+    }
+    NpyHeader checked() const {
+        NpyHeader header;
+        const auto order = descr_.front();
+        if (order == '>') fail_header(fmt::format("{} is big-endian; write it as '<'", in_quotes(descr_)));
+        const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const ValueType& known) {
+            return known.name == descr_.substr(1);
+        });
+        if (type == kTypes.end() || !(order == '<' || (order == '|' && type->bytes == 1))) {
+            fail_header(
+                fmt::format("the type {} cannot be read; <f4, <f8, |b1 and integers of 1 to 8 bytes can",
+                            in_quotes(descr_)));
+        }
+        if (order_ == "True") {
+            fail_header("the values are stored by columns (Fortran order); store them by rows (C order)");
+        }
+        header.value_bytes = type->bytes;
+        header.convert = type->convert;
+        header.rows = shape_[0];
+        header.cols = shape_.size() == 2 ? shape_[1] : 1;
+        if (header.cols == 0) fail_header("a table needs at least one column");
+        if (header.cols > kMaxColumns) fail_header(fmt::format("{} columns are beyond 2^31", header.cols));
+        return header;
+    }
+
+    std::string_view text_;
+    const ByteStream& stream_;
+    std::string_view descr_;
+    std::string_view order_;
+    std::vector<std::uint64_t> shape_;
+    bool shape_seen_ = false;
+};
+
+std::string read_exactly(ByteStream& stream, std::size_t bytes) {
+    std::string text(bytes, '\0');
+    if (stream.read(text) != bytes) stream.fail_file("truncated inside the NPY header");
+    return text;
+}
+
+void check_size(const ByteStream& stream, const NpyHeader& header) {
+    const auto there = stream.remaining();
+    if (!there) return;
+    const double expected = static_cast<double>(header.rows) * static_cast<double>(header.cols) *
+                            static_cast<double>(header.value_bytes);
+    // Files are far below 2^53 bytes, so equality of doubles is equality of sizes.
+    if (expected != static_cast<double>(*there)) {
+        stream.fail_file(
+            fmt::format("{}: {} x {} values of {} bytes were promised, {} bytes are there",
+                        expected > static_cast<double>(*there) ? "truncated" : "bytes follow the values",
+                        header.rows, header.cols, header.value_bytes, *there));
+    }
+}
+
+NpyHeader read_header(ByteStream& stream) {
+    std::string start(kMagic.size() + 2, '\0');
+    const auto count = stream.read(start);
+    if (count == 0) stream.fail_file("is empty");
+    if (!start.starts_with(kMagic)) stream.fail_file("is not an NPY file");
+    if (count < start.size()) stream.fail_file("truncated inside the NPY header");
+    const auto version = static_cast<unsigned char>(start[kMagic.size()]);
+    if (version < 1 || version > 3 || start.back() != '\0') {
+        stream.fail_file(fmt::format("NPY version {}.{} cannot be read; 1.0, 2.0 and 3.0 can", version,
+                                     static_cast<unsigned char>(start.back())));
+    }
+    const auto length_bytes = read_exactly(stream, version == 1 ? 2 : 4);
+    std::uint32_t length = 0;
+    std::memcpy(&length, length_bytes.data(), length_bytes.size());
+    if (length > kMaxHeader) stream.fail_file(fmt::format("an NPY header of {} bytes is too large", length));
+    const auto text = read_exactly(stream, length);
+    const auto header = HeaderParser(text, stream).parse();
+    check_size(stream, header);
+    return header;
+}
+
+std::string written_header(std::uint64_t rows, std::uint64_t cols) {
+    std::string header(kMagic);
+    header += '\x01';
+    header += '\x00';
+    const auto rest = static_cast<std::uint16_t>(kWrittenHeader - kMagic.size() - 4);
+    header += static_cast<char>(rest & 0xffU);
+    header += static_cast<char>(rest >> 8U);
+    header += fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
+    header.resize(kWrittenHeader - 1, ' ');
+    return header + '\n';
+}
+
+}  // namespace
+
+NpyRows::NpyRows(ByteStream stream) : stream_(std::move(stream)), header_(read_header(stream_)) {}
+
+bool NpyRows::next(std::span<const float>& row) {
+    if (row_ == header_.rows) {
+        char extra = 0;
+        if (stream_.read(std::span(&extra, 1)) != 0)
+            stream_.fail_file(fmt::format("bytes follow the {} rows of the header", header_.rows));
+        return false;
+    }
+    ++row_;
+    values_.clear();
+    const std::uint64_t chunk = kChunkBytes / header_.value_bytes;
+    while (values_.size() < header_.cols) {
+        const auto count = std::min<std::uint64_t>(chunk, header_.cols - values_.size());
+        bytes_.resize(count * header_.value_bytes);
+        if (stream_.read(bytes_) != bytes_.size())
+            stream_.fail_file(fmt::format("row {}: truncated: {} rows were promised", row_, header_.rows));
+        header_.convert(bytes_, values_);
+    }
+    const auto bad = std::ranges::find_if(values_, [](float v) { return !std::isfinite(v); });
+    if (bad != values_.end())
+        stream_.fail_file(fmt::format("row {}: column {}: the value is not finite in 32 bits", row_,
+                                      bad - values_.begin()));
+    row = values_;
+    return true;
+}
+
+Matrix<float> read_npy(const std::filesystem::path& path) {
+    NpyRows rows{ByteStream(path, {})};
+    const auto& header = rows.header();
+    const bool size_known = rows.stream().remaining().has_value();
+    check_fits_memory(static_cast<double>(header.rows), static_cast<double>(header.cols), sizeof(float),
+                      path.string() + ": the matrix");
+    std::span<const float> row;
+    if (header.rows == 0) {
+        rows.next(row);
+        return {0, static_cast<std::size_t>(header.cols)};
+    }
+    Matrix<float> matrix;
+    for (std::size_t r = 0; rows.next(row); ++r) {
+        if (r == 0) matrix = Matrix<float>(size_known ? header.rows : 1, header.cols);
+        if (r == matrix.rows()) matrix.resize_rows(std::min<std::size_t>(2 * r, header.rows));
+        std::copy(row.begin(), row.end(), matrix.row(r).begin());
+    }
+    return matrix;
+}
+
+NpyWriter::NpyWriter(const std::filesystem::path& path, std::uint64_t cols) : file_(path), cols_(cols) {
+    if (cols == 0) fail(ErrorCode::bad_usage, fmt::format("{}: a table needs a column", path.string()));
+    file_.write(written_header(0, cols_));
+}
+
+void NpyWriter::append(MatrixView<const float> rows) {
+    if (rows.cols() != cols_) {
+        fail(ErrorCode::bad_usage,
+             fmt::format("rows of {} values do not fit an NPY file of {} columns", rows.cols(), cols_));
+    }
+    for (std::size_t r = 0; r < rows.rows(); ++r) file_.write(std::as_bytes(rows.row(r)));
+    rows_ += rows.rows();
+}
+
+void NpyWriter::commit() {
+    file_.rewrite(0, written_header(rows_, cols_));
+    file_.commit();
+}
+
+void write_npy(const std::filesystem::path& path, MatrixView<const float> values) {
+    NpyWriter writer(path, values.cols());
+    writer.append(values);
+    writer.commit();
+}
+
+}  // namespace imka

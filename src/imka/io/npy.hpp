@@ -1,0 +1,63 @@
+// NPY files (format versions 1 to 3; little-endian f4, f8, integer and bool types; C order).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "imka/base/file.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/io/byte_stream.hpp"
+
+namespace imka {
+
+struct NpyHeader {
+    using Convert = void (*)(std::span<const char> bytes, std::vector<float>& out);
+    std::uint64_t rows = 0;
+    std::uint64_t cols = 0;  // 1 for a vector
+    std::size_t value_bytes = 0;
+    Convert convert = nullptr;  // appends values as float32
+};
+
+// Values row by row; the header is read at once. Memory follows the bytes that are really there, never the
+// header alone.
+class NpyRows {
+public:
+    explicit NpyRows(ByteStream stream);
+
+    const NpyHeader& header() const { return header_; }
+    const ByteStream& stream() const { return stream_; }
+    std::uint64_t row() const { return row_; }  // 1-based number of the last row
+
+    // The next row, valid until the next call; false at the end, after which nothing may follow.
+    bool next(std::span<const float>& row);
+
+private:
+    ByteStream stream_;
+    NpyHeader header_;
+    std::uint64_t row_ = 0;
+    std::vector<char> bytes_;
+    std::vector<float> values_;
+};
+
+// Whole file as float32 rows; a vector is one column, and there may be no rows. Shape and size are checked
+// against the file before any memory is taken; from compressed files memory is taken as the data arrive.
+Matrix<float> read_npy(const std::filesystem::path& path);
+
+void write_npy(const std::filesystem::path& path, MatrixView<const float> values);
+
+// Rows written as they come; the header gets the row count at commit().
+class NpyWriter {
+public:
+    NpyWriter(const std::filesystem::path& path, std::uint64_t cols);
+    void append(MatrixView<const float> rows);
+    void commit();
+
+private:
+    AtomicFile file_;
+    std::uint64_t rows_ = 0;
+    std::uint64_t cols_;
+};
+
+}  // namespace imka

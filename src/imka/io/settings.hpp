@@ -1,0 +1,16 @@
+// Settings from YAML files: `key: value` lines set the fields of a configuration.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "imka/base/config.hpp"
+
+namespace imka {
+
+// Unknown or duplicate keys and nested values are Error{bad_config} that names the line. A list of scalars
+// becomes the text that a codec reads: [0, 3, 5..8] is "0,3,5..8".
+void load_yaml(const std::filesystem::path& path, const Fields& fields);
+void load_yaml_text(std::string_view text, std::string_view where, const Fields& fields);
+
+}  // namespace imka

@@ -1,0 +1,34 @@
+// Sentences about results, checked on records and on the published values alike. Which sentences: paper.hpp.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/report/figure.hpp"
+#include "imka/report/paper.hpp"
+
+namespace imka::report {
+
+// In how many cases a sentence holds, and the numbers behind it.
+struct Holding {
+    std::size_t holds = 0;
+    std::size_t cases = 0;
+    std::string numbers;  // mostly for statements on the chip; may be empty
+};
+struct CheckedStatement {
+    std::string text;
+    Holding ours;
+    Holding published;  // the same check on the published values
+};
+// Those with a case among our runs. A value lies in a range, and one is no larger than another, within two
+// standard errors.
+std::vector<CheckedStatement> check_statements(const std::vector<Figure>& figures,
+                                               const std::string& experiment, const Paper& paper);
+
+// The fields of Statement that a check uses. Error{bad_config} for an unknown check.
+std::span<const std::string_view> check_arguments(std::string_view check);
+
+}  // namespace imka::report

@@ -17,10 +17,9 @@ inline bool feed_chip(std::string_view bytes) {
         const auto chip = parse_chip(bytes, "input");
         Matrix<float> weights(1, 1);
         weights(0, 0) = -0.5F;
-        const CoreMapping mapping{.column_us = {0.5 * chip.device.g_max_us}};
-        const auto core =
-            program_core(chip.core, chip.device, weights.view(), mapping, {.seed = 1, .core = 0});
-        literal_products(core, weights.view(), {.seconds = 10.0}, {.seed = 2, .first = 0});
+        const RegionScale scale{.column_us = {0.5 * chip.device.g_max_us}};
+        const auto region = program_region(chip, weights.view(), scale, {.seed = 1, .core = 0});
+        literal_products(region, weights.view(), {.seconds = 10.0}, {.seed = 2, .first = 0});
         return true;
     } catch (const Error&) {
         return false;

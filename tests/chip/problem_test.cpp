@@ -36,8 +36,7 @@ TEST(Problem, GivenMatricesDecideTheSizes) {
     ASSERT_EQ(problem.inputs.rows(), 5U);
     EXPECT_TRUE(std::ranges::equal(problem.calibration.row(0), x.row(0)));
     EXPECT_TRUE(std::ranges::equal(problem.inputs.row(4), x.row(9)));
-    const auto other = draw_problem(source, 8);
-    EXPECT_TRUE(std::ranges::equal(problem.inputs.values(), other.inputs.values()));
+    EXPECT_EQ(problem.inputs, draw_problem(source, 8).inputs);
     EXPECT_EQ(make_problem_source({.count = 2, .calibration_count = 3}, normals(6, 3), x).config.count, 2U);
 }
 
@@ -68,10 +67,8 @@ TEST(Problem, DrawnNumbersFollowTheirLaws) {
 TEST(Problem, SeedsNameTheNumbersAndTestInputsAreNew) {
     const auto source = make_problem_source({.rows = 8, .cols = 4, .count = 10, .calibration_count = 10});
     const auto a = draw_problem(source, 1);
-    const auto same = draw_problem(source, 1);
-    const auto other = draw_problem(source, 2);
-    EXPECT_TRUE(std::ranges::equal(a.weights.values(), same.weights.values()));
-    EXPECT_FALSE(std::ranges::equal(a.weights.values(), other.weights.values()));
+    EXPECT_EQ(a.weights, draw_problem(source, 1).weights);
+    EXPECT_NE(a.weights, draw_problem(source, 2).weights);
     EXPECT_FALSE(std::ranges::equal(a.inputs.values(), a.calibration.values()));
     // Test inputs go on where the calibration inputs end.
     const auto more =

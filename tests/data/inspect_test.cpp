@@ -42,8 +42,8 @@ TEST(Inspect, AnExportedPartIsReadBack) {
     EXPECT_EQ(table.x(1, 0), 4.0F);
     EXPECT_THAT(export_part(data, data.train, Format::npy, dir / "x.npy"),
                 ElementsAre(dir / "x.npy", dir / "x.labels.npy"));
-    const auto labels = read_table(dir / "x.labels.npy", {}).x;
-    EXPECT_THAT(labels.values(), ElementsAre(1.0F, 0.0F, 1.0F));
+    const auto labels = read_table(dir / "x.labels.npy", {});
+    EXPECT_THAT(labels.x.values(), ElementsAre(1.0F, 0.0F, 1.0F));
     EXPECT_EQ(error_of([&] { export_part(data, data.train, Format::arff, dir / "x.arff"); }),
               "bad_usage: arff files are read, but not written");
 }

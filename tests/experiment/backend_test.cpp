@@ -200,7 +200,8 @@ TEST(ChipRun, CutsTheTailsOfGaussianDirections) {
     config.features.truncation.reset();
     config.features.kernel = Kernel::laplace;
     EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0) << "the tails are the kernel";
-    EXPECT_EQ(resolve_truncation(chip_config("fp32")), 0.0);
+    config = chip_config("fp32");
+    EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0);
 }
 
 TEST(ChipRun, JsonSaysWhichChip) {

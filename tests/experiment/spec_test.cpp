@@ -92,7 +92,7 @@ TEST(Experiment, NamedListsOfCasesAreMultiplied) {
     EXPECT_EQ(points[2].label, "dataset=ringnorm, gamma=0.3, kernel=rbf");
     EXPECT_EQ(points[8].label, "dataset=waveform, alpha=2, gamma=0.1, kernel=rbf");
     EXPECT_EQ(points[10].label, "dataset=waveform, alpha=2, gamma=0.3, kernel=rbf") << "the later list wins";
-    EXPECT_EQ(points[10].config.gamma.value, 0.3);
+    EXPECT_EQ(points[10].config.features.gamma.value, 0.3);
     EXPECT_EQ(count_runs(e), 12U);
     EXPECT_EQ(expand(parse(to_yaml(e))).size(), 12U);
     EXPECT_EQ(to_yaml(parse(to_yaml(e))), to_yaml(e));

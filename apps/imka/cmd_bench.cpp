@@ -122,7 +122,7 @@ void run(const BenchArgs& args, Context& context) {
 void add_bench(CLI::App& root, Context& context) {
     auto args = std::make_shared<BenchArgs>();
     auto* verb = add_verb(root, "bench",
-                          "Speed beside the libraries that are installed, and beside this machine's limits",
+                          "Compare speed with other installed libraries and with the limits of this machine",
                           {"imka bench features ridge", "imka bench all --json > bench.json"});
     add_common_options(*verb, context);
     std::vector<std::string> names = {"all"};
@@ -132,16 +132,17 @@ void add_bench(CLI::App& root, Context& context) {
     verb->add_option("--python", args->python,
                      "Interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
-    verb->add_option("--rounds", args->rounds, "Timed rounds of each side; an interval of 95 % needs six")
+    verb->add_option("--rounds", args->rounds, "Timed rounds per side; a 95 % interval needs six")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     verb->add_option("--rows", args->rows, "Rows of `stream`")
         ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 40U))
         ->capture_default_str();
-    verb->add_flag("--quick", args->quick, "Small sizes and three rounds: shows that it works, not how fast");
-    verb->add_flag("--calibrate", args->calibrate,
-                   "Instead: dense against structured projection over many shapes, beside the model that "
-                   "chooses between them, and the constants that would fit this machine")
+    verb->add_flag("--quick", args->quick, "Small sizes and three rounds: a smoke test, not a measurement");
+    verb->add_flag(
+            "--calibrate", args->calibrate,
+            "Instead, time dense and structured projection over many shapes, compare with the cost model "
+            "that chooses between them, and fit its constants to this machine")
         ->excludes(names_option);
     verb->callback([args, &context] { run(*args, context); });
 }

@@ -6,8 +6,9 @@
 namespace imka::app {
 
 void add_chip(CLI::App& root, Context& context) {
-    auto* chip = add_verb(root, "chip", "The emulated chip: constants, errors, programming, ageing, causes",
-                          {"imka chip info hermes", "imka chip explain --chip hermes --time 1h"});
+    auto* chip =
+        add_verb(root, "chip", "The emulated chip: constants, errors and their causes, programming, ageing",
+                 {"imka chip info hermes", "imka chip explain --backend hermes --at 1h"});
     chip->require_subcommand(1);
     add_chip_info(*chip, context);
     add_chip_mvm(*chip, context);

@@ -178,17 +178,18 @@ struct PartOptions {
 
 void add_part_options(CLI::App& verb, PartOptions& options) {
     verb.add_option("name", options.name, "Data set, generator, file, or two files TRAIN:TEST")->required();
-    verb.add_option("--protocol", options.protocol, "How the parts are made")
+    verb.add_option("--protocol", options.protocol,
+                    "How data are split and scaled: default, or as in the measured runs")
         ->check(CLI::IsMember({"default", "measured"}))
         ->capture_default_str();
     verb.add_option("--part", options.part, "Which part")
         ->check(CLI::IsMember({"train", "test"}))
         ->capture_default_str();
-    verb.add_option("--split-seed", options.split_seed, "Seed of random halves and of generators")
+    verb.add_option("--split-seed", options.split_seed, "Seed of random splits and of generated data")
         ->capture_default_str();
     verb.add_option("--train-rows", options.train_rows, "Training rows of a generator; 0 = its default");
     verb.add_option("--test-rows", options.test_rows, "Test rows of a generator; 0 = its default");
-    verb.add_flag("--raw", options.raw, "Values as they are in the file, not standardised");
+    verb.add_flag("--raw", options.raw, "Keep the values of the file; do not standardise");
 }
 
 Dataset load(const PartOptions& options, const Context& context) {
@@ -398,14 +399,14 @@ void run_generate(const GenerateArguments& arguments, const Context& context) {
 // The verbs under `imka data`. Options live as long as the parser: its callbacks own them.
 
 void add_list(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "list", "Data sets and generators, and which are there",
+    auto* verb = add_verb(data, "list", "List data sets and generators, and which are present",
                           {"imka data list", "imka data list --data-dir ~/data --json"});
     add_common_options(*verb, context);
     verb->callback([&context] { run_list(context); });
 }
 
 void add_info(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "info", "Everything known about a data set",
+    auto* verb = add_verb(data, "info", "Show everything known about a data set",
                           {"imka data info ijcnn1", "imka data info ringnorm --json"});
     add_common_options(*verb, context);
     const auto name = std::make_shared<std::string>();
@@ -415,7 +416,7 @@ void add_info(CLI::App& data, Context& context) {
 
 void add_show(CLI::App& data, Context& context) {
     auto* verb =
-        add_verb(data, "show", "First rows and the range of every feature",
+        add_verb(data, "show", "Show the first rows and the range of every feature",
                  {"imka data show magic", "imka data show skin --protocol measured --part test --raw",
                   "imka data show train.libsvm:test.libsvm --rows 3"});
     add_common_options(*verb, context);
@@ -427,14 +428,14 @@ void add_show(CLI::App& data, Context& context) {
 }
 
 void add_fetch(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "fetch", "Downloads data sets; continues where an earlier fetch stopped",
+    auto* verb = add_verb(data, "fetch", "Download data sets; resume an interrupted download",
                           {"imka data fetch magic skin --data-dir ~/data",
                            "imka data fetch --all --base-url https://mirror.example.org/imka"});
     add_common_options(*verb, context);
     const auto arguments = std::make_shared<FetchArguments>();
     verb->add_option("names", arguments->names, "Data sets");
     verb->add_flag("--all", arguments->all, "All data sets");
-    verb->add_option("--base-url", arguments->base_url, "A mirror that has the files as BASE/FOLDER/NAME");
+    verb->add_option("--base-url", arguments->base_url, "Mirror with the files as BASE/FOLDER/NAME");
     verb->add_option("--retries", arguments->retries, "Attempts after the first one")
         ->check(CLI::Range(0, 100))
         ->capture_default_str();
@@ -442,32 +443,31 @@ void add_fetch(CLI::App& data, Context& context) {
 }
 
 void add_verify(CLI::App& data, Context& context) {
-    auto* verb =
-        add_verb(data, "verify", "Checks files against the known sha256; exit code 1 when one is wrong",
-                 {"imka data verify", "imka data verify letter eeg --json"});
+    auto* verb = add_verb(data, "verify", "Check files against the known sha256; exit code 1 on a mismatch",
+                          {"imka data verify", "imka data verify letter eeg --json"});
     add_common_options(*verb, context);
     const auto names = std::make_shared<std::vector<std::string>>();
-    verb->add_option("names", *names, "Data sets; all that are there when none is named");
+    verb->add_option("names", *names, "Data sets; default: all that are present");
     verb->callback([&context, names] { run_verify(*names, context); });
 }
 
 void add_export(CLI::App& data, Context& context) {
     auto* verb =
-        add_verb(data, "export", "Writes one part as LIBSVM, CSV or NPY",
+        add_verb(data, "export", "Write one part as LIBSVM, CSV or NPY",
                  {"imka data export letter --part test --output letter_test.csv",
                   "imka data export ijcnn1 --protocol measured --raw --format libsvm --output tr.libsvm",
                   "imka data export skin --output skin.npy    (class numbers in skin.labels.npy)"});
     add_common_options(*verb, context);
     const auto options = std::make_shared<ExportOptions>();
     add_part_options(*verb, options->part);
-    verb->add_option("--format", options->format, "By the ending of the output when absent")
+    verb->add_option("--format", options->format, "Output format; default: by the name of the output")
         ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
     verb->add_option("--output,-o", options->output, "File to write")->required();
     verb->callback([&context, options] { run_export(*options, context); });
 }
 
 void add_generate(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "generate", "Writes any number of rows of a generator",
+    auto* verb = add_verb(data, "generate", "Write any number of generated rows",
                           {"imka data generate twonorm --rows 7400 --seed 1 --output twonorm.csv",
                            "imka data generate waveform --rows 100000000 --output waveform.npy"});
     add_common_options(*verb, context);
@@ -484,7 +484,7 @@ void add_generate(CLI::App& data, Context& context) {
 }  // namespace
 
 void add_data(CLI::App& root, Context& context) {
-    auto* data = add_verb(root, "data", "The data sets: list, facts, download, check, convert, generate",
+    auto* data = add_verb(root, "data", "Data sets: list, show, download, check, convert, generate",
                           {"imka data list", "imka data fetch magic --data-dir ~/data"});
     data->require_subcommand(1);
     add_list(*data, context);

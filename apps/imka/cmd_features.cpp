@@ -128,7 +128,7 @@ void check_args(const FeatureArgs& args) {
 void add_features(CLI::App& root, Context& context) {
     auto args = std::make_shared<FeatureArgs>();
     auto* verb = add_verb(
-        root, "features", "Map a file through random features, in memory that does not grow with it",
+        root, "features", "Map a file through random features, streaming",
         {"imka features --list",
          "imka features --input train.libsvm.xz --output z.npy --kernel rbf --gamma 0.05 --n-components 1024",
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7",
@@ -143,8 +143,8 @@ void add_features(CLI::App& root, Context& context) {
     verb->add_option("--output", args->output, "NPY file, float32");
     verb->add_option("--save-omega", args->save_omega, "Also write the matrix of directions (NPY)");
     verb->add_flag("--standardize", args->standardize,
-                   "Scale every column to mean 0 and deviation 1 first (a further pass)");
-    verb->add_flag("--list", args->list, "Show every kernel and sampler: formula, law, norms, bias");
+                   "Standardise columns to mean 0 and standard deviation 1 first (an extra pass)");
+    verb->add_flag("--list", args->list, "List every kernel and sampler: formula, distribution, norms, bias");
     verb->callback([args, &context] {
         if (args->list) {
             print_list(context);

@@ -129,7 +129,7 @@ TEST(Attribution, SharesOfIndependentCausesAddUp) {
 TEST(Attribution, NeedsAChipThatAddsErrors) {
     const auto settings = small_trials().build.settings;
     EXPECT_THAT(error_of([&] { measure_cases(settings, [](const ChipSettings&) { return 1.0; }, {}); }),
-                HasSubstr("numeric: the chip adds nothing"));
+                HasSubstr("numeric: the chip does not raise the error (1 with"));
     EXPECT_THAT(
         error_of([&] { measure_cases(without_all(settings), [](const ChipSettings&) { return 1.0; }, {}); }),
         HasSubstr("bad_usage: hermes has no non-ideality"));

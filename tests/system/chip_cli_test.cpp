@@ -170,6 +170,22 @@ TEST(ChipCli, ExplainTakesTheGramErrorOfADataSet) {
     EXPECT_GT(j.at("full_error").at("mean"), j.at("error_without_all").at("mean"));
 }
 
+TEST(ChipCli, ExplainAnalysesTheChipOfTheRun) {
+    const std::string run =
+        " --dataset ringnorm --kernel rbf --log-ratio 3 --gram-rows 60 --seed 3 --at 1h "
+        "--compensation global --calibration-inputs 200 --chip-seed 5 ";
+    for (const std::string chip :
+         {"--output-calibration nominal", "--input-alpha 2 --chip-set core.adc_noise=3",
+          "--chip-set device.programming_scale=2 --replicas 2 --replication average"}) {
+        const auto j = run_json("explain --backend hermes" + run + chip);
+        const auto gram = run_imka("gram --backend hermes --json" + run + chip);
+        EXPECT_EQ(gram.exit_code, 0) << gram.err;
+        // As the chip sees it: the same devices, calibration, time and noise.
+        EXPECT_EQ(j.at("full_error").at("mean"), json::parse(gram.out).at("gram_error").at("mean")) << chip;
+    }
+    expect_fails("explain --chip-seed 5", 2, "chip_seed needs a data set");
+}
+
 TEST(ChipCli, ExplainTruncatesOnlyGaussianDirections) {
     const auto j = run_json(
         "explain --dataset ringnorm --kernel laplace --sampler rff --log-ratio 2 --gram-rows 50 --seed 0 "
@@ -305,7 +321,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
     expect_fails("info --set core.adc_noise=2", 2, "name one");
     expect_fails("mvm --chip none.yaml", 3, "none.yaml");
-    expect_fails("mvm --chip-set core.adc_noise", 2, "--chip-set 'core.adc_noise': expected KEY=VALUE");
+    expect_fails("mvm --chip-set core.adc_noise", 2, "expected KEY=VALUE");
     expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
     expect_fails("mvm --set core.adc_noise=-1", 2, "core.adc_noise");
     expect_fails("mvm --weights gaus", 2, "neither a file nor a law of weights; known: gauss, uniform");

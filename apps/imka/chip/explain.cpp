@@ -9,6 +9,7 @@
 #include "chip/commands.hpp"
 #include "chip/options.hpp"
 #include "gnuplot.hpp"
+#include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/explain.hpp"
 #include "run_options.hpp"
@@ -19,6 +20,7 @@ namespace {
 struct Args {
     TrialArgs trial;
     RunArgs gram;
+    Assignments chip_given;  // settings of the chip that only a run on a data set has
     TimeArgs time{.at = "1h"};
     AgeCompensation compensation = AgeCompensation::global;
     std::filesystem::path figure;
@@ -165,7 +167,9 @@ void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
     config.backend.name = args.trial.chip.chip;
     config.chip.chip_set = fmt::format("{}", fmt::join(args.trial.chip.overrides, ","));
     auto& build = config.chip.projection;
-    build.input_range = args.trial.problem.input_range;
+    // `max` is what auto stands for; input_alpha must be able to change that.
+    if (args.trial.problem.input_range != InputRangeRule::max)
+        build.input_range = args.trial.problem.input_range;
     build.calibration_inputs = static_cast<std::int64_t>(args.trial.problem.config.calibration_count);
     build.read_seconds = read.time.seconds;
     build.read_spacing = read.time.spacing_seconds;
@@ -175,6 +179,7 @@ void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
 Outcome explain_gram(Args& args, const AgedRead& read, const Context& context) {
     auto& config = args.gram.config;
     set_chip_run(args, read, config);
+    args.gram.given.insert(args.gram.given.end(), args.chip_given.begin(), args.chip_given.end());
     finish_run_args(args.gram);
     config.seeds = args.trial.chip.seeds;
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
@@ -196,6 +201,9 @@ void run(Args& args, const Context& context) {
     check_figure(args.figure);
     const AgedRead read{.time = read_time(args.time), .compensation = args.compensation};
     const bool gram = !args.gram.given.empty();
+    if (!gram && !args.chip_given.empty())
+        fail(ErrorCode::bad_usage,
+             fmt::format("setting {} needs a data set: add --dataset", args.chip_given.front().first));
     show(args, context, gram ? explain_gram(args, read, context) : explain_products(args, read, context));
 }
 
@@ -207,6 +215,7 @@ void add_chip_explain(CLI::App& chip, Context& context) {
     auto* verb =
         add_verb(chip, "explain", "How much of the error each non-ideality causes",
                  {"imka chip explain --at 1d --figure causes.svg",
+                  "imka chip explain --weights w.npy --input-law x.npy --seed 0",
                   "imka chip explain --dataset ringnorm --kernel rbf --log-ratio 4 --seeds 0..2 --json"});
     add_common_options(*verb, context);
     add_chip_options(*verb, args->trial.chip);
@@ -215,10 +224,21 @@ void add_chip_explain(CLI::App& chip, Context& context) {
     add_time_options(*verb, args->time);
     add_enum_option(*verb, "--compensation", args->compensation, "Compensation of drift");
     add_figure_option(*verb, args->figure);
-    add_field_options(*verb, fields(args->gram.config),
-                      {"dataset", "protocol", "split_seed", "gram_rows", "kernel", "gamma", "sampler",
-                       "norms", "form", "truncation", "n_components", "log_ratio"},
-                      args->gram.given);
+    const std::vector<std::string> run_names = {"dataset", "protocol",   "split_seed",   "gram_rows",
+                                                "kernel",  "gamma",      "sampler",      "norms",
+                                                "form",    "truncation", "n_components", "log_ratio"};
+    const std::vector<std::string> chip_names = {"chip_seed",     "input_alpha", "output_calibration",
+                                                 "range_scaling", "lost_rows",   "replicas",
+                                                 "replication"};
+    add_field_options(*verb, fields(args->gram.config), run_names, args->gram.given);
+    add_field_options(*verb, fields(args->gram.config), chip_names, args->chip_given);
+    for (const auto& names : {run_names, chip_names}) {
+        for (auto name : names) {
+            std::ranges::replace(name, '_', '-');
+            verb->get_option("--" + name)
+                ->group("Instead of products: the Gram error of features of a data set");
+        }
+    }
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -206,15 +206,14 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
     auto* verb =
         add_verb(chip, "fit",
-                 "A device model from pairs of target and read conductance, or a chip's constants from "
-                 "results of the real one",
+                 "Fit a device model to pairs of target and read conductance, or constants of a chip to "
+                 "results measured on the real one",
                  {"imka chip fit pairs.csv --output mine.yaml",
                   "imka chip fit aged.csv --degree 2 --figure fit.svg --json",
                   "imka chip fit --measured measured.csv --data-dir data --free core.adc_noise=0..5/0.5"});
     add_common_options(*verb, context);
     verb->add_option("file", args->file,
-                     "CSV of target and read in uS, and where known time in s (and device): columns target, "
-                     "read, time, device")
+                     "CSV with columns target and read in uS, and optionally time in s and device")
         ->check(CLI::ExistingFile);
     verb->add_option("--degree", args->fit.degree, "Degree of the programming error as a polynomial of u")
         ->check(CLI::Range(0, 3))
@@ -222,12 +221,12 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->add_option("--g-max", args->fit.g_max_us, "g_max in uS; 0: the largest target")
         ->check(CLI::Range(0.0, 1e6))
         ->capture_default_str();
-    verb->add_option("--bins", args->fit.bins, "Ranges of the target for the goodness of fit")
+    verb->add_option("--bins", args->fit.bins, "Bins of the target for the goodness of fit")
         ->check(CLI::Range(2, 1000))
         ->capture_default_str();
     add_chip_options(*verb, args->chip);
     add_measured_options(*verb, args->measured);
-    verb->get_option("--chip")->description("The chip whose other constants --output keeps");
+    verb->get_option("--chip")->description("Chip that provides the other constants for --output");
     verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
         ->type_name("FILE.yaml");
     add_figure_option(*verb, args->figure, "Draw the fit");

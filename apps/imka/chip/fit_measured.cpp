@@ -129,25 +129,28 @@ void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
             "metric,value")
         ->check(CLI::ExistingFile);
     verb.add_option("--experiment", args.experiment,
-                    "With --measured: the runs, and the settings each set had")
+                    "With --measured: experiment that defines the runs and their settings")
         ->capture_default_str();
-    verb.add_option("--measured-backend", args.backend, "With --measured: which rows of the CSV")
+    verb.add_option("--measured-backend", args.backend,
+                    "With --measured: use the rows of the CSV with this backend")
         ->capture_default_str();
     verb.add_option(
         "--free", args.free,
-        "With --measured: a constant to fit, NAME=LOW..HIGH/STEP; several times. None: compare only");
-    verb.add_option("--datasets", args.datasets, "With --measured: only these")->delimiter(',');
+        "With --measured: constant to fit, NAME=LOW..HIGH/STEP; may be repeated. Default: compare only");
+    verb.add_option("--datasets", args.datasets,
+                    "With --measured: use only these data sets, separated by commas")
+        ->delimiter(',');
     verb.add_option("--run-seeds", args.seeds,
-                    "With --measured: seeds of the emulated runs, 0..9 for example");
-    verb.add_option("--test-rows", args.test_rows, "With --measured: rows of the test part for accuracies")
+                    "With --measured: seeds of the emulated runs, for example 0..9");
+    verb.add_option("--test-rows", args.test_rows, "With --measured: test rows used for accuracies")
         ->check(CLI::Range(100, 10'000'000))
         ->capture_default_str();
-    verb.add_option("--iterations", args.iterations, "With --measured: steps at most")
+    verb.add_option("--iterations", args.iterations, "With --measured: most iterations")
         ->check(CLI::Range(1, 100))
         ->capture_default_str();
     verb.add_flag("--no-leave-out", args.no_leave_out,
-                  "With --measured: do not predict each set from the others");
-    verb.add_flag("--cells", args.cells, "With --measured: print every cell");
+                  "With --measured: skip the prediction of each data set from the others");
+    verb.add_flag("--cells", args.cells, "With --measured: print every combination");
 }
 
 void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Context& context) {

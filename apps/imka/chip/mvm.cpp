@@ -140,7 +140,7 @@ void add_chip_mvm(CLI::App& chip, Context& context) {
     add_chip_options(*verb, args->trial.chip);
     add_seed_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
-    add_enum_option(*verb, "--simulator", args->states.simulator, "fast, or literal: device by device, slow");
+    add_enum_option(*verb, "--simulator", args->states.simulator, "fast, or literal (every device; slow)");
     add_programming_option(*verb, args->trial.build);
     add_time_options(*verb, args->time);
     add_enum_option(*verb, "--compensation", args->states.read.compensation,

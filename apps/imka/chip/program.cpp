@@ -200,7 +200,7 @@ void run(Args& args, const Context& context) {
 
 void add_chip_program(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
-    auto* verb = add_verb(chip, "program", "What each way to program a chip achieves and costs",
+    auto* verb = add_verb(chip, "program", "Compare programming methods: error and cost",
                           {"imka chip program --figure steps.svg",
                            "imka chip program --methods max_set_fill,gradient_descent --draws 10 --json"});
     add_common_options(*verb, context);

@@ -4,23 +4,26 @@
 #include <cstddef>
 #include <utility>
 
+#include "imka/chip/program/calibrate.hpp"
 #include "imka/features/project_chip.hpp"
 
 namespace imka {
 namespace {
 
-// Training rows, and after them the test rows of the Gram matrix.
-Matrix<float> all_inputs(const Dataset& data, std::size_t test_rows) {
-    const auto& train = data.train.x;
-    const auto test = data.test.x.view().slice_rows(0, test_rows);
-    Matrix<float> out(train.rows() + test_rows, train.cols());
-    std::ranges::copy(train.values(), out.values().begin());
+// The calibration rows of the seed's chip, and after them the test rows of the Gram matrix.
+Matrix<float> projected_rows(const RunConfig& config, const Dataset& data, std::uint64_t chip_seed,
+                             std::size_t test_rows) {
+    const CalibrationConfig calibration{
+        .inputs = static_cast<std::size_t>(config.chip.projection.calibration_inputs)};
+    auto out = calibration_inputs(calibration, data.train.x.view(), chip_seed);
+    const auto first = out.rows();
+    out.resize_rows(first + test_rows);
     for (std::size_t r = 0; r < test_rows; ++r)
-        std::ranges::copy(test.row(r), out.row(train.rows() + r).begin());
+        std::ranges::copy(data.test.x.row(r), out.row(first + r).begin());
     return out;
 }
 
-// Nothing is clipped: the range is that of every row that is projected.
+// Nothing is clipped: the range covers every row that is projected.
 BuildConfig with_whole_range(BuildConfig build, std::size_t rows) {
     build.input_alpha.reset();
     build.input_range = InputRangeRule::max;
@@ -38,15 +41,15 @@ ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& da
     const Exec one{.threads = 1};
     const auto settings = chip_settings(config);
     const auto exact = reference_gram(config, data, exec);
-    const auto all = all_inputs(data, exact.rows());
     const auto& build = config.chip.projection;
     std::vector<CaseErrors> errors;
     for (const auto seed : config.seeds) {
         const auto recipe = feature_recipe(config, data, seed);
         const auto omega = sample(recipe.omega, exec);
         const auto seeds = test_seeds(config.chip, seed);
+        const auto all = projected_rows(config, data, seeds.chip, exact.rows());
+        const auto whole = with_whole_range(build, all.rows());
         const auto squared_error = [&](const ChipSettings& tried) {
-            const auto whole = with_whole_range(build, all.rows());
             const auto on_chip =
                 chip_feature_map(recipe,
                                  {.chip = tried.spec,

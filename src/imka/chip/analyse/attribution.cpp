@@ -67,7 +67,10 @@ CaseErrors measure_cases(const ChipSettings& settings, const SquaredError& squar
         progress.update(++done);
     });
     if (!(errors.full > errors.none))
-        fail(ErrorCode::numeric, "the chip adds nothing to the error, so there are no shares");
+        fail(ErrorCode::numeric,
+             fmt::format("the chip does not raise the error ({:.4g} with all non-idealities, {:.4g} without "
+                         "any), so there are no shares to attribute; other seeds or more features may help",
+                         std::sqrt(errors.full), std::sqrt(errors.none)));
     return errors;
 }
 

@@ -36,7 +36,7 @@ struct ErrorAttribution {
 };
 
 // Tries the chips of one seed. Error{bad_usage} where the settings have no non-ideality; Error{numeric} where
-// the chip adds no error.
+// the chip does not raise the error.
 CaseErrors measure_cases(const ChipSettings& settings, const SquaredError& squared_error, const Exec& exec);
 // Shares of every seed that was measured.
 ErrorAttribution attribute_error(const ChipSettings& settings, std::vector<CaseErrors> errors);

@@ -1,4 +1,4 @@
-// Where the projection of a run is computed: on this processor or on an emulated chip; which chip, and how.
+// Where the projection of a run is computed: on this processor or on an emulated chip.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace imka {
 
 struct BackendSetting {
-    std::string name = "fp32";  // or a chip that comes with imka, or the file of one
+    std::string name = "fp32";  // or a built-in chip, or a chip file
     bool is_chip() const { return name != "fp32"; }
 };
 template <>
@@ -24,11 +24,11 @@ struct Codec<BackendSetting> {
     static void check(const BackendSetting&, const FieldInfo&, std::string_view) {}
 };
 
-// Features of the training rows, to which the weights are fitted.
+// Which features of the training rows the weights are fitted to.
 enum class FitOn {
     fp32,   // exact, as in the measured runs
-    chip,   // of the chip that is tested
-    chips,  // of several other chips: the mean over them
+    chip,   // of the tested chip
+    chips,  // mean over several other chips
 };
 template <>
 struct EnumNames<FitOn> {
@@ -36,35 +36,35 @@ struct EnumNames<FitOn> {
     static constexpr std::string_view values[] = {"fp32", "chip", "chips"};
 };
 
-// Without effect where the backend is no chip.
+// Ignored if the backend is not a chip.
 struct ChipRun {
-    std::optional<std::uint64_t> chip_seed;  // auto: that of the run
-    std::string chip_set;                    // constants that differ: "device.programming_scale=0.5,..."
-    std::optional<std::string> chip_hash;    // what the chip must be; auto: whatever it is
+    std::optional<std::uint64_t> chip_seed;  // auto: the seed of the run
+    std::string chip_set;                    // changed constants: "device.programming_scale=0.5,..."
+    std::optional<std::string> chip_hash;    // expected hash of the chip; auto: any
     BuildConfig projection;
     FitOn fit_on = FitOn::fp32;
-    std::int64_t fit_draws = 4;  // chips of `chips`
+    std::int64_t fit_draws = 4;  // number of chips for `chips`
 };
 Fields fields(ChipRun& run);
 
 // The chip with its changed constants. Error{bad_config} for an unknown name, a constant that cannot be set,
-// or a chip that is not the one of chip_hash.
+// or a hash other than chip_hash.
 ChipSpec resolve_chip(const BackendSetting& backend, const ChipRun& run);
 
-// Which chip it is, and which run of products on it. They name different random numbers: a chip can be read
-// again with new noise.
+// Seeds of a chip and of the products on it. They are separate, so the same chip can be read again with new
+// noise.
 struct ChipSeeds {
     std::uint64_t chip = 0;
     std::uint64_t products = 0;
 };
-// Of a run with this seed: its chip, and the products of rows that are tested.
+// For a run with this seed: its chip, and the products of the test rows.
 ChipSeeds test_seeds(const ChipRun& run, std::uint64_t seed);
-// The same chip, products of training rows.
+// The same chip, products of the training rows.
 ChipSeeds train_seeds(const ChipRun& run, std::uint64_t seed);
-// The draw-th of other chips.
+// Another chip, number `draw`.
 ChipSeeds draw_seeds(const ChipRun& run, std::uint64_t seed, std::int64_t draw);
 
-// What a run says about its chip.
+// What a run reports about its chip.
 struct ChipInfo {
     std::string name;
     std::string hash;

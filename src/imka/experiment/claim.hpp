@@ -1,5 +1,5 @@
-// Claims: which process works on which run of a folder that several share. A claim is a locked file; the
-// system frees the lock when its holder dies, however it dies (docs/adr/0009-claims.md).
+// Claims: which process works on which run in a shared folder. A claim is a locked file; the operating system
+// releases the lock if the process dies (docs/adr/0009-claims.md).
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,11 @@
 
 namespace imka {
 
-// Held until it goes out of scope; then the file is removed, and only after that unlocked.
+// Held until it goes out of scope. The file is removed first and unlocked after that.
 class Claim {
 public:
-    // Nothing when a living holder has it. Error{io} when the folder cannot be written or cannot lock files.
+    // nullopt if another live process holds it. Error{io} if the folder is not writable or does not support
+    // locks.
     static std::optional<Claim> try_take(const std::filesystem::path& folder, const std::string& key);
 
     Claim(Claim&& other) noexcept;

@@ -1,4 +1,4 @@
-// What a run costs in time and memory, estimated from its sizes before it starts.
+// Time and memory of a run, estimated from its sizes before it starts.
 #pragma once
 
 #include "imka/data/dataset.hpp"
@@ -7,15 +7,16 @@
 namespace imka {
 
 struct RunCost {
-    double seconds = 0.0;  // of one core of a nominal machine: good for shares, to be scaled for times
-    double bytes = 0.0;    // beside the data set
+    double seconds = 0.0;  // on one core of a nominal machine; scale with the measured speed for real times
+    double bytes = 0.0;    // without the data set
 };
 
-// One per kind of run. Zero for a run whose sizes are an error: it fails at once.
+// One function per kind of run. Zero if the sizes are invalid: such a run fails immediately.
 RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data);
 RunCost gram_cost(const RunConfig& config, const DatasetFacts& data);
 
-// Seconds of one core of this machine for a nominal second, from a small fit (some hundredths of a second).
+// Seconds on one core of this machine per nominal second, measured with a small fit (a few hundredths of a
+// second).
 double measure_machine_factor(const Exec& exec);
 
 }  // namespace imka

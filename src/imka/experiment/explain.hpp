@@ -8,10 +8,11 @@
 
 namespace imka {
 
-// The chip of a run, as its switches see it.
+// The chip of a run, for switching its non-idealities off.
 ChipSettings chip_settings(const RunConfig& config);
 
-// Over the seeds of the run, whose backend is a chip. With nothing switched off, errors are those of the run.
+// Uses the seeds of the run, whose backend must be a chip. With nothing switched off, the errors equal the
+// run's errors.
 ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& data, const Exec& exec);
 
 }  // namespace imka

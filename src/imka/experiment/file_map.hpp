@@ -1,4 +1,4 @@
-// Features of the rows of a file, digital or on the chip of the settings.
+// Features of the rows of a file, computed digitally or on the chip of the settings.
 #pragma once
 
 #include "imka/base/exec.hpp"
@@ -8,19 +8,19 @@
 
 namespace imka {
 
-// The recipe of the first seed; a further pass over the file where gamma is `scale`.
+// The recipe of the first seed. Reads the file once more if gamma is `scale`.
 FeatureRecipe file_recipe(const RunConfig& config, const RowSource& rows, const Exec& exec);
 
 struct FileMapJob {
-    const RunConfig& config;  // its first seed names the chip
+    const RunConfig& config;  // its first seed identifies the chip
     const FeatureRecipe& recipe;
     const Matrix<float>& omega;  // of the recipe
     const RowSource& rows;
 };
-// A chip is calibrated on rows of the file, which are drawn in a pass of their own.
+// A chip is calibrated on random rows of the file, which takes one extra pass.
 RunMap file_map(const FileMapJob& job, const Exec& exec);
 
-// Appends z(x) of every row of the file; the number of rows.
+// Appends z(x) of every row of the file. Returns the number of rows.
 std::uint64_t map_file(const SeededMap& map, const RowSource& source, const Exec& exec, NpyWriter& out);
 
 }  // namespace imka

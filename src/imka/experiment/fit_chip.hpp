@@ -1,5 +1,4 @@
-// Constants of a chip from measurements of it: Gram errors and accuracies of an experiment that ran on the
-// real chip, emulated again and again until both agree.
+// Fits the constants of a chip to measurements: Gram errors and accuracies of an experiment on the real chip.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +16,16 @@
 
 namespace imka {
 
-// For every kernel: all data sets, then each.
+// For every kernel: the score of all data sets, then of each one.
 std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells);
 
 struct ComparisonConfig {
-    Experiment experiment;           // its runs on the chip; settings of each set as in the measured runs
+    Experiment experiment;           // the runs to emulate; settings of each data set as in the measured runs
     std::filesystem::path measured;  // read_published()
     std::filesystem::path data_dir;
-    std::string backend = "hermes";     // of the rows of the CSV
-    std::int64_t test_rows = 6000;      // of the test part for accuracies, evenly spaced
-    std::vector<std::string> datasets;  // empty: all that were measured
+    std::string backend = "hermes";     // rows of the CSV file to use
+    std::int64_t test_rows = 6000;      // evenly spaced test rows for the accuracies
+    std::vector<std::string> datasets;  // empty: all measured data sets
 };
 
 // Everything about the runs that does not depend on the chip's constants: data, Ω, exact Gram matrices,
@@ -38,8 +37,8 @@ public:
     ChipComparison(const ChipComparison&) = delete;
     ChipComparison& operator=(const ChipComparison&) = delete;
 
-    // The cells with what this chip gives. The same seeds every time, so that two chips differ by their
-    // constants alone. Same bits for any thread count.
+    // The cells with the results of this chip. The seeds are always the same, so two chips differ only in
+    // their constants. The bits do not depend on the number of threads.
     std::vector<FidelityCell> emulate(const ChipSpec& chip, const Exec& exec) const;
     std::size_t runs() const;
 
@@ -51,12 +50,12 @@ private:
     std::vector<Run> runs_;
 };
 
-// A constant that is searched for.
+// A constant to fit.
 struct FreeConstant {
     std::string name;  // "core.adc_noise"
     double low = 0.0;
     double high = 0.0;
-    double step = 0.0;  // over which the effect on cells is measured
+    double step = 0.0;  // for finite differences
 };
 
 struct FittedChip {
@@ -66,23 +65,23 @@ struct FittedChip {
     double chi2 = 0.0;  // of Gram errors and accuracies
     std::size_t evaluations = 0;
     std::vector<FidelityCell> cells;
-    // Each data set left out of the fit, then predicted by it.
+    // Leave-one-out: each data set is predicted by a fit without it.
     struct LeftOut {
         std::string dataset;
         std::vector<double> values;
-        std::vector<FidelityScore> scores;  // of that set alone
+        std::vector<FidelityScore> scores;  // of that data set
     };
     std::vector<LeftOut> left_out;
 };
 
 struct ChipFitConfig {
     std::vector<FreeConstant> free;
-    int iterations = 6;     // of Gauss-Newton steps with damping
-    bool leave_out = true;  // each set once
+    int iterations = 6;     // damped Gauss-Newton steps
+    bool leave_out = true;  // repeat the fit without each data set
 };
 
-// Least squares over cells of ln(Gram error) and accuracy, each by its sampling noise and what a model of few
-// constants is granted on top (kModelError, kModelAccuracy). Starts at the values that `chip` has.
+// Least squares over cells of ln(Gram error) and accuracy, weighted by sampling noise plus a model error
+// (kModelError, kModelAccuracy). Starts at the values of `chip`.
 FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, const ChipFitConfig& config,
                     const Exec& exec);
 inline constexpr double kModelError = 0.05;       // of ln(Gram error)

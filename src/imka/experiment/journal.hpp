@@ -1,4 +1,4 @@
-// The records of a folder that several processes write: each appends to a file of its own, all read all.
+// The records in a folder shared by several processes: each appends to its own file and reads all files.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace imka {
 
-// Where this process writes: <host>-<process>-<time>.jsonl, made with the first record. A line is on the disk
-// when append returns; a line that cannot be written whole is taken back. Error{io}.
+// The file of this process: <host>-<process>-<time>.jsonl, created with the first record. A line is on disk
+// when append returns; an incomplete line is removed again. Error{io} if a line cannot be written.
 class RecordWriter {
 public:
     explicit RecordWriter(const std::filesystem::path& folder);
@@ -31,19 +31,19 @@ private:
     std::uint64_t bytes_ = 0;  // whole lines
 };
 
-// What the records of all say about each run; refresh() reads what was added since.
+// State of each run from all records; refresh() reads the lines added since the last call.
 class RecordIndex {
 public:
     enum class State { none, failed, done };
     struct Entry {
         State state = State::none;
-        int failures = 0;           // records of failure seen
+        int failures = 0;           // failure records seen
         double wall_seconds = 0.0;  // of the run that succeeded
     };
 
     explicit RecordIndex(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-    // Leaves out the file `own`, whose records come through add().
+    // Skips the file `own`, whose records come through add().
     void refresh(const std::filesystem::path& own = {});
     void add(const Record& record);
     Entry find(const std::string& key) const;
@@ -53,7 +53,7 @@ private:
     void read_new_lines(const std::filesystem::path& file);
 
     std::filesystem::path folder_;
-    std::map<std::filesystem::path, std::uint64_t> offsets_;  // behind the last whole line
+    std::map<std::filesystem::path, std::uint64_t> offsets_;  // after the last complete line
     std::unordered_map<std::string, Entry> entries_;
     std::uint64_t unusable_ = 0;
 };

@@ -1,4 +1,4 @@
-// The kinds of run: what sweeps, records and the command line can run. One row per kind.
+// The kinds of run that sweeps, records and the command line support. One row per kind.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace imka {
 
-// A data set and what its runs share. Safe to use from several threads.
+// A data set and values shared by its runs. Thread-safe.
 class RunData {
 public:
     explicit RunData(const Dataset& set) : set_(set) {}
@@ -30,14 +30,14 @@ private:
     std::map<GramKey, Matrix<double>> grams_;
 };
 
-// Seconds of the thread that called.
+// Seconds on the calling thread.
 struct RunTimes {
     double chip = 0.0;      // calibrating and programming chips
     double features = 0.0;  // z(x) of training and test rows
     double products = 0.0;  // ZᵀZ and Zᵀy
     double solve = 0.0;
     double predict = 0.0;  // without the features
-    double gram = 0.0;     // exact matrices and errors
+    double gram = 0.0;     // exact Gram matrices and errors
 };
 
 struct SeedResult {
@@ -50,17 +50,17 @@ struct SeedResult {
 struct RunKind {
     std::string_view name;
     std::string_view help;
-    std::span<const std::string_view> results;  // names of the values, some of them optional
-    // Settings that this kind cannot run with. Error{bad_config}.
+    std::span<const std::string_view> results;  // names of the values; some are optional
+    // Error{bad_config} if this kind cannot run with the settings.
     void (*check)(const RunConfig&);
     SeedResult (*run)(const RunConfig&, std::uint64_t seed, RunData&, const Exec&);
     RunCost (*cost)(const RunConfig&, const DatasetFacts&);
 };
 std::span<const RunKind> run_kinds();
-// nullptr where there is none of that name.
+// nullptr if unknown.
 const RunKind* find_run_kind(std::string_view name);
 std::string run_kind_names();  // "ridge, gram"
-// Error{bad_config} that lists the known ones.
+// Error{bad_config} listing the known kinds if unknown.
 const RunKind& run_kind(std::string_view name);
 
 }  // namespace imka

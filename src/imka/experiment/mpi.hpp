@@ -1,4 +1,4 @@
-// The processes that mpirun or srun started together, as a team. The only place that knows MPI.
+// The processes started by mpirun or srun, as a team. The only file that uses MPI.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@ namespace imka {
 // Whether this build has MPI (CMake option IMKA_MPI).
 bool has_mpi();
 
-// Begins MPI; the team ends it. Once a process, from the main thread, which alone may use the team.
-// Error{missing_part} in a build without MPI.
+// Initialises MPI; the team finalises it. Call once per process, from the main thread; only that thread may
+// use the team. Error{missing_part} in a build without MPI.
 std::unique_ptr<Team> start_mpi_team();
 
-// Ends all processes of the job at once: the others may wait for what this one will never send.
+// Aborts all processes of the job: the others may be waiting for a message that this one will never send.
 void abort_mpi_job(int exit_code);
 
 }  // namespace imka

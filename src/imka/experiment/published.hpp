@@ -1,4 +1,4 @@
-// Published results to compare with: means over seeds of the released runs, in FP32 and on the chip.
+// Published results for comparison: means over seeds of the released runs, in FP32 and on the chip.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace imka {
 
-// A result of runs; spelled as in records.
+// Names as in records.
 enum class Quantity { accuracy, gram_error };
 template <>
 struct EnumNames<Quantity> {
@@ -29,7 +29,7 @@ struct Published {
     double log_ratio = 0.0;
     std::int64_t m = 0;
     Quantity quantity = Quantity::accuracy;
-    Summary value = {};  // fractions; with one value per seed where these were published
+    Summary value = {};  // fractions; with one value per seed if published
 };
 
 // Either form of CSV (docs/formats.md), told apart by the header:
@@ -41,7 +41,7 @@ std::vector<Published> parse_published(std::string_view csv, const std::string& 
                                        const std::string& table = "ridge");
 std::vector<Published> read_published(const std::filesystem::path& path);
 
-// The tables that are compiled in.
+// The built-in tables.
 const std::vector<Published>& published_values();
 
 }  // namespace imka

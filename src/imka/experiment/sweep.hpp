@@ -1,5 +1,5 @@
-// Runs an experiment in a folder that survives everything: each finished run is a line on the disk, a run
-// has one worker at a time among all processes that share the folder, and what was finished is never
+// Runs an experiment in a folder and can resume after any interruption: each finished run is a line on disk,
+// each run has one worker at a time among all processes that share the folder, and finished runs are never
 // repeated (docs/formats.md, docs/adr/0009-claims.md).
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace imka {
 
-// A data set that runs share: loaded once, dropped after the last of them.
+// A data set shared by runs: loaded once, released after the last of them.
 struct PlannedData {
-    RunConfig load;  // its settings say how to load it
+    RunConfig load;  // settings for loading it
     DatasetFacts facts;
 };
 struct PlannedRun {
@@ -32,30 +32,30 @@ struct SweepPlan {
     Experiment experiment;
     std::vector<RunPoint> points;
     std::vector<PlannedData> data;
-    std::vector<PlannedRun> runs;  // in their order: by data set, the largest first
+    std::vector<PlannedRun> runs;  // in execution order: by data set, largest first
 };
-// Everything is checked before anything runs. Runs that are the same are one.
+// Checks everything before anything runs. Identical runs are merged.
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& data_dir, const Exec& exec);
 RunConfig run_config(const SweepPlan& plan, const PlannedRun& run);
 
 struct SweepStatus {
     std::uint64_t runs = 0;
-    std::uint64_t before = 0;     // finished before this start
-    std::uint64_t done = 0;       // finished now, by whomever
-    std::uint64_t failed = 0;     // of this start
-    std::uint64_t running = 0;    // here
-    std::uint64_t elsewhere = 0;  // claimed by another process when last looked at
+    std::uint64_t before = 0;     // finished before this sweep started
+    std::uint64_t done = 0;       // finished since then, by any process
+    std::uint64_t failed = 0;     // since then
+    std::uint64_t running = 0;    // in this process
+    std::uint64_t elsewhere = 0;  // claimed by other processes, when last checked
     double seconds = 0.0;         // since the start
-    double seconds_left = 0.0;    // 0: not known yet
+    double seconds_left = 0.0;    // 0: unknown
 };
 
 struct SweepConfig {
-    std::filesystem::path output;  // the folder; made when it is not there
+    std::filesystem::path output;  // folder; created if missing
     std::filesystem::path data_dir;
-    double memory_bytes = 0.0;  // that runs may take together; 0: 70 % of the machine's
-    bool retry_failed = true;   // run again what failed in an earlier start
-    bool wait = true;           // stay until the runs of others are finished too, and take over from the dead
-    // Called now and then, from the calling thread.
+    double memory_bytes = 0.0;  // limit for all runs together; 0: 70 % of the machine's memory
+    bool retry_failed = true;   // repeat runs that failed in earlier sweeps
+    bool wait = true;           // wait for runs of other processes, and take over if they die
+    // Called periodically from the calling thread.
     std::function<void(const SweepStatus&)> on_status = {};
 };
 
@@ -63,11 +63,11 @@ struct SweepConfig {
 struct SweepTimes : RunTimes {
     double load = 0.0;    // reading, splitting and scaling data sets
     double record = 0.0;  // claims and records
-    double idle = 0.0;    // waiting for data, memory or others
+    double idle = 0.0;    // waiting for data, memory or other processes
 };
 
 struct SweepFailure {
-    std::string label;  // the combination and the seed
+    std::string label;  // combination and seed
     std::string error;
 };
 
@@ -77,23 +77,23 @@ struct SweepSummary {
     int threads = 0;
     double wall_seconds = 0.0;
     double cpu_seconds = 0.0;
-    std::uint64_t recorded = 0;          // runs that this process finished
-    std::uint64_t unusable_lines = 0;    // lines of records that are torn, of another schema, or malformed
+    std::uint64_t recorded = 0;          // runs finished by this process
+    std::uint64_t unusable_lines = 0;    // torn, malformed, or of another schema
     std::vector<SweepFailure> failures;  // the first few of this process
 };
 
-// Error{interrupted} when stopped and Error{io} when a record cannot be written: all records stay, and the
-// same call goes on from them.
+// Error{interrupted} if stopped and Error{io} if a record cannot be written: all records are kept, and the
+// same call resumes from them.
 SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec);
 
-// What is to do, without doing it.
+// The remaining work, without running it.
 struct SweepForecast {
     std::uint64_t runs = 0;
     std::uint64_t done = 0;
-    std::uint64_t failed = 0;  // in an earlier start; among those to do when they are retried
+    std::uint64_t failed = 0;  // in earlier sweeps; also counted in the remaining runs if they are retried
     std::uint64_t to_do = 0;
-    double seconds = 0.0;       // of wall time, with the threads of exec
-    bool from_records = false;  // the estimate scales with times in the records, not with a quick measurement
+    double seconds = 0.0;       // wall time with the threads of exec
+    bool from_records = false;  // estimated from times in the records, not from a quick measurement
     double disk_bytes = 0.0;
 };
 SweepForecast forecast_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec);

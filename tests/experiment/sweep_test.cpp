@@ -134,7 +134,7 @@ TEST(Sweep, RunsOfKindGramHaveAnErrorAndNoAccuracy) {
         EXPECT_EQ(r.results.at("gram_error"), errors.at(r.setting("backend") + r.setting("seeds")));
     }
     EXPECT_THAT(error_of([&] { plan_sweep(parse_experiment(text("gram", "0"), "g.yaml"), {}, Exec{}); }),
-                HasSubstr("gram_rows: at least one row is needed"));
+                HasSubstr("gram_rows: expected at least one row"));
     EXPECT_THAT(error_of([&] { parse_experiment(text("grm", "60"), "g.yaml"); }),
                 HasSubstr("'grm' is not a known kind; known: ridge, gram"));
 }
@@ -282,7 +282,7 @@ TEST(Sweep, AFileThatChangedIsAnotherRunAndTheOldRecordStays) {
     write_rows(2);
     const auto summary = run_sweep(plan, {.output = dir / "late"}, Exec{});
     EXPECT_EQ(summary.status.failed, 2U);
-    EXPECT_THAT(summary.failures.at(0).error, HasSubstr("changed while the sweep ran"));
+    EXPECT_THAT(summary.failures.at(0).error, HasSubstr("changed during the sweep"));
 }
 
 TEST(Sweep, SeveralEnginesShareTheRunsAndDoNoneTwice) {

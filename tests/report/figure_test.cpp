@@ -270,7 +270,7 @@ TEST(Published, RefusesMalformedTables) {
     EXPECT_EQ(parse_published(head + "a,rbf,orf,fp32,1,2,accuracy,0.5,0.1,3\n", "t").size(), 1U);
     EXPECT_THAT(error_of([&] { parse_published("a,b\n", "t"); }), HasSubstr("t: line 1: the header must be"));
     EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf\n", "t"); }),
-                HasSubstr("t: line 2: 3 fields, not 10"));
+                HasSubstr("t: line 2: expected 10 fields, got 3"));
     EXPECT_THAT(error_of([&] { parse_published(head + "a,rbf,orf,fp32,1,2,accuracy,x,0.1,3\n", "t"); }),
                 HasSubstr("'x' is not a number"));
 }

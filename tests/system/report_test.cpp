@@ -115,7 +115,7 @@ TEST(ReportCommand, UsesWhatIsWholeAndFlagsTheRest) {
     EXPECT_EQ(j.at("records"), 2);
     const auto page = imka::read_file(dir / "page.html", kMost);
     EXPECT_TRUE(has(page, "the system is singular"));
-    EXPECT_TRUE(has(page, "records.jsonl: line 6: the line is cut short"));
+    EXPECT_TRUE(has(page, "records.jsonl: line 6: incomplete line"));
     EXPECT_EQ(imka::read_file(dir / "records.jsonl", kMost), before);
 }
 

@@ -235,7 +235,7 @@ TEST(SweepFullDisk, IsAnErrorThatLosesNothing) {
     // No file may grow beyond 40 blocks of 512 bytes: some records, then the end in the middle of one.
     const auto full = run_imka(kWork + quoted(dir / "out"), "ulimit -f 40;");
     EXPECT_EQ(full.exit_code, 3) << full.err;
-    EXPECT_THAT(full.err, HasSubstr("a record could not be written; what was recorded before is kept"));
+    EXPECT_THAT(full.err, HasSubstr("a record could not be written; earlier records are kept"));
     const auto lines = record_lines(dir / "out");
     EXPECT_GE(lines, 5U);
     EXPECT_LT(lines, kRuns);

@@ -14,7 +14,7 @@
 namespace imka {
 namespace {
 
-// What derived seeds are for; part of every result's bits.
+// Streams of derived seeds; changing one changes results.
 constexpr std::uint32_t kTestProducts = 0;
 constexpr std::uint32_t kTrainProducts = 1;
 constexpr std::uint32_t kFirstDrawnChip = 0x100000;
@@ -31,7 +31,7 @@ ChipSpec find_chip(const std::string& name) {
     std::vector<std::string_view> known = {"fp32"};
     known.insert(known.end(), presets.begin(), presets.end());
     fail(ErrorCode::bad_config,
-         fmt::format("'{}' is not a known backend; known: {}, or the file of a chip (NAME.yaml); {}", name,
+         fmt::format("'{}' is not a known backend; known: {}, or a chip file (NAME.yaml); {}", name,
                      join_names(known), nearest_names(name, known)));
 }
 
@@ -48,24 +48,23 @@ std::string Codec<BackendSetting>::type() {
 }
 
 BackendSetting Codec<BackendSetting>::parse(std::string_view text, std::string_view name) {
-    if (text.empty()) fail(ErrorCode::bad_config, fmt::format("{}: nothing is given; {}", name, type()));
+    if (text.empty()) fail(ErrorCode::bad_config, fmt::format("{}: empty; expected {}", name, type()));
     return {.name = std::string(text)};
 }
 
 Fields fields(ChipRun& run) {
     Fields list = {
-        field("chip_seed", run.chip_seed, {.help = "Seed of the chip's devices; auto: that of the run"}),
+        field("chip_seed", run.chip_seed, {.help = "Seed of the chip's devices; auto: seed of the run"}),
         field("chip_set", run.chip_set,
-              {.help =
-                   "Constants of the chip that differ, e.g. device.programming_scale=0.5,core.adc_noise=2"}),
+              {.help = "Changed constants of the chip, e.g. device.programming_scale=0.5,core.adc_noise=2"}),
         field("chip_hash", run.chip_hash,
-              {.help = "What the chip must be (imka ridge --json shows it); auto: whatever it is"}),
+              {.help = "Expected hash of the chip (imka ridge --json shows it); auto: any"}),
     };
     for (auto& f : fields(run.projection)) list.push_back(std::move(f));
     list.push_back(field("fit_on", run.fit_on,
                          {.help = "Training features: exact, of this chip, or of several other chips"}));
     list.push_back(field("fit_draws", run.fit_draws,
-                         {.help = "Other chips that a fit on chips takes", .min = 1.0, .max = 1000.0}));
+                         {.help = "Number of other chips for fit_on chips", .min = 1.0, .max = 1000.0}));
     return list;
 }
 

@@ -19,8 +19,8 @@ namespace {
          fmt::format("{}: {}: {}", path.string(), action, std::generic_category().message(errno)));
 }
 
-// A lock of the open file, not of the process: threads exclude each other too, and closing another
-// descriptor of the same file does not lose it.
+// A lock on the open file, not on the process: it also excludes other threads, and closing another descriptor
+// of the same file does not release it.
 bool try_lock(int descriptor, const std::filesystem::path& path) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
@@ -28,12 +28,12 @@ bool try_lock(int descriptor, const std::filesystem::path& path) {
     while (fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == EACCES) return false;
-        fail_errno(path, "cannot be locked, which sharing runs needs; put the output on another file system");
+        fail_errno(path, "cannot be locked, which shared runs need; put the output on another file system");
     }
     return true;
 }
 
-// Whether the path still leads to the file that was locked.
+// Whether the path still refers to the locked file.
 bool is_linked(int descriptor, const std::filesystem::path& path) {
     struct stat ours {};
     struct stat there {};
@@ -55,7 +55,7 @@ std::optional<Claim> Claim::try_take(const std::filesystem::path& folder, const 
             return std::nullopt;
         }
         if (is_linked(descriptor, path)) return claim;
-        // The holder before us removed it between our open and our lock: ours is a file without a name.
+        // The previous holder removed the file between our open and our lock: we locked an unlinked file.
         close(std::exchange(claim.descriptor_, -1));
     }
 }
@@ -78,7 +78,8 @@ Claim::~Claim() {
 
 void Claim::release() noexcept {
     if (descriptor_ < 0) return;
-    // In this order: a file that is unlocked first could be claimed and then lose its name.
+    // In this order: another process could claim a file that is unlocked first, and the file would then be
+    // removed.
     unlink(path_.c_str());
     close(std::exchange(descriptor_, -1));
 }

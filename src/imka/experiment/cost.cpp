@@ -8,39 +8,39 @@
 namespace imka {
 namespace {
 
-// Seconds of one core of a machine with AVX-512, measured over the runs of the experiment ridge_fp32.
+// Seconds on one core with AVX-512, measured over the runs of the experiment ridge_fp32.
 constexpr double kPerProjection = 1.5e-11;  // row x direction x input
-constexpr double kPerFeature = 5.5e-10;     // row x feature: the functions behind the projection
+constexpr double kPerFeature = 5.5e-10;     // row x feature: the functions after the projection
 constexpr double kPerProduct = 1.1e-11;     // row x width²
-constexpr double kPerColumn = 1.1e-9;       // row x width: what narrow products lose
+constexpr double kPerColumn = 1.1e-9;       // row x width: overhead of narrow products
 constexpr double kPerWidth3 = 1.2e-11;      // width³: the factorisation
 constexpr double kPerPrediction = 1.4e-10;  // row x feature x output
 constexpr double kPerGram = 5.8e-11;        // row² x feature
-constexpr double kPerRun = 2e-3;            // what does not depend on sizes
-// The same on the chip hermes, whose conversions are simulated one by one.
+constexpr double kPerRun = 2e-3;            // fixed cost
+// The same for the chip hermes, whose conversions are simulated one by one.
 constexpr double kPerChipProjection = 1.5e-10;  // row x direction x input
 constexpr double kPerChipOutput = 1.0e-8;       // row x direction: conversions and their noise
-constexpr double kPerDevice = 1.2e-7;           // programming one and folding it into matrices
-constexpr double kBytesPerCell = 120.0;         // of the matrices that a core is folded into
+constexpr double kPerDevice = 1.2e-7;           // programming one device and folding it into matrices
+constexpr double kBytesPerCell = 120.0;         // matrices that replace a core
 
 double copies(const RunConfig& config) {
     return std::max(1.0, static_cast<double>(config.chip.projection.replicas));
 }
 
-// Chips whose features the fit takes.
+// Number of chips whose features the fit uses.
 double chips_to_fit(const ChipRun& run) {
     if (run.fit_on == FitOn::fp32) return 0.0;
     return run.fit_on == FitOn::chip ? 1.0 : static_cast<double>(run.fit_draws);
 }
 
-// Rows that pass through the features: to be tested, and on each chip that the fit takes.
+// Rows to compute features for: test rows, and training rows for each chip of the fit.
 struct Rows {
     double train = 0.0;
     double tested = 0.0;
     double fits = 0.0;
 };
 
-// What a chip adds: its devices, the calibration of ranges and outputs, and slower projections.
+// Extra cost of a chip: devices, calibration of ranges and outputs, slower projections.
 void add_chip(const RunConfig& config, const FeatureSizes& sizes, const Rows& rows, RunCost& cost) {
     if (!config.backend.is_chip()) return;
     const auto& how = config.chip.projection;
@@ -123,7 +123,7 @@ double measure_machine_factor(const Exec& exec) {
     const auto data = load_dataset("ringnorm", options, exec);
     const auto facts = dataset_facts("ringnorm", options, exec);
     const Exec one{.threads = 1, .cancel = exec.cancel};
-    // The better of two: the first also wakes the processor and the memory.
+    // The faster of two: the first also warms up processor and memory.
     double best = 0.0;
     for (int i = 0; i < 2; ++i) {
         const auto begin = std::chrono::steady_clock::now();

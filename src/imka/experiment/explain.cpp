@@ -10,7 +10,7 @@
 namespace imka {
 namespace {
 
-// The calibration rows of the seed's chip, and after them the test rows of the Gram matrix.
+// The calibration rows of the chip, then the test rows of the Gram matrix.
 Matrix<float> projected_rows(const RunConfig& config, const Dataset& data, std::uint64_t chip_seed,
                              std::size_t test_rows) {
     const CalibrationConfig calibration{
@@ -23,7 +23,7 @@ Matrix<float> projected_rows(const RunConfig& config, const Dataset& data, std::
     return out;
 }
 
-// Nothing is clipped: the range covers every row that is projected.
+// Nothing is clipped: the range covers every projected row.
 BuildConfig with_whole_range(BuildConfig build, std::size_t rows) {
     build.input_alpha.reset();
     build.input_range = InputRangeRule::max;

@@ -21,7 +21,7 @@ namespace imka {
 
 struct ChipComparison::Data {
     Dataset set;
-    Part thinned;  // of the test part, for accuracies
+    Part thinned;  // test rows for accuracies
     RunData runs{set};
 };
 
@@ -83,7 +83,7 @@ Part thin_out(const Part& test, std::int64_t rows) {
     return out;
 }
 
-// The differences that are made small, two a cell.
+// The residuals to minimise, two per cell.
 std::vector<double> residuals(const std::vector<FidelityCell>& cells) {
     std::vector<double> r;
     for (const auto& c : cells) {
@@ -99,7 +99,7 @@ double sum_squares(const std::vector<double>& r) {
     return sum;
 }
 
-// The search: evaluations, the effect of every constant on every residual, damped steps.
+// The search: evaluations, derivatives of every residual with respect to every constant, damped steps.
 class Search {
 public:
     Search(const ChipComparison& comparison, const ChipSpec& chip, const ChipFitConfig& config,
@@ -114,7 +114,7 @@ public:
         check_cancelled(exec_);
         return comparison_.emulate(chip, exec_);
     }
-    // Two-sided where the range allows it: effects are rough, and a wide difference averages over that.
+    // Two-sided if the range allows it: residuals are noisy, and a wide difference averages the noise.
     Matrix<double> slopes_at(const std::vector<double>& values) {
         Matrix<double> slopes;
         for (std::size_t p = 0; p < free_.size(); ++p) {
@@ -129,7 +129,7 @@ public:
         }
         return slopes;
     }
-    // Of the residuals that are used; none named: all.
+    // Uses the marked residuals, or all if `used` is empty.
     std::vector<double> step(const std::vector<double>& values, const std::vector<double>& r,
                              const Matrix<double>& slopes, const std::vector<bool>& used,
                              double damping) const {
@@ -165,7 +165,7 @@ private:
                 for (std::size_t q = 0; q < free_.size(); ++q) a(p, q) += slopes(i, p) * slopes(i, q);
                 b(p, 0) += slopes(i, p) * r[i];
             }
-            // A constant without effect keeps its value.
+            // A constant without effect does not change.
             a(p, p) += 1e-6 / (free_[p].step * free_[p].step);
         }
     }
@@ -186,7 +186,7 @@ std::vector<double> start_values(const ChipSpec& chip, const std::vector<FreeCon
             fail(ErrorCode::bad_config, fmt::format("'{}' is not a constant of the chip", f.name));
         if (!(f.low < f.high) || !(f.step > 0.0))
             fail(ErrorCode::bad_config,
-                 fmt::format("{}: a range with low < high and a step > 0 belong here", f.name));
+                 fmt::format("{}: expected a range with low < high and a step > 0", f.name));
         values.push_back(std::clamp(detail::parse_number(place->value, f.name), f.low, f.high));
     }
     return values;
@@ -198,7 +198,7 @@ std::vector<bool> used_without(const std::vector<FidelityCell>& cells, const std
     return used;
 }
 
-// Damped Gauss-Newton steps while they help. The slopes are those of the last start of a step.
+// Damped Gauss-Newton steps while chi² falls. Returns the slopes at the start of the last step.
 Matrix<double> descend(Search& search, int iterations, const Exec& exec, FittedChip& fit) {
     Matrix<double> slopes;
     double damping = 0.1;
@@ -227,7 +227,7 @@ Matrix<double> descend(Search& search, int iterations, const Exec& exec, FittedC
 void add_uncertainty(const Search& search, const Matrix<double>& slopes, FittedChip& fit) {
     const auto covariance = search.covariance(slopes);
     const std::size_t n = covariance.rows();
-    // Beyond 1 a degree of freedom the model does not explain: errors grow with it.
+    // A chi² above 1 per degree of freedom is misfit of the model: scale the errors by it.
     const double excess = std::max(1.0, fit.chi2 / static_cast<double>(slopes.rows() - n));
     fit.correlations = Matrix<double>(n, n);
     for (std::size_t p = 0; p < n; ++p) {
@@ -237,7 +237,7 @@ void add_uncertainty(const Search& search, const Matrix<double>& slopes, FittedC
     }
 }
 
-// One step from the fit of all, with the effects found there.
+// One step from the fit to all data sets, with the slopes found there.
 void add_left_out(Search& search, const Matrix<double>& slopes, FittedChip& fit) {
     std::set<std::string> sets;
     for (const auto& c : fit.cells) sets.insert(c.dataset);
@@ -271,12 +271,12 @@ std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells) {
 ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec) {
     const auto places = cell_places(config, cells_);
     if (cells_.empty())
-        fail(ErrorCode::bad_data, fmt::format("{}: no rows of the backend '{}' for the data sets asked for",
+        fail(ErrorCode::bad_data, fmt::format("{}: no rows of the backend '{}' for the requested data sets",
                                               config.measured.string(), config.backend));
     for (const auto& c : cells_) {
         if (c.error_measured.n == 0 || !c.accuracy_measured)
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: {}, {}, {}, r = {}: needs both Gram error and accuracy",
+                 fmt::format("{}: {}, {}, {}, r = {}: expected both Gram error and accuracy",
                              config.measured.string(), c.dataset, c.kernel, c.sampler, c.log_ratio));
     }
     std::map<std::pair<std::string, std::uint64_t>, Data*> loaded;

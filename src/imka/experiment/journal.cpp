@@ -23,7 +23,7 @@ namespace {
          fmt::format("{}: {}: {}", path.string(), action, std::generic_category().message(errno)));
 }
 
-// Letters and digits of a machine's name, for a file name.
+// Letters and digits of the host name, for a file name.
 std::string plain_host() {
     std::string host = host_name();
     std::erase_if(host, [](char c) {
@@ -32,7 +32,7 @@ std::string plain_host() {
     return host.substr(0, 32);
 }
 
-// Differs between processes, between processes of the same number one after the other, and within one.
+// Unique per process, also if a process ID is reused, and within a process.
 std::string writer_name() {
     static std::atomic<unsigned> counter{0};
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -51,7 +51,7 @@ RecordWriter::~RecordWriter() {
 void RecordWriter::create() {
     descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor_ < 0) fail_errno(path_, "cannot be written");
-    // The name itself must reach the disk; a file system that cannot sync folders is no error.
+    // Syncs the folder entry too; not all file systems support it, so errors are ignored.
     const int folder = open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         fsync(folder);
@@ -67,13 +67,13 @@ void RecordWriter::append(const Record& record) {
         written = write(descriptor_, line.data(), line.size());
     } while (written < 0 && errno == EINTR);
     if (written != static_cast<ssize_t>(line.size())) {
-        // A short write is a disk that has become full.
+        // A short write means that the disk is full.
         const int reason = written < 0 ? errno : ENOSPC;
-        // Readers leave a cut line out, so it does no harm if it cannot be taken back.
+        // Readers skip an incomplete line, so it does no harm if it cannot be removed.
         if (written > 0 && ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
             close(std::exchange(descriptor_, -1));
         errno = reason;
-        fail_errno(path_, "a record could not be written; what was recorded before is kept");
+        fail_errno(path_, "a record could not be written; earlier records are kept");
     }
     if (fsync(descriptor_) != 0) fail_errno(path_, "a record could not be synced to the disk");
     bytes_ += line.size();
@@ -96,7 +96,7 @@ void RecordIndex::read_new_lines(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);
     if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read", file.string()));
     in.seekg(static_cast<std::streamoff>(offset));
-    // A last line without its line break is still being written, or was cut when its writer died.
+    // A last line without a line break is still being written, or its writer died.
     for (std::string line; std::getline(in, line) && !in.eof();) {
         offset += line.size() + 1;
         const auto parsed = parse_record(line);

@@ -43,7 +43,7 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
     Exec timed = exec;
     timed.times = &parts;
     Lap lap;
-    // The chip comes first: where a matrix does not fit it, no fit is lost.
+    // The chip comes first: if the matrix does not fit on it, no time is lost on the fit.
     std::optional<RunMap> on_chip;
     if (config.backend.is_chip()) on_chip = run_map(config, data.set(), seed, timed);
     if (on_chip) out.chip = on_chip->chip;
@@ -63,7 +63,7 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
 }
 
 void check_gram(const RunConfig& config) {
-    if (config.gram_rows == 0) fail(ErrorCode::bad_config, "gram_rows: at least one row is needed");
+    if (config.gram_rows == 0) fail(ErrorCode::bad_config, "gram_rows: expected at least one row");
 }
 
 SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec) {
@@ -95,7 +95,7 @@ constexpr std::array kKinds = {
 
 const Matrix<double>& RunData::exact_gram(const RunConfig& config, const Exec& exec) {
     const std::scoped_lock lock(mutex_);
-    // Runs on one data set mean the same by `scale`, which stands as 0.
+    // `scale` gives the same gamma for all runs on one data set; its key is 0.
     const GramKey key{config.features.kernel, config.features.gamma.value.value_or(0.0), config.gram_rows};
     const auto place = grams_.find(key);
     if (place != grams_.end()) return place->second;

@@ -24,7 +24,7 @@ void check(int status, const char* call) {
     fail(ErrorCode::io, fmt::format("{} failed: {}", call, text));
 }
 
-// MPI counts in int.
+// MPI counts are int.
 constexpr std::size_t kMaxMessage = std::size_t{1} << 28;
 
 class MpiTeam : public Team {

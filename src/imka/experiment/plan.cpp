@@ -1,4 +1,4 @@
-// Plans a sweep: which runs there are, on which data, in which order, and what they cost.
+// Plans a sweep: the runs, their data sets, order and cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ FactsKey facts_key(const RunConfig& c) {
     return {c.dataset, c.format, c.label_column, c.protocol};
 }
 
-// Collects runs and the data sets they share.
+// Collects runs and the data sets that they share.
 class Planner {
 public:
     Planner(SweepPlan& plan, const std::filesystem::path& data_dir, const Exec& exec)
@@ -46,7 +46,7 @@ public:
     }
 
 private:
-    // A chip's file may change before its turn comes: runs are named after what it is now.
+    // A chip file may change before its run starts: the key contains its current hash.
     void check(RunPoint& c) const {
         try {
             kind_.check(c.config);
@@ -66,7 +66,7 @@ private:
             fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
         }
     }
-    // Where the split seed changes nothing, all seeds share one copy.
+    // If the split seed has no effect, all seeds share one copy.
     std::size_t data_of(RunConfig config, const DatasetFacts& facts) {
         if (!facts.uses_split_seed) config.split_seed = 0;
         const auto [place, is_new] =
@@ -84,7 +84,8 @@ private:
     std::unordered_set<std::string> keys_;
 };
 
-// By data set, those with the largest runs first; within one the largest first: all cores end together.
+// By data set, largest runs first, and largest first within each: all cores then finish at about the same
+// time.
 void sort_runs(SweepPlan& plan) {
     std::vector<double> largest(plan.data.size());
     for (const auto& run : plan.runs) largest[run.data] = std::max(largest[run.data], run.cost.seconds);

@@ -83,7 +83,7 @@ Published seed_row(const std::vector<std::string_view>& f, const std::string& pl
     return p;
 }
 
-// Rows of one cell become one value.
+// Merges the rows of one cell into one value.
 class Cells {
 public:
     void add(Published row) {
@@ -129,7 +129,8 @@ std::vector<Published> parse_published(std::string_view csv, const std::string& 
         if (line.empty()) continue;
         const auto place = fmt::format("{}: line {}", where, i + 1);
         const auto f = split(line, ',');
-        if (f.size() != 10) fail(ErrorCode::bad_data, fmt::format("{}: {} fields, not 10", place, f.size()));
+        if (f.size() != 10)
+            fail(ErrorCode::bad_data, fmt::format("{}: expected 10 fields, got {}", place, f.size()));
         if (header == kMeans) {
             means.push_back(mean_row(f, place, table));
         } else if (f[0] != "attention") {

@@ -44,7 +44,7 @@ Record from_json(const nlohmann::json& j) {
     return r;
 }
 
-// The records of one key, joined as they are read.
+// Merges records with the same key while reading.
 class Collector {
 public:
     void add(Record record, const std::filesystem::path& file, std::uint64_t line) {
@@ -58,7 +58,7 @@ public:
         if (record.ok() && known.ok()) {
             if (record.results != known.results) {
                 add_problem(RecordProblem::Kind::disagrees, file, line,
-                            fmt::format("run {} was recorded before with other results", record.key));
+                            fmt::format("run {} has an earlier record with different results", record.key));
             }
         } else if (record.ok() || !known.ok()) {
             known = std::move(record);
@@ -82,7 +82,7 @@ void read_line(const std::string& text, bool complete, const std::filesystem::pa
     if (parsed.record) {
         all.add(std::move(*parsed.record), file, line);
     } else if (!complete) {
-        all.add_problem(RecordProblem::Kind::torn, file, line, "the line is cut short");
+        all.add_problem(RecordProblem::Kind::torn, file, line, "incomplete line");
     } else {
         all.add_problem(parsed.problem, file, line, std::move(parsed.what));
     }
@@ -157,7 +157,7 @@ std::string to_json_line(const Record& r) {
                     {"wall_seconds", r.wall_seconds},
                     {"peak_memory_mb", r.peak_memory_mb},
                     {"finished", r.finished}};
-    // A message may quote bytes of a broken file.
+    // Replaces invalid UTF-8: a message may quote bytes of a damaged file.
     return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -204,7 +204,7 @@ std::string to_csv(const std::vector<Record>& records) {
     const auto results = names_of(records, &Record::results);
     std::vector<std::string> header = {"key", "experiment", "kind", "seed"};
     std::ranges::copy(settings, std::back_inserter(header));
-    // A result may have the name of a setting: log_ratio as it came out, not as it was asked for.
+    // A result may have the name of a setting: log_ratio is both requested and computed.
     for (const auto& name : results) header.push_back(settings.contains(name) ? "result_" + name : name);
     for (const auto* name : {"error", "data_sha256", "imka_version", "build", "instruction_set",
                              "wall_seconds", "peak_memory_mb", "finished"}) {

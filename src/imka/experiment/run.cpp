@@ -32,9 +32,9 @@ Fields fields(RunConfig& c) {
     Fields list = {
         field("dataset", c.dataset,
               {.help = "Data set, generator, file with labels, or two files TRAIN:TEST"}),
-        field("format", c.format, {.help = "Format of a file; auto: by its name"}),
+        field("format", c.format, {.help = "Format of a file; auto: from its name"}),
         field("label_column", c.label_column,
-              {.help = "Label in a file: a name, a number from 0, first, last or none"}),
+              {.help = "Label column of a file: a name, a number (first is 0), first, last or none"}),
         field("protocol", c.protocol,
               {.help = "How data are split and scaled: default, or as in the measured runs"}),
     };
@@ -42,11 +42,9 @@ Fields fields(RunConfig& c) {
     append(fields(c.ridge), list);
     list.push_back(
         field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
-    list.push_back(
-        field("split_seed", c.split_seed, {.help = "Seed of random splits and of generated data"}));
-    list.push_back(
-        field("gram_rows", c.gram_rows,
-              {.help = "Rows of the test part in the Gram error; 0 = none", .min = 0.0, .max = 20000.0}));
+    list.push_back(field("split_seed", c.split_seed, {.help = "Seed of random splits and generated data"}));
+    list.push_back(field("gram_rows", c.gram_rows,
+                         {.help = "Test rows in the Gram error; 0 = none", .min = 0.0, .max = 20000.0}));
     list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
     append(fields(c.chip), list);
     return list;
@@ -54,7 +52,7 @@ Fields fields(RunConfig& c) {
 
 Fields used_fields(RunConfig& c) {
     auto list = fields(c);
-    // Those of the chip are the last.
+    // The chip settings are last.
     if (!c.backend.is_chip()) list.resize(list.size() - fields(c.chip).size());
     return list;
 }
@@ -149,7 +147,7 @@ ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureR
                             exec);
 }
 
-// Those of other chips, for `fit_on: chips`.
+// Maps on other chips, for `fit_on: chips`.
 std::vector<FeatureMap> other_maps(const RunConfig& config, const Dataset& data, std::uint64_t seed,
                                    const Exec& exec) {
     std::vector<FeatureMap> maps;

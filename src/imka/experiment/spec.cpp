@@ -25,7 +25,7 @@ extern const std::string_view experiment_smoke;
 
 namespace {
 
-// The value that means a run's own seed.
+// The value that stands for the seed of the run.
 constexpr std::string_view kOwnSeed = "seed";
 
 bool is_own_seed(const std::string& name, const std::string& value) {
@@ -70,7 +70,7 @@ std::uint64_t seeds_in(const std::string& text) {
     return Codec<std::vector<std::uint64_t>>::parse(text, "seeds").size();
 }
 
-// Goes through the points of a grid, the last axis fastest.
+// Iterates over the points of a grid; the last axis varies fastest.
 class GridWalk {
 public:
     explicit GridWalk(const std::vector<Axis>& axes) : axes_(axes), at_(axes.size()) {}
@@ -117,7 +117,7 @@ RunPoint combine(const Experiment& experiment, const RunPoint& start, const std:
     return c;
 }
 
-// What a case and base say, before the grid; the seeds of the grid too, which are one value.
+// Settings of base and the case, before the grid, and the seeds of the grid, which are one value.
 RunPoint start_of(const Experiment& experiment, const std::vector<SettingText>* one) {
     RunPoint c;
     for (const auto& setting : experiment.base) apply(setting, c);

@@ -27,7 +27,7 @@ std::uint64_t seeds_in_case(const Case& settings) {
     return 1;
 }
 
-// `more` in the place of what `one` says about the same settings.
+// Settings of `more` replace the same settings of `one`.
 Case merged(Case one, const Case& more) {
     for (const auto& setting : more) {
         const auto it = std::ranges::find(one, setting.name, &SettingText::name);
@@ -75,7 +75,7 @@ private:
             refuse(line, fmt::format("invalid name '{}'; use lower-case letters, digits, '_' and '-'", name));
     }
 
-    // Reports a wrong value at once, with its line.
+    // Reports an invalid value immediately, with its line.
     void check_value(const std::string& name, const std::string& value, int line) const {
         if (name == "split_seed" && value == "seed") return;
         RunConfig scratch;
@@ -86,7 +86,7 @@ private:
         }
     }
 
-    // One value, or each of a list. Seeds are one value, however they are written.
+    // One value, or each value of a list. Seeds are always one value.
     std::vector<std::string> values_of(const std::string& name, const YamlNode& node) const {
         std::vector<std::string> values;
         if (node.is_map()) refuse(node.line, fmt::format("'{}': expected a scalar or a list", name));
@@ -127,7 +127,7 @@ private:
         return grid;
     }
 
-    // The cases that one map stands for: every value of a list with every value of the others.
+    // The cases of one map: all combinations of the values of its lists.
     std::vector<Case> expand_case(const YamlNode& node) const {
         if (!node.is_map()) refuse(node.line, "'cases': expected 'setting: value' pairs");
         std::vector<Case> all = {{}};
@@ -161,14 +161,14 @@ private:
                 seeds += seeds_in_case(one);
                 cases.push_back(std::move(one));
             }
-            // A short text may mean a million seeds.
+            // A short text can stand for a million seeds.
             if (seeds > kMostRuns || cases.size() > kMostCases)
                 refuse(child.line, fmt::format("more than {} cases or {} seeds", kMostCases, kMostRuns));
         }
         return cases;
     }
 
-    // A list of cases, or several named lists, which are multiplied.
+    // A list of cases, or several named lists, which are combined.
     std::vector<Case> cases_of(const YamlNode& node) const {
         if (!node.is_map()) return case_list(node);
         std::vector<Case> all = {{}};

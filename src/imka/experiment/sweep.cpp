@@ -45,7 +45,7 @@ std::string build_text() {
     return text;
 }
 
-// A data set that the first run on it loads; the others wait.
+// A data set, loaded by the first run that needs it; the others wait.
 class SharedData {
 public:
     RunData& get(const PlannedData& planned, const std::filesystem::path& data_dir, const Exec& exec,
@@ -68,11 +68,11 @@ public:
     }
 
 private:
-    // A file may change between the plan and its turn; its runs were named after what it was.
+    // A file may change after planning; the keys of its runs contain the earlier hash.
     static void check_unchanged(const PlannedData& planned, const Dataset& data) {
         if (data.source_sha256 == planned.facts.source_sha256) return;
         fail(ErrorCode::bad_data,
-             fmt::format("{}: changed while the sweep ran; start it again", planned.load.dataset));
+             fmt::format("{}: changed during the sweep; restart the sweep", planned.load.dataset));
     }
 
     std::mutex mutex_;
@@ -81,7 +81,7 @@ private:
     std::exception_ptr error_;
 };
 
-// Sizes and results of one run, as a record has them.
+// Sizes and results of one run for the record.
 std::map<std::string, double> record_results(const RunConfig& config, const Dataset& data,
                                              std::map<std::string, double> values) {
     const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
@@ -108,21 +108,22 @@ void add_times(const SweepTimes& from, double factor, SweepTimes& to) {
 std::filesystem::path made_folder(std::filesystem::path folder) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) fail(ErrorCode::io, fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    if (error)
+        fail(ErrorCode::io, fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     return folder;
 }
 
-// Left alone when it says the same already: many processes may start at once.
+// Not rewritten if it has the same text: many processes may start at once.
 void keep_experiment(const std::filesystem::path& path, const std::string& text) {
     try {
         if (std::filesystem::exists(path) && read_file(path, text.size()) == text) return;
     } catch (const Error&) {
-        // Something else stands there, or nothing that can be read: it is written anew.
+        // Different or unreadable: rewrite it.
     }
     write_file_atomic(path, text);
 }
 
-// One process's part in a sweep: workers take run after run in the order of the plan.
+// The part of one process in a sweep: workers take runs in the order of the plan.
 class Engine {
 public:
     Engine(const SweepPlan& plan, const SweepConfig& config, const Exec& exec)
@@ -156,7 +157,7 @@ public:
                         ++workers_;
                     } catch (const std::system_error&) {
                         if (i == 0) throw;
-                        break;  // the system grants no more threads: those that run do the work
+                        break;  // thread limit of the system: continue with the existing threads
                     }
                 }
             }
@@ -191,7 +192,7 @@ private:
         cost_total_ = cost_left_;
     }
 
-    // Finished since this start, by whomever: with success or, for runs that may be repeated, with a failure.
+    // Finished since this sweep started, by any process: successfully or, for repeated runs, with a failure.
     bool is_finished(std::size_t run) const {
         const auto entry = index_.find(plan_.runs[run].key);
         return entry.state == RecordIndex::State::done || entry.failures > failures_before_[run];
@@ -203,7 +204,7 @@ private:
         cost_left_ -= plan_.runs[run].cost.seconds;
     }
 
-    // Takes the run unless another process has it or has finished it.
+    // Claims the run unless another process has claimed or finished it.
     std::optional<Claim> take(std::size_t run) {
         if (is_finished(run)) {
             count_finished(run);
@@ -214,7 +215,7 @@ private:
             elsewhere_.push_back(run);
             return std::nullopt;
         }
-        // Its last holder may have finished it since we looked.
+        // The last holder may have finished it in the meantime.
         index_.refresh(writer_.path());
         if (!is_finished(run)) return claim;
         count_finished(run);
@@ -225,7 +226,7 @@ private:
         return status_.running == 0 || memory_used_ + plan_.runs[run].cost.bytes <= memory_;
     }
 
-    // As many as may run beside each other share the threads.
+    // Runs that execute at the same time share the threads.
     int threads_for(std::size_t run) const {
         const double fit = memory_ / std::max(1.0, plan_.runs[run].cost.bytes);
         const auto left = static_cast<double>(order_.size() - cursor_ + status_.running + 1);
@@ -242,7 +243,7 @@ private:
         return {.run = run, .claim = std::move(claim), .threads = threads};
     }
 
-    // The next run to work on; nothing when there is none left, or when all that are left are others'.
+    // The next run; nullopt if none is left, or if other processes hold all that are left.
     std::optional<Job> next(std::unique_lock<std::mutex>& lock, SweepTimes& times) {
         while (!stop_) {
             check_cancelled(exec_);
@@ -267,7 +268,7 @@ private:
         return std::nullopt;
     }
 
-    // Looks at the runs that others had: finished, or left by a holder that died?
+    // Checks the runs of other processes: finished, or abandoned by a process that died?
     std::optional<Job> take_over() {
         if (elsewhere_.empty()) return std::nullopt;
         index_.refresh(writer_.path());
@@ -304,7 +305,7 @@ private:
         changed_.notify_all();
     }
 
-    // What came out of the run; nothing when it was interrupted.
+    // The record of the run; nullopt if interrupted.
     std::optional<Record> execute(const Job& job, SweepTimes& times) {
         const auto& planned = plan_.runs[job.run];
         const auto config = run_config(plan_, planned);
@@ -372,7 +373,7 @@ private:
         return true;
     }
 
-    // A data set goes when its last run here has ended and none follows in the order.
+    // Releases a data set when no run in this process uses it and the next run does not need it.
     void drop_unused(std::size_t data) {
         const bool follows = cursor_ < order_.size() && plan_.runs[order_[cursor_]].data == data;
         if (!follows && users_[data] == 0) shared_[data].reset();
@@ -399,7 +400,7 @@ private:
         return s;
     }
 
-    // Claims whose holders died between a record and its claim.
+    // Claims of processes that died after writing the record but before releasing the claim.
     void remove_dead_claims() const {
         if (!config_.wait) return;
         std::error_code ignored;
@@ -433,12 +434,12 @@ private:
     std::condition_variable changed_;
     RecordIndex index_;
     RecordWriter writer_;
-    std::vector<std::unique_ptr<SharedData>> shared_;  // one a data set
-    std::vector<std::size_t> users_;                   // runs that use it now
+    std::vector<std::unique_ptr<SharedData>> shared_;  // one per data set
+    std::vector<std::size_t> users_;                   // runs that use it
     std::vector<std::size_t> order_;                   // runs to do
-    std::size_t cursor_ = 0;                           // first of order_ that nobody here has looked at
-    std::vector<std::size_t> elsewhere_;               // runs that others have claimed
-    std::vector<int> failures_before_;                 // records of failure of each run before this start
+    std::size_t cursor_ = 0;                           // next run of order_
+    std::vector<std::size_t> elsewhere_;               // runs claimed by other processes
+    std::vector<int> failures_before_;                 // failure records per run before this sweep started
     double memory_used_ = 0.0;
     double cost_total_ = 0.0;
     double cost_left_ = 0.0;

@@ -18,7 +18,7 @@ bool prefers_structured(const OmegaRecipe& recipe) {
     return cost.dense >= kLeastGain * cost.structured;
 }
 
-// Outputs that the transforms make for the m that are kept, and the levels of one transform.
+// Outputs of the transforms, of which m are kept, and levels of one transform.
 struct Structure {
     double outputs;
     double levels;

@@ -10,22 +10,23 @@
 
 namespace imka {
 
-// Nanoseconds an output on one core. n is d rounded up to a power of two.
+// Nanoseconds per output on one core. n is d rounded up to a power of two.
 struct ProjectionConstants {
     double dense_fixed = 0.0;
-    double dense_input = 0.0;  // for each of the d inputs
+    double dense_input = 0.0;  // per input (d)
     double structured_fixed = 0.0;
-    double structured_level = 0.0;  // for each of the log2(n) levels of the three transforms
+    double structured_level = 0.0;  // per level of the three transforms (log2(n))
 };
 
-// Measured once on a Zen 4 processor over d = 1..4096, m = 64..4096 in tiles of kTileRows rows, and part of
-// every result's bits since: `imka bench --calibrate` measures them again and says what a change would do.
+// Measured once on a Zen 4 processor for d = 1..4096, m = 64..4096 in tiles of kTileRows rows. Changing them
+// changes the bits of results; `imka bench --calibrate` measures them again and reports the effect of a
+// change.
 inline constexpr ProjectionConstants kProjectionConstants = {
     .dense_fixed = 0.08, .dense_input = 0.02, .structured_fixed = 0.17, .structured_level = 0.055};
 
 // Estimated time to project one row on one core, in nanoseconds of the machine where the constants were
-// measured; only their ratio matters. A function of d and m alone, so that a recipe is projected the same way
-// in every run and on every machine. structured is infinite where Ω has no such structure.
+// measured; only their ratio matters. Depends only on d and m, so that a recipe is projected the same way in
+// every run and on every machine. structured is infinite if Ω has no such structure.
 struct ProjectionCost {
     double dense = 0.0;
     double structured = 0.0;
@@ -34,22 +35,22 @@ struct ProjectionCost {
 ProjectionCost projection_cost(const OmegaRecipe& recipe,
                                const ProjectionConstants& constants = kProjectionConstants);
 
-// The constants that come closest to costs that were measured: least squares of relative errors. Needs two
-// different d and two different n.
+// Fits the constants to measured costs: least squares of relative errors. Needs two different d and two
+// different n.
 struct ProjectionTiming {
-    OmegaRecipe recipe;  // one with structure
+    OmegaRecipe recipe;  // must have the structure
     ProjectionCost cost;
 };
 ProjectionConstants fit_projection_constants(std::span<const ProjectionTiming> timings);
 
-// Structured only where that is this much cheaper: within less, machines differ and the dense product is the
-// more accurate of the two for small d.
+// Structured only if it is cheaper by this factor: below it, machines differ, and the dense product is more
+// accurate for small d.
 inline constexpr double kLeastGain = 1.5;
 
 std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, const Exec& exec = {});
 
-// The same for an Ω that was drawn before or read from a file: structured only if omega has the bits of
-// sample(recipe), so that a changed Ω is used as it is.
+// The same for an existing Ω, for example from a file: structured only if omega has the same bits as
+// sample(recipe), so that a modified Ω is used as it is.
 std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega,
                                                   const Exec& exec = {});
 

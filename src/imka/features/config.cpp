@@ -25,21 +25,21 @@ Fields fields(FeatureConfig& c) {
     return {
         field("kernel", c.kernel, {.help = "Kernel"}),
         field("gamma", c.gamma,
-              {.help = "Kernel width: k = exp(-gamma |x-y|^2) and its like; unused by arccos and softmax",
+              {.help = "Kernel width, as in k = exp(-gamma |x-y|^2); unused by arccos and softmax",
                .min = 0.0,
                .above_min = true}),
         field("sampler", c.sampler, {.help = "How directions are drawn"}),
         field("norms", c.norms,
               {.help = "Lengths of orthogonal directions; auto: chi for orf, sqrt for sorf"}),
-        field("form", c.form, {.help = "Form of the features; auto is the kernel's own"}),
+        field("form", c.form, {.help = "Form of the features; auto: the default of the kernel"}),
         field("truncation", c.truncation,
-              {.help = "Cut entries of the Gaussian law; 0 = off; auto: 3 in the measured protocol and on "
+              {.help = "Truncate the Gaussian law; 0 = off; auto: 3 in the measured protocol and on "
                        "chips, else off",
                .unit = "standard deviations",
                .min = 0.0}),
         field("n_components", c.n_components, {.help = "Number of features D", .min = 1.0}),
         field("log_ratio", c.log_ratio,
-              {.help = "r = log2(m/d), m directions in d dimensions; 4 when D is not given either",
+              {.help = "r = log2(m/d), m directions in d dimensions; 4 if D is not given either",
                .min = -20.0,
                .max = 30.0}),
     };
@@ -51,7 +51,7 @@ void validate(const FeatureConfig& config) {
     if (config.n_components && config.log_ratio)
         fail(ErrorCode::bad_config, "n_components and log_ratio both set the number of features; give one");
     functions_per_direction(config.kernel, config.form);
-    // Everything about Ω but its size, which needs the inputs.
+    // Everything about Ω except its size, which needs the inputs.
     validate(OmegaRecipe{.kernel = config.kernel,
                          .gamma = config.gamma.value.value_or(1.0),
                          .sampler = config.sampler,
@@ -100,8 +100,8 @@ FeatureSizes feature_sizes(const FeatureConfig& config, const FeatureUse& use, s
     if (config.n_components) {
         if (*config.n_components % functions != 0) {
             fail(ErrorCode::bad_config,
-                 fmt::format("n_components: {} is not a multiple of {}, the features that each "
-                             "direction of the {} kernel gives",
+                 fmt::format("n_components: {} is not a multiple of {}, the number of features per "
+                             "direction of the {} kernel",
                              *config.n_components, functions, to_string(config.kernel)));
         }
         sizes.m = *config.n_components / functions;
@@ -110,13 +110,13 @@ FeatureSizes feature_sizes(const FeatureConfig& config, const FeatureUse& use, s
         sizes.log_ratio = config.log_ratio.value_or(4.0);
         double m = std::exp2(sizes.log_ratio) * static_cast<double>(d);
         if (use.convention == Convention::measured) m -= sizes.log_ratio;
-        // What forms Ω checks its memory; a row of projections must fit in any case.
+        // Computing Ω checks its own memory; a row of projections must always fit.
         check_fits_memory(1.0, m, sizeof(float), "a row of projections");
         sizes.m = std::llround(m);
     }
     sizes.features = sizes.m * functions;
     if (sizes.m < 1)
-        fail(ErrorCode::bad_config, "the settings give no feature; raise log_ratio or n_components");
+        fail(ErrorCode::bad_config, "the settings give no features; increase log_ratio or n_components");
     return sizes;
 }
 
@@ -130,7 +130,7 @@ double resolve_gamma(const FeatureConfig& config, const InputStatistics& inputs)
 double resolve_truncation(const FeatureConfig& config, const FeatureUse& use) {
     if (config.truncation) return *config.truncation;
     if (use.convention == Convention::measured) return 3.0;
-    // The tails of other laws are the kernel.
+    // Not for other laws: truncating their tails would change the kernel.
     const bool gaussian = kernel_row(config.kernel).feature_law(1.0, 1).law == Law::gaussian;
     return use.on_chip && gaussian ? 3.0 : 0.0;
 }

@@ -1,4 +1,4 @@
-// Settings of random features, and the recipe that they mean for given inputs.
+// Settings of random features, and the recipe they give for an input size.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ struct FeatureConfig {
     Form form = Form::auto_;
     std::optional<double> truncation = {};          // standard deviations; 0 = off; auto: see FeatureUse
     std::optional<std::int64_t> n_components = {};  // D
-    std::optional<double> log_ratio = {};           // r = log2(m / d); 4 when neither is given
+    std::optional<double> log_ratio = {};           // r = log2(m / d); 4 if neither is given
 };
 Fields fields(FeatureConfig& config);
-// Everything that can be wrong before the inputs are seen.
+// Checks everything that does not depend on the inputs.
 void validate(const FeatureConfig& config);
 
-// What the features are for. Truncation `auto` is 3 in the measured convention, and on a chip for Gaussian
+// How the features are used. Truncation `auto` is 3 in the measured convention, and on a chip for Gaussian
 // laws; else off. In the measured convention a log ratio r gives m = 2^r d - r directions.
 struct FeatureUse {
     Convention convention = Convention::standard;
@@ -48,11 +48,11 @@ struct FeatureUse {
 
 struct InputStatistics {
     std::int64_t d = 0;
-    std::optional<double> variance = {};  // of all entries; needed for gamma `scale` alone
+    std::optional<double> variance = {};  // of all entries; needed only for gamma `scale`
 };
-// The variance is computed only where the settings need it.
+// The variance is computed only if the settings need it.
 InputStatistics input_statistics(const FeatureConfig& config, MatrixView<const float> x);
-// The same of rows that arrive in blocks.
+// The same for rows that arrive in blocks.
 class InputMoments {
 public:
     void add(MatrixView<const float> rows);
@@ -69,14 +69,14 @@ struct FeatureSizes {
     std::int64_t d = 0;
     std::int64_t m = 0;         // directions
     std::int64_t features = 0;  // D
-    double log_ratio = 0.0;     // as asked, or log2(m / d)
+    double log_ratio = 0.0;     // as set, or log2(m / d)
 };
-// Error{bad_config} when D = 0 or D is not a multiple of the features that a direction gives.
+// Error{bad_config} if D = 0 or D is not a multiple of the number of features per direction.
 FeatureSizes feature_sizes(const FeatureConfig& config, const FeatureUse& use, std::int64_t d);
 
-// As asked, or what `scale` is for these inputs. Error{bad_data} for inputs that do not vary.
+// As set, or the value of `scale` for these inputs. Error{bad_data} for constant inputs.
 double resolve_gamma(const FeatureConfig& config, const InputStatistics& inputs);
-// As asked, or what `auto` is for this use.
+// As set, or the value of `auto` for this use.
 double resolve_truncation(const FeatureConfig& config, const FeatureUse& use);
 
 FeatureRecipe resolve(const FeatureConfig& config, const FeatureUse& use, const InputStatistics& inputs,

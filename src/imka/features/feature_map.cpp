@@ -29,7 +29,7 @@ Form own_form(Functions functions) {
     }
 }
 
-// The form in use; Form::auto_ stands for the step functions, which have no other.
+// The form in use; Form::auto_ is returned for the step functions, which have only one form.
 Form resolve_form(Kernel kernel, Form asked) {
     const auto& row = kernel_row(kernel);
     const Form own = own_form(row.feature_law(1.0, 1).functions);
@@ -61,7 +61,8 @@ double squared_norm(std::span<const float> x) {
 
 Fields fields(FeatureRecipe& recipe) {
     Fields list = fields(recipe.omega);
-    list.push_back(field("form", recipe.form, {.help = "Form of the features; auto is the kernel's own"}));
+    list.push_back(
+        field("form", recipe.form, {.help = "Form of the features; auto: the default of the kernel"}));
     return list;
 }
 
@@ -150,7 +151,7 @@ void FeatureMap::transform(MatrixView<const float> x, const ProductIds& ids, con
     }
     assert(z.rows() == x.rows() && z.cols() == features());
     const StopWatch watch(exec, &WorkTimes::features);
-    // Few enough rows that projections are still in cache when the functions read them.
+    // Few enough rows that the projections stay in cache.
     constexpr std::size_t kBlock = kTileRows;
     const std::size_t most_rows = std::min(kBlock, x.rows());
     Exec one = exec;

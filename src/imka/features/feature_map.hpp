@@ -14,9 +14,9 @@
 
 namespace imka {
 
-// auto_: the kernel's own. cos_sin: [cos u, sin u], D = 2m (softmax: trigonometric features). offset_cos:
-// sqrt(2) cos(u + b), b uniform on [0, 2π), D = m, for shift-invariant kernels. positive: [exp u, exp -u],
-// softmax.
+// auto_: the default of the kernel. cos_sin: [cos u, sin u], D = 2m (softmax: trigonometric features).
+// offset_cos: sqrt(2) cos(u + b), b uniform on [0, 2π), D = m, for shift-invariant kernels. positive: [exp u,
+// exp -u], softmax.
 enum class Form { auto_, cos_sin, offset_cos, positive };
 template <>
 struct EnumNames<Form> {
@@ -24,7 +24,7 @@ struct EnumNames<Form> {
     static constexpr std::string_view values[] = {"auto", "cos_sin", "offset_cos", "positive"};
 };
 
-// Everything that defines z. Equal recipes give equal bits.
+// Everything that defines z. Equal recipes give the same bits.
 struct FeatureRecipe {
     OmegaRecipe omega;
     Form form = Form::auto_;
@@ -33,24 +33,24 @@ struct FeatureRecipe {
 Fields fields(FeatureRecipe& recipe);
 void validate(const FeatureRecipe& recipe);
 
-// Features for each direction: 2 for cos_sin and positive, 1 otherwise. Error{bad_config} when the kernel has
-// no such form.
+// Features per direction: 2 for cos_sin and positive, 1 otherwise. Error{bad_config} if the kernel has no
+// such form.
 std::size_t functions_per_direction(Kernel kernel, Form form);
 
 class FeatureMap {
 public:
-    // Draws Ω, on all cores unless told otherwise.
+    // Draws Ω, by default on all cores.
     explicit FeatureMap(const FeatureRecipe& recipe, const Exec& exec = {});
-    // Uses the given projector (a saved Ω, a chip) in place of a drawn Ω.
+    // Uses the given projector (a saved Ω, a chip) instead of drawing Ω.
     FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector);
 
     const FeatureRecipe& recipe() const { return recipe_; }
     std::size_t inputs() const { return projector_->inputs(); }  // d
     std::size_t features() const { return features_; }           // D
 
-    // z row by row, D columns. Row r of x is number ids.first + r in the caller's stream; ids.seed names the
-    // noise of a chip and has no effect elsewhere. A row's bits depend on neither its neighbours, nor the
-    // batch, nor the threads. Error{bad_data} naming the row when x has a NaN.
+    // z row by row, D columns. Row r of x is number ids.first + r in the caller's stream; ids.seed seeds the
+    // noise of a chip and has no effect otherwise. The bits of a row do not depend on its neighbours, the
+    // batch or the threads. Error{bad_data} naming the row if x has a NaN.
     void transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> z) const;
     Matrix<float> transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec) const;
@@ -59,7 +59,7 @@ public:
     }
 
 private:
-    // Memory that a thread uses again for each block of rows.
+    // Memory that a thread reuses for each block of rows.
     struct Scratch {
         Matrix<float> x;  // scaled inputs
         Matrix<float> u;  // their projections
@@ -76,7 +76,7 @@ private:
     std::vector<float> offsets_;
 };
 
-// A map, and the seed of the products that its rows take.
+// A map, and the seed of its products.
 struct SeededMap {
     const FeatureMap* map = nullptr;
     std::uint64_t seed = 0;

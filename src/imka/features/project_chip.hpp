@@ -13,13 +13,13 @@
 
 namespace imka {
 
-// What is done to the results of the driver.
+// Processing of the driver's results.
 struct ChipOutputs {
-    std::vector<float> factors = {};  // of each output; empty: all 1
+    std::vector<float> factors = {};  // per output; empty: all 1
     std::uint64_t lost_rows = 0;      // every n-th row is 0; 0: none
 };
 
-// Row r is the product ids.first + r. What the chip does is recorded in exec.
+// Row r is the product ids.first + r. The chip's counts are added to exec.trace.
 class ChipProjector : public Projector {
 public:
     ChipProjector(std::unique_ptr<ChipDriver> driver, std::uint32_t matrix, ChipOutputs outputs = {})
@@ -38,8 +38,8 @@ private:
 // The chip of the job, emulated (chip/simulate/fast.hpp).
 std::unique_ptr<const Projector> make_chip_projector(const ProjectionJob& job, const Exec& exec);
 
-// A feature map whose projection runs on a chip, and what the chip was like. The job's inputs are as the map
-// gets them, for example the training part; its input_scale is that of the recipe.
+// A feature map whose projection runs on a chip, and the state of that chip. The job's inputs are inputs of
+// the map, for example the training part; its input_scale comes from the recipe.
 struct ChipMap {
     FeatureMap map;
     ChipState state = ChipState::programmed;

@@ -17,7 +17,7 @@ void write(std::span<const double> signs, double factor, std::size_t at, std::ve
 }
 
 // H D1 H D2 H D3 (standard: D3 comes first) or D1 H D2 H D3 H (measured: D1 is part of the scale). The
-// transforms multiply lengths by n^(3/2); dividing by powers of two on the way keeps values near those of the
+// transforms multiply lengths by n^(3/2); dividing by powers of two in between keeps values close to the
 // result.
 void add_block(const OmegaRecipe& recipe, std::size_t b, SignHadamard& matrix) {
     const std::size_t n = matrix.n;
@@ -47,8 +47,9 @@ bool has_sorf_structure(const OmegaRecipe& recipe) {
 SorfProjector::SorfProjector(const OmegaRecipe& recipe, const Exec& exec) {
     validate(recipe);
     if (!has_sorf_structure(recipe)) {
-        fail(ErrorCode::bad_config,
-             "projection by transforms needs the sampler sorf, and no truncation in the standard convention");
+        fail(
+            ErrorCode::bad_config,
+            "projection by transforms needs the sampler sorf, without truncation in the standard convention");
     }
     const auto m = static_cast<std::size_t>(recipe.m);
     const std::size_t n = sorf_block_rows(recipe);
@@ -66,7 +67,7 @@ SorfProjector::SorfProjector(const OmegaRecipe& recipe, const Exec& exec) {
 
 void SorfProjector::project(MatrixView<const float> x, const ProductIds& /*ids*/, const Exec& exec,
                             MatrixView<float> u) const {
-    constexpr std::size_t kRows = 256;  // for one thread at a time
+    constexpr std::size_t kRows = 256;  // per task
     parallel_for(exec, (x.rows() + kRows - 1) / kRows, [&](std::size_t t) {
         const std::size_t count = std::min(kRows, x.rows() - t * kRows);
         imka::project(matrix_, x.slice_rows(t * kRows, count), u.slice_rows(t * kRows, count));

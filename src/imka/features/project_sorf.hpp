@@ -1,4 +1,4 @@
-// Projection by sign flips and Walsh-Hadamard transforms: Ω of a sorf recipe is never formed.
+// Projection by sign flips and Walsh-Hadamard transforms, without computing the Ω of a sorf recipe.
 #pragma once
 
 #include "imka/base/exec.hpp"
@@ -17,8 +17,8 @@ bool has_sorf_structure(const OmegaRecipe& recipe);
 // two, |row| the length of the n-dimensional row (omega_scale sqrt(n) for sqrt norms and Gaussian laws).
 class SorfProjector : public Projector {
 public:
-    // Needs has_sorf_structure(recipe) and memory for four values an output; Error{bad_config} otherwise.
-    // Draws on all cores unless told otherwise.
+    // Needs has_sorf_structure(recipe) and memory for four values per output; Error{bad_config} otherwise.
+    // Draws on all cores by default.
     explicit SorfProjector(const OmegaRecipe& recipe, const Exec& exec = {});
     std::size_t inputs() const override { return matrix_.d; }
     std::size_t outputs() const override { return matrix_.m; }

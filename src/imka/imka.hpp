@@ -1,4 +1,4 @@
-// The public interface in one include. These headers and those they include are installed.
+// The public interface in one header. These headers and everything they include are installed.
 #pragma once
 
 #include "imka/base/error.hpp"

@@ -173,7 +173,7 @@ TEST(ChipFile, NamesLineAndKeyOfMistakes) {
                 HasSubstr("'device.g_max.sigma' is not a known"));
     EXPECT_THAT(device("g_max: {unit: uS}"), HasSubstr("'value' is missing"));
     EXPECT_THAT(device("drift_scale: {value: 1, unit: uS}"), HasSubstr("'uS'; this constant has no unit"));
-    EXPECT_THAT(device("devices_per_polarity: {value: 1.5}"), HasSubstr("not a whole number"));
+    EXPECT_THAT(device("devices_per_polarity: {value: 1.5}"), HasSubstr("not an integer"));
     EXPECT_THAT(device("devices_per_polarity: {value: 17}"),
                 HasSubstr("line 6: device.devices_per_polarity: 17"));
     EXPECT_THAT(device("t_0: {value: 1, unit: s}\n  t_0: {value: 1, unit: s}"),

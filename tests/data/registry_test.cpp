@@ -101,8 +101,7 @@ TEST(Manifest, IsReadStrictly) {
               "m.yaml: line 21: 'sets.a.files[1].colour' is not a known key; nearest: url, rows, names");
     EXPECT_EQ(message_of(replaced("title: A", "title: A\n    title: A")),
               "m.yaml: line 4: duplicate key 'title'");
-    EXPECT_THAT(message_of(replaced("rows: 1", "rows: many")),
-                HasSubstr("rows: 'many' is not a whole number"));
+    EXPECT_THAT(message_of(replaced("rows: 1", "rows: many")), HasSubstr("rows: 'many' is not an integer"));
     EXPECT_THAT(message_of(replaced("table_sha256: 0123", "table_sha256: x123")),
                 HasSubstr("64 hexadecimal"));
     EXPECT_THAT(message_of(replaced("folder: a", "folder: ../a")), HasSubstr("not a plain file name"));

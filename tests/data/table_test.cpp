@@ -58,7 +58,7 @@ TEST(OpenRows, RefusesMissingFilesFoldersAndBombs) {
             error_of([&] { read_table(dir / "bomb", {.format = format, .max_bytes = 100'000}); });
         EXPECT_THAT(message, StartsWith("bad_data: "));
         if (format != Format::npy) {
-            EXPECT_THAT(message, HasSubstr("more than the 100000 bytes allowed"));
+            EXPECT_THAT(message, HasSubstr("larger than the limit of 100000 bytes"));
         }
     }
 }

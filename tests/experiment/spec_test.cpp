@@ -145,7 +145,7 @@ TEST(Experiment, FaultsAreNamedWithTheirPlace) {
         {head + "grid:\n  seeds: 5..1\n", "counts backwards"},
         {head + "grid:\n  seeds: [1, 1]\n", "seeds: duplicate value"},
         {head + "grid:\n  seeds: {a: 1}\n", "'seeds': expected a scalar or a list"},
-        {head + "grid:\n  split_seed: [sed]\n", "split_seed: 'sed' is not a whole number"},
+        {head + "grid:\n  split_seed: [sed]\n", "split_seed: 'sed' is not an integer"},
         {head + "base:\n  gamma: [1, 2]\ngrid: {kernel: [rbf]}\n",
          "e.yaml: line 3: 'gamma': expected one value; lists go into 'grid'"},
         {head + "grid: {kernel: [rbf]}\ncases:\n  - {kernel: arccos0}\n",

@@ -72,14 +72,14 @@ TEST_P(EachCompression, EmptyInputHasNoLines) {
 TEST_P(EachCompression, StopsAtTheByteLimit) {
     const auto bytes = compressed(std::string(5'000'000, 'x'), GetParam());
     const auto message = error_of([&] { lines_of(bytes, {.max_bytes = 1'000'000}); });
-    EXPECT_THAT(message, StartsWith("bad_data: memory: holds more than the 1000000 bytes allowed here"));
+    EXPECT_THAT(message, StartsWith("bad_data: memory: larger than the limit of 1000000 bytes"));
     EXPECT_EQ(lines_of(bytes, {.max_bytes = 5'000'000}).size(), 1U);
 }
 
 TEST_P(EachCompression, StopsAtTheLongestLine) {
     const auto bytes = compressed("short\n" + std::string(3'000'000, 'x'), GetParam());
     const auto message = error_of([&] { lines_of(bytes, {.max_line_bytes = 1'000'000}); });
-    EXPECT_EQ(message, "bad_data: memory: line 2: longer than the 1000000 bytes a line may have");
+    EXPECT_EQ(message, "bad_data: memory: line 2: longer than the limit of 1000000 bytes");
     EXPECT_EQ(lines_of(bytes, {.max_line_bytes = 3'000'000}).size(), 2U);
 }
 
@@ -105,7 +105,7 @@ TEST_P(RealCompression, EveryTruncationIsAnError) {
 TEST_P(RealCompression, TruncationOfALongFileNamesThePlace) {
     const auto bytes = compressed(long_text(), GetParam());
     const auto half = bytes.substr(0, bytes.size() / 2);
-    const auto place = "stop at byte " + std::to_string(half.size());
+    const auto place = "end early, at byte " + std::to_string(half.size());
     EXPECT_THAT(error_of([&] { lines_of(half); }), HasSubstr(place));
 }
 
@@ -140,9 +140,9 @@ TEST_P(RealCompression, ABombIsStoppedEarly) {
     static const std::string zeros(70'000'000, '\0');
     const auto bomb = compressed(zeros, GetParam());
     EXPECT_LT(bomb.size(), 100'000U);
-    EXPECT_THAT(error_of([&] { lines_of(bomb); }), HasSubstr("line 1: longer than the 67108864 bytes"));
+    EXPECT_THAT(error_of([&] { lines_of(bomb); }), HasSubstr("line 1: longer than the limit of 67108864 bytes"));
     EXPECT_THAT(error_of([&] { lines_of(bomb, {.max_bytes = 1000}); }),
-                HasSubstr("more than the 1000 bytes"));
+                HasSubstr("larger than the limit of 1000 bytes"));
 }
 
 INSTANTIATE_TEST_SUITE_P(ByteStream, RealCompression,

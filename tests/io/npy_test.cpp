@@ -141,14 +141,14 @@ TEST(Npy, EveryTruncationIsAnError) {
         EXPECT_THAT(error_of([&] { read_npy(dir / "a.npy"); }), StartsWith("bad_data: ")) << length;
     }
     EXPECT_EQ(fault(good.substr(0, good.size() - 1)),
-              "bad_data: memory: truncated: 2 x 3 values of 4 bytes were promised, 23 bytes are there");
+              "bad_data: memory: truncated: expected 2 x 3 values of 4 bytes, got 23 bytes");
     EXPECT_EQ(fault(gzip_bytes(good.substr(0, good.size() - 1))),
-              "bad_data: memory: row 2: truncated: 2 rows were promised");
+              "bad_data: memory: row 2: truncated: expected 2 rows");
 }
 
 TEST(Npy, BytesAfterTheValuesAreAnError) {
     const auto more = npy(head("<f4", "(2, 1)"), bytes_of<float>({1, 2})) + "x";
-    EXPECT_THAT(fault(more), HasSubstr("bytes follow the values: 2 x 1 values of 4 bytes were promised, 9"));
+    EXPECT_THAT(fault(more), HasSubstr("bytes follow the values: expected 2 x 1 values of 4 bytes, got 9"));
     EXPECT_THAT(fault(gzip_bytes(more)), HasSubstr("bytes follow the 2 rows of the header"));
 }
 
@@ -181,25 +181,25 @@ TEST(Npy, RefusesOtherFilesAndHeaders) {
     const auto data = bytes_of<float>({1, 2});
     EXPECT_EQ(fault(""), "bad_data: memory: is empty");
     EXPECT_EQ(fault("1,2,3\n"), "bad_data: memory: is not an NPY file");
-    EXPECT_THAT(fault(npy(head("<f4", "(2,)"), data, 4)), HasSubstr("NPY version 4.0 cannot be read"));
+    EXPECT_THAT(fault(npy(head("<f4", "(2,)"), data, 4)), HasSubstr("unsupported NPY version 4.0"));
     EXPECT_THAT(fault(npy(head(">f4", "(2,)"), data)), HasSubstr("'>f4' is big-endian"));
-    EXPECT_THAT(fault(npy(head("|f4", "(2,)"), data)), HasSubstr("the type '|f4' cannot be read"));
-    EXPECT_THAT(fault(npy(head("<f2", "(4,)"), data)), HasSubstr("the type '<f2' cannot be read"));
-    EXPECT_THAT(fault(npy(head("<c8", "(1,)"), data)), HasSubstr("the type '<c8' cannot be read"));
-    EXPECT_THAT(fault(npy(head("|O", "(1,)"), data)), HasSubstr("the type '|O' cannot be read"));
+    EXPECT_THAT(fault(npy(head("|f4", "(2,)"), data)), HasSubstr("unsupported type '|f4'"));
+    EXPECT_THAT(fault(npy(head("<f2", "(4,)"), data)), HasSubstr("unsupported type '<f2'"));
+    EXPECT_THAT(fault(npy(head("<c8", "(1,)"), data)), HasSubstr("unsupported type '<c8'"));
+    EXPECT_THAT(fault(npy(head("|O", "(1,)"), data)), HasSubstr("unsupported type '|O'"));
     EXPECT_THAT(fault(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", data)),
-                HasSubstr("records of several fields"));
+                HasSubstr("structured types are not supported"));
     EXPECT_THAT(fault(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2)}", data)),
                 HasSubstr("Fortran order"));
     EXPECT_THAT(fault(npy(head("<f4", "()"), data)), HasSubstr("no dimensions"));
     EXPECT_THAT(fault(npy(head("<f4", "(1, 1, 2)"), data)), HasSubstr("more than two dimensions"));
     EXPECT_THAT(fault(npy(head("<f4", "(2, 0)"), "")), HasSubstr("at least one column"));
-    EXPECT_THAT(fault(npy(head("<f4", "(-1,)"), data)), HasSubstr("'shape' must hold whole numbers"));
+    EXPECT_THAT(fault(npy(head("<f4", "(-1,)"), data)), HasSubstr("'shape' must hold integers"));
     EXPECT_THAT(fault(npy(head("<f4", "(2)"), data)), HasSubstr("'shape' must be a tuple"));
     EXPECT_THAT(fault(npy(head("<f4", "(1 2)"), data)), HasSubstr("expected a comma"));
     EXPECT_THAT(fault(npy("{'descr': '<f4', 'shape': (2,)}", data)), HasSubstr("must have the keys"));
     EXPECT_THAT(fault(npy("{'descr': '<f4', 'descr': '<f4'}", data)), HasSubstr("duplicate key 'descr'"));
-    EXPECT_THAT(fault(npy("{'x': 1}", data)), HasSubstr("the key 'x' is not known"));
+    EXPECT_THAT(fault(npy("{'x': 1}", data)), HasSubstr("unknown key 'x'"));
     EXPECT_THAT(fault(npy(head("<f4", "(2,)") + "x", data)), HasSubstr("text follows the dictionary"));
     auto huge = npy("", "", 2);
     huge.replace(8, 4, "\xff\xff\xff\x7f");

@@ -125,11 +125,10 @@ TEST(Safetensors, RefusesWrongHeaders) {
     EXPECT_THAT(fault(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"x":1}})"),
                 HasSubstr("exactly"));
     EXPECT_THAT(fault(R"({"__metadata__":{"a":1}})"), HasSubstr("__metadata__: 'a' must be text"));
-    EXPECT_THAT(fault(R"({"__metadata__":3})"), HasSubstr("__metadata__ must hold texts"));
+    EXPECT_THAT(fault(R"({"__metadata__":3})"), HasSubstr("__metadata__ must map names to text"));
     EXPECT_THAT(fault(R"({"__metadata__":{"k":"1","k":"2"}})"), HasSubstr("duplicate key 'k'"));
     const std::string huge("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
-    EXPECT_THAT(error_of([&] { read(huge); }),
-                HasSubstr("a header of 9223372036854775807 bytes is promised"));
+    EXPECT_THAT(error_of([&] { read(huge); }), HasSubstr("the header length is 9223372036854775807 bytes"));
 }
 
 TEST(Safetensors, RefusesWrongTensors) {
@@ -140,22 +139,21 @@ TEST(Safetensors, RefusesWrongTensors) {
     };
     EXPECT_EQ(with("\"F32\"", "[2]", "[0,8]"), "no error");
     EXPECT_THAT(with("\"F16\"", "[4]", "[0,8]"),
-                HasSubstr("the type '\"F16\"' cannot be read; F32 and F64 can"));
+                HasSubstr("unsupported type '\"F16\"'; expected F32 or F64"));
     EXPECT_THAT(with("32", "[2]", "[0,8]"), HasSubstr("the type '32' cannot be read"));
-    EXPECT_THAT(with("\"F32\"", "[1,1,2]", "[0,8]"), HasSubstr("3 dimensions; 1 or 2 can be read"));
+    EXPECT_THAT(with("\"F32\"", "[1,1,2]", "[0,8]"), HasSubstr("3 dimensions; expected 1 or 2"));
     EXPECT_THAT(with("\"F32\"", "[]", "[0,8]"), HasSubstr("0 dimensions"));
-    EXPECT_THAT(with("\"F32\"", "[-2]", "[0,8]"), HasSubstr("shape must be a list of whole numbers"));
-    EXPECT_THAT(with("\"F32\"", "[2.0]", "[0,8]"), HasSubstr("shape must be a list of whole numbers"));
-    EXPECT_THAT(with("\"F32\"", "2", "[0,8]"), HasSubstr("shape must be a list of whole numbers"));
+    EXPECT_THAT(with("\"F32\"", "[-2]", "[0,8]"), HasSubstr("shape must be a list of integers >= 0"));
+    EXPECT_THAT(with("\"F32\"", "[2.0]", "[0,8]"), HasSubstr("shape must be a list of integers >= 0"));
+    EXPECT_THAT(with("\"F32\"", "2", "[0,8]"), HasSubstr("shape must be a list of integers >= 0"));
     EXPECT_THAT(with("\"F32\"", "[3]", "[0,8]"), HasSubstr("1 x 3 values of F32 do not fill 8 bytes"));
     EXPECT_THAT(with("\"F32\"", "[4294967296,1073741824]", "[0,8]"), HasSubstr("do not fill 8 bytes"));
     EXPECT_THAT(with("\"F32\"", "[0,9]", "[0,8]"), HasSubstr("do not fill 8 bytes"));
     EXPECT_THAT(with("\"F32\"", "[2]", "[8,0]"), HasSubstr("data_offsets must be a begin and an end"));
     EXPECT_THAT(with("\"F32\"", "[2]", "[0,8,9]"), HasSubstr("data_offsets must be a begin and an end"));
-    EXPECT_THAT(with("\"F32\"", "[1]", "[4,8]"), HasSubstr("begins at byte 4 where 0 is due"));
+    EXPECT_THAT(with("\"F32\"", "[1]", "[4,8]"), HasSubstr("begins at byte 4, expected 0"));
     EXPECT_THAT(with("\"F32\"", "[1]", "[0,4]"), HasSubstr("bytes follow the tensors"));
-    EXPECT_THAT(with("\"F32\"", "[4]", "[0,16]"),
-                HasSubstr("truncated: the tensors need 16 bytes, 8 are there"));
+    EXPECT_THAT(with("\"F32\"", "[4]", "[0,16]"), HasSubstr("truncated: the tensors need 16 bytes, got 8"));
 }
 
 TEST(Safetensors, RefusesOverlapAndRepetition) {
@@ -170,7 +168,8 @@ TEST(Safetensors, RefusesToWriteWhatCannotBeRead) {
     TensorFile twice;
     twice.f32["a"] = Matrix<float>(1, 1);
     twice.f64["a"] = Matrix<double>(1, 1);
-    EXPECT_THAT(error_of([&] { write_safetensors(dir / "x", twice); }), HasSubstr("'a' is taken"));
+    EXPECT_THAT(error_of([&] { write_safetensors(dir / "x", twice); }),
+                HasSubstr("duplicate tensor name 'a'"));
     TensorFile reserved;
     reserved.f32["__metadata__"] = Matrix<float>(1, 1);
     EXPECT_THAT(error_of([&] { write_safetensors(dir / "x", reserved); }), StartsWith("bad_usage: "));

@@ -35,7 +35,7 @@ double parse_number(std::string_view text, std::string_view name) {
 }
 
 std::int64_t parse_integer(std::string_view text, std::string_view name) {
-    return parse_with_charconv<std::int64_t>(text, name, "a whole number");
+    return parse_with_charconv<std::int64_t>(text, name, "an integer");
 }
 
 int parse_int(std::string_view text, std::string_view name) {
@@ -47,7 +47,7 @@ int parse_int(std::string_view text, std::string_view name) {
 }
 
 std::uint64_t parse_unsigned(std::string_view text, std::string_view name) {
-    return parse_with_charconv<std::uint64_t>(text, name, "a whole number from 0 to 2^64 - 1");
+    return parse_with_charconv<std::uint64_t>(text, name, "an integer from 0 to 2^64 - 1");
 }
 
 bool parse_bool(std::string_view text, std::string_view name) {
@@ -90,8 +90,7 @@ std::vector<std::uint64_t> Codec<std::vector<std::uint64_t>>::parse(std::string_
             dots == std::string_view::npos ? first : detail::parse_unsigned(part.substr(dots + 2), name);
         if (last < first) fail(ErrorCode::bad_config, fmt::format("{}: '{}' counts backwards", name, part));
         if (last - first >= kMost - values.size()) {
-            fail(ErrorCode::bad_config,
-                 fmt::format("{}: more than {} values; a list holds at most that many", name, kMost));
+            fail(ErrorCode::bad_config, fmt::format("{}: more than {} values in the list", name, kMost));
         }
         for (auto v = first; v != last + 1; ++v) values.push_back(v);
         if (comma == std::string_view::npos) return values;
@@ -106,7 +105,7 @@ std::string Codec<std::vector<std::uint64_t>>::json(const std::vector<std::uint6
 void Codec<std::vector<std::uint64_t>>::check(const std::vector<std::uint64_t>& v, const FieldInfo&,
                                               std::string_view name) {
     if (v.empty()) fail(ErrorCode::bad_config, fmt::format("{}: the list is empty", name));
-    // Sorted, not in a set: a short text such as 0..99999 may mean many values.
+    // Sorting is faster than a set: a short text such as 0..99999 can stand for many values.
     auto sorted = v;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())

@@ -1,6 +1,6 @@
-// Settings. A configuration is an aggregate with defaults; its one field list feeds YAML, command line, JSON
-// and the record, so a setting has one name, one range and one help text everywhere. The field list is the
-// only place where a range is written down.
+// Settings. A configuration is an aggregate with defaults and one field list, which YAML files, the command
+// line, JSON and records all use. A setting has one name, one range and one help text, defined only in the
+// field list.
 //
 //   struct RidgeConfig {
 //       double alpha = 0.5;  // ridge penalty; >= 0
@@ -28,7 +28,7 @@ struct FieldInfo {
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
     bool above_min = false;  // the minimum itself is excluded
-    bool unlimited = false;  // +infinity is a value: no limit
+    bool unlimited = false;  // +infinity is allowed: no limit
 };
 // The usual ranges.
 namespace range {
@@ -41,7 +41,7 @@ constexpr FieldInfo not_negative(std::string_view help, std::string_view unit = 
 constexpr FieldInfo between(double min, double max, std::string_view help, std::string_view unit = "") {
     return {.help = help, .unit = unit, .min = min, .max = max};
 }
-// From 0 to 1; a positive share is above 0.
+// From 0 to 1; a positive share excludes 0.
 constexpr FieldInfo share(std::string_view help) {
     return {.help = help, .min = 0.0, .max = 1.0};
 }
@@ -50,18 +50,18 @@ constexpr FieldInfo positive_share(std::string_view help) {
 }
 }  // namespace range
 
-// One setting of one object: refers to the object, so it must not outlive it.
+// One setting of an object. Must not outlive the object.
 struct Field {
     std::string name;
     FieldInfo info;
     std::string type;                                // "number", "integer", "rff|orf|sorf", ...
-    std::function<void(std::string_view text)> set;  // Error{bad_config} naming the field and its range
+    std::function<void(std::string_view text)> set;  // Error{bad_config} with field name and range
     std::function<std::string()> json;               // the value as JSON text
-    std::function<void()> check;                     // Error{bad_config} when the value is out of range
+    std::function<void()> check;                     // Error{bad_config} if the value is out of range
 };
 using Fields = std::vector<Field>;
 
-// A codec turns one type of setting into text and back.
+// Converts one type of setting to text and back.
 template <class T>
 struct Codec;
 
@@ -176,18 +176,18 @@ Field field(std::string name, T& value, FieldInfo info) {
             .check = [name, &value, info] { Codec<T>::check(value, info, name); }};
 }
 
-// Sets the named field; Error{bad_config} with the known names when there is none.
+// Sets the named field; Error{bad_config} with the known names if there is no such field.
 void set_field(const Fields& fields, std::string_view name, std::string_view text);
-// {"alpha": 0.5, ...} in the order of the list; equal settings give equal text.
+// {"alpha": 0.5, ...} in the order of the list. Equal settings give equal text.
 std::string to_json(const Fields& fields);
-// Error{bad_config} that names the first field out of range. NaN is always out of range, infinity unless
+// Error{bad_config} naming the first field out of range. NaN is always out of range, infinity unless
 // `unlimited`.
 void check_ranges(const Fields& fields);
 
-// The value as `set` reads it: text without quotes, list items joined by commas, "auto" where it is absent.
+// The value as text for `set`: without quotes, list items joined by commas, "auto" if absent.
 std::string plain_text(const Field& field);
 
-// "key=value" in its two parts. Error{bad_config} "<what> '<text>': expected KEY=VALUE" otherwise.
+// Splits "key=value". Error{bad_config} "<what> '<text>': expected KEY=VALUE" otherwise.
 struct Assignment {
     std::string key;
     std::string value;

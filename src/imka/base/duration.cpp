@@ -15,7 +15,7 @@ struct Unit {
     std::string_view name;
     double seconds;
 };
-// From long to short. There is no "m": it could be a minute or a month.
+// Longest first. There is no "m": it could be a minute or a month.
 constexpr std::array kUnits = {Unit{"y", 365.25 * 86400.0}, Unit{"d", 86400.0}, Unit{"h", 3600.0},
                                Unit{"min", 60.0}, Unit{"s", 1.0}};
 constexpr double kLongest = 1e12;

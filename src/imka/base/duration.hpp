@@ -1,4 +1,4 @@
-// Durations as people write them: "90", "30min", "1h", "7d", "1y".
+// Durations as text: "90", "30min", "1h", "7d", "1y".
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace imka {
 
-// Seconds; a plain number is in seconds. `name` is the option or setting, for the message of
-// Error{bad_config}.
+// Returns seconds; a plain number is in seconds. Error{bad_config} starts with `name`, the option or setting.
 double parse_duration(std::string_view text, std::string_view name);
 
 // "1 min", "1 h", "2.5 d", "1 y"

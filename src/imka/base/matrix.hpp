@@ -55,11 +55,11 @@ private:
     std::size_t stride_ = 0;
 };
 
-// Memory for large matrices: on a boundary of, and in, huge pages where the system has them, since the first
-// touch of many small pages costs more than most work on them. Released by release_pages.
+// Memory for large matrices: aligned to huge pages and, if available, in them, since the first access to many
+// small pages costs more than most computations on them. Free with release_pages.
 void* allocate_pages(std::size_t bytes);
 void release_pages(void* memory) noexcept;
-inline constexpr std::size_t kLeastPages = std::size_t{8} << 20U;  // bytes from which on it pays
+inline constexpr std::size_t kLeastPages = std::size_t{8} << 20U;  // bytes; smaller blocks do not benefit
 
 // Storage on cache-line boundaries, so that vector loads do not straddle lines.
 template <class T>
@@ -102,15 +102,15 @@ public:
     std::span<T> values() & { return values_; }
     std::span<const T> values() const& { return values_; }
     std::span<const T> values() const&& = delete;
-    // A matrix passes as a view. A temporary does not convert, because a view that is kept would dangle;
-    // f(make_matrix().view()) is for calls that only use the view while they run.
+    // A matrix converts to a view. A temporary does not, because the view could dangle;
+    // f(make_matrix().view()) is safe if f does not keep the view.
     operator MatrixView<T>() & { return view(); }
     operator MatrixView<const T>() const& { return view(); }
     operator MatrixView<T>() && = delete;
     operator MatrixView<const T>() const&& = delete;
     MatrixView<T> view() { return {values_.data(), rows_, cols_}; }
     MatrixView<const T> view() const { return {values_.data(), rows_, cols_}; }
-    // Keeps the rows that are there; new rows are zero.
+    // Keeps existing rows; new rows are zero.
     void resize_rows(std::size_t rows) {
         values_.resize(count(rows, cols_));
         rows_ = rows;
@@ -131,8 +131,8 @@ private:
     std::size_t cols_ = 0;
 };
 
-// Throws Error{bad_config} naming `what` when rows x cols values of value_bytes each are more than this
-// machine's memory: asking for an absurd size must be an error, not a crash an hour later.
+// Error{bad_config} naming `what` if rows x cols values of value_bytes each exceed this machine's memory.
+// Fails early instead of crashing later.
 void check_fits_memory(double rows, double cols, std::size_t value_bytes, std::string_view what);
 
 }  // namespace imka

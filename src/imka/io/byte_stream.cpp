@@ -20,7 +20,7 @@
 
 namespace imka {
 
-// The file's own bytes, before any decoding.
+// The raw bytes of the file, before decoding.
 class RawInput {
 public:
     static constexpr std::size_t kBytes = std::size_t{64} << 10U;  // read at a time
@@ -51,12 +51,12 @@ public:
     RawInput& operator=(const RawInput&) = delete;
     RawInput& operator=(RawInput&&) = delete;
 
-    // At most kBytes of what comes next; empty only at the end.
+    // The next bytes, at most kBytes; empty only at the end.
     std::string_view pending() {
         if (rest_.empty()) refill(0);
         return rest_.substr(0, kBytes);
     }
-    // The first bytes, at least `count` of them where the file is that long. Only before consume().
+    // The first bytes, at least `count` unless the file is shorter. Only before consume().
     std::string_view peek(std::size_t count) {
         while (rest_.size() < count && refill(rest_.size())) {
         }
@@ -78,7 +78,7 @@ private:
         if (descriptor_ >= 0) close(descriptor_);
         fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", name_, text));
     }
-    // Reads behind the `keep` bytes that are at the front of the buffer.
+    // Reads after the `keep` bytes at the front of the buffer.
     bool refill(std::size_t keep) {
         if (descriptor_ < 0) return false;
         while (true) {
@@ -114,7 +114,7 @@ public:
 namespace {
 
 constexpr std::size_t kLineBuffer = std::size_t{64} << 10U;
-// xz -9 needs 65 MiB and zstd --long=27 needs 128 MiB; what asks for more is an attack or a special case.
+// xz -9 needs 65 MiB and zstd --long=27 needs 128 MiB; data that need more are malicious or unusual.
 constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20U;
 constexpr int kZstdWindowLog = 27;
 
@@ -133,14 +133,14 @@ private:
     RawInput input_;
 };
 
-// What one call of a decompressor did.
+// Result of one call of a decompressor.
 struct Step {
     std::size_t consumed = 0;
     std::size_t produced = 0;
-    bool member_end = false;  // a complete member has been decoded and checked
+    bool member_end = false;  // a complete member was decoded and verified
 };
 
-// Members one after the other until the file ends.
+// Decodes all members of the file in sequence.
 class Decoder : public ByteSource {
 public:
     Decoder(RawInput input, Compression kind) : input_(std::move(input)), kind_(kind) {}
@@ -165,11 +165,11 @@ public:
     }
 
 protected:
-    // `in` is empty when the file has ended.
+    // `in` is empty at the end of the file.
     virtual Step step(std::string_view in, std::span<char> out) = 0;
     virtual void restart() = 0;
     [[noreturn]] void fail_truncated() const {
-        fail(ErrorCode::bad_data, fmt::format("{}: truncated: the {} data stop at byte {} before their end",
+        fail(ErrorCode::bad_data, fmt::format("{}: truncated: the {} data end early, at byte {}",
                                               input_.name(), to_string(kind_), input_.offset()));
     }
     [[noreturn]] void fail_damaged(std::string_view reason) const {
@@ -195,7 +195,7 @@ public:
 
 private:
     Step step(std::string_view in, std::span<char> out) override {
-        // zlib's interface is not const-correct; it does not write to its input.
+        // zlib does not write to its input, but its interface is not const-correct.
         stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
         stream_.avail_in = static_cast<uInt>(in.size());
         stream_.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -231,7 +231,7 @@ private:
         const int code = BZ2_bzDecompress(&stream_);
         if (code == BZ_MEM_ERROR) throw std::bad_alloc();
         if (code == BZ_DATA_ERROR_MAGIC) fail_damaged("expected a bzip2 header");
-        if (code != BZ_OK && code != BZ_STREAM_END) fail_damaged("a checksum or code is wrong");
+        if (code != BZ_OK && code != BZ_STREAM_END) fail_damaged("invalid checksum or code");
         return {in.size() - stream_.avail_in, out.size() - stream_.avail_out, code == BZ_STREAM_END};
     }
     void restart() override {
@@ -263,13 +263,13 @@ private:
         if (code == LZMA_MEMLIMIT_ERROR) {
             fail_damaged(fmt::format("decoding needs more than {} MiB of memory", kXzMemory >> 20U));
         }
-        if (code == LZMA_OPTIONS_ERROR) fail_damaged("they use an option this decoder does not know");
+        if (code == LZMA_OPTIONS_ERROR) fail_damaged("unsupported option");
         if (code != LZMA_OK && code != LZMA_STREAM_END && code != LZMA_BUF_ERROR) {
-            fail_damaged("a checksum or code is wrong");
+            fail_damaged("invalid checksum or code");
         }
         return {in.size() - stream_.avail_in, out.size() - stream_.avail_out, code == LZMA_STREAM_END};
     }
-    void restart() override {}  // the decoder reads all members itself and ends with the file
+    void restart() override {}  // the decoder itself reads all members
 
     lzma_stream stream_ = LZMA_STREAM_INIT;
 };
@@ -298,8 +298,8 @@ private:
     std::unique_ptr<ZSTD_DCtx, Free> context_;
 };
 
-// The first bytes of a compressed file. `least`: how many of them must be there to tell it from text, so that
-// a file cut inside them is still called truncated.
+// The first bytes of a compressed file. `least`: how many of them distinguish it from text, so that a shorter
+// file is reported as truncated.
 struct Magic {
     Compression compression;
     std::string_view bytes;
@@ -326,7 +326,7 @@ Compression detect(std::string_view file) {
     for (const auto& magic : kMagics) {
         if (begins(file, magic)) return magic.compression;
     }
-    // "BZh" and a digit may begin a text, so the mark of the first block (or of the end) must follow.
+    // Text may begin with "BZh" and a digit, so the marker of the first block (or of the end) must follow.
     if (file.size() >= 4 && file.substr(0, 3) == "BZh" && file[3] >= '1' && file[3] <= '9') {
         const auto mark = file.substr(4);
         if (begins(mark, {Compression::bzip2, "1AY&SY"sv, 0}) ||
@@ -378,7 +378,7 @@ std::size_t ByteStream::decode(std::span<char> out) {
     const auto count = source_->read(out);
     decoded_ += count;
     if (decoded_ > options_.max_bytes) {
-        fail_file(fmt::format("holds more than the {} bytes allowed here{}", options_.max_bytes,
+        fail_file(fmt::format("larger than the limit of {} bytes{}", options_.max_bytes,
                               compression_ == Compression::none ? "" : " after decompression"));
     }
     return count;
@@ -391,7 +391,7 @@ bool ByteStream::fill() {
         begin_ = 0;
     }
     if (buffer_.empty()) {
-        // One byte more than a small file has, so that its end is seen without growing.
+        // One byte more than the size of a small file, so that its end is found without growing the buffer.
         buffer_.resize(static_cast<std::size_t>(
             std::min<std::uint64_t>(kLineBuffer, plain_bytes_.value_or(kLineBuffer) + 1)));
     } else if (end_ == buffer_.size()) {
@@ -416,7 +416,7 @@ bool ByteStream::next_line(std::string_view& line) {
         }
         if (length > options_.max_line_bytes) {
             ++line_;
-            fail_line(fmt::format("longer than the {} bytes a line may have", options_.max_line_bytes));
+            fail_line(fmt::format("longer than the limit of {} bytes", options_.max_line_bytes));
         }
         if (found != nullptr) break;
         searched = length;

@@ -1,4 +1,4 @@
-// Bytes and lines of a file, plain or compressed, in memory that does not grow with the file.
+// Bytes and lines of a file, plain or compressed. Memory use does not depend on the file size.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace imka {
 
-// Found from the first bytes of a file, never from its name.
+// Detected from the first bytes of a file, never from its name.
 enum class Compression { none, gzip, bzip2, xz, zstd };
 template <>
 struct EnumNames<Compression> {
@@ -24,36 +24,36 @@ struct EnumNames<Compression> {
 };
 
 struct StreamOptions {
-    std::uint64_t max_bytes = 1ULL << 40U;                // most bytes after decompression
-    std::size_t max_line_bytes = std::size_t{64} << 20U;  // longest line; >= 1
-    bool decompress = true;                               // false: the bytes are taken as they are
+    std::uint64_t max_bytes = 1ULL << 40U;                // limit after decompression
+    std::size_t max_line_bytes = std::size_t{64} << 20U;  // limit per line; >= 1
+    bool decompress = true;                               // false: read the raw bytes
 };
 
-class RawInput;    // the file's own bytes
-class ByteSource;  // decoded bytes; an implementation for each compression
+class RawInput;    // raw bytes
+class ByteSource;  // decoded bytes; one implementation per compression
 
-// Several compressed members in one file are read through, as the command-line tools do. A file that cannot
-// be opened or read is Error{io}; a truncated or damaged one, one beyond the limits, or xz and zstd data that
-// ask for too much memory are Error{bad_data}. Messages begin with the name.
+// Reads files with several compressed members, as the command-line tools do. Error{io} if a file cannot be
+// opened or read; Error{bad_data} if it is truncated, damaged or beyond the limits, or if xz or zstd data
+// need too much memory. Messages begin with the name.
 class ByteStream {
 public:
     ByteStream(const std::filesystem::path& path, const StreamOptions& options);
-    // Bytes in memory, which must outlive the stream; `name` stands in messages.
+    // Bytes in memory, which must outlive the stream; `name` is used in messages.
     ByteStream(std::string name, std::string_view bytes, const StreamOptions& options);
     ~ByteStream();
     ByteStream(ByteStream&&) noexcept;
     ByteStream& operator=(ByteStream&&) = delete;
 
-    // The next line without its line end (LF or CRLF) and, on the first, without a UTF-8 byte order mark.
-    // False at the end. The view is valid until the next call.
+    // The next line without its line end (LF or CRLF); the first also without a UTF-8 byte order mark. False
+    // at the end. The view is valid until the next call.
     bool next_line(std::string_view& line);
-    // Fewer bytes than asked for only at the end.
+    // Returns fewer bytes than requested only at the end.
     std::size_t read(std::span<char> out);
 
     const std::string& name() const { return name_; }
     Compression compression() const { return compression_; }
     std::uint64_t line() const { return line_; }  // 1-based number of the last line
-    // Bytes to come, where that is known before reading them: uncompressed regular files and memory.
+    // Number of remaining bytes, if known: for uncompressed regular files and memory.
     std::optional<std::uint64_t> remaining() const;
 
     // Error{bad_data} "<name>: <message>" and "<name>: line <n>: <message>".
@@ -62,7 +62,7 @@ public:
 
 private:
     void open(RawInput input);
-    bool fill();  // more bytes into the buffer; false at the end
+    bool fill();  // reads more bytes into the buffer; false at the end
     std::size_t decode(std::span<char> out);
 
     std::string name_;
@@ -71,7 +71,7 @@ private:
     std::optional<std::uint64_t> plain_bytes_;
     std::unique_ptr<ByteSource> source_;
     std::vector<char> buffer_;
-    std::size_t begin_ = 0;  // bytes not yet handed out: [begin_, end_)
+    std::size_t begin_ = 0;  // bytes not yet returned: [begin_, end_)
     std::size_t end_ = 0;
     std::uint64_t decoded_ = 0;
     std::uint64_t line_ = 0;

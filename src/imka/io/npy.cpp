@@ -17,17 +17,17 @@
 namespace imka {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "NPY and float32 bytes are written as they are");
+static_assert(std::endian::native == std::endian::little, "NPY and float32 bytes are written unchanged");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxHeader = std::size_t{1} << 20U;
 constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 31U;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
-// Our own files: the header is always this long, so that the row count can be filled in last.
+// Header length of files we write: fixed, so that the row count can be filled in last.
 constexpr std::size_t kWrittenHeader = 128;
 
-// Appends the values in `bytes` to `out`, rounded to float32. A double too large becomes infinite, which
-// NpyRows refuses.
+// Appends the values in `bytes` to `out`, rounded to float32. Doubles that are too large become infinite,
+// which NpyRows rejects.
 template <class T>
 void convert(std::span<const char> bytes, std::vector<float>& out) {
     for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
@@ -61,7 +61,7 @@ constexpr auto kTypes = std::to_array<ValueType>({
     {"b1", 1, convert_bool},
 });
 
-// The header's Python dictionary: exactly the keys descr, fortran_order and shape, each once.
+// The Python dictionary of the header: the keys descr, fortran_order and shape, each exactly once.
 class HeaderParser {
 public:
     HeaderParser(std::string_view text, const ByteStream& stream) : text_(text), stream_(stream) {}
@@ -84,7 +84,7 @@ public:
 
 private:
     [[noreturn]] void fail_header(std::string_view reason) const {
-        stream_.fail_file(fmt::format("the NPY header is wrong: {}", reason));
+        stream_.fail_file(fmt::format("invalid NPY header: {}", reason));
     }
     void blanks() {
         while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
@@ -129,7 +129,7 @@ private:
                               (key == "fortran_order" && !order_.empty()) || (key == "shape" && shape_seen_);
         if (repeated) fail_header(fmt::format("duplicate key '{}'", key));
         if (key == "descr") {
-            if (peek() == '[') fail_header("records of several fields cannot be read, only plain numbers");
+            if (peek() == '[') fail_header("structured types are not supported; expected plain numbers");
             descr_ = string();
             if (descr_.empty()) fail_header("'descr' is empty");
         } else if (key == "fortran_order") {
@@ -140,7 +140,7 @@ private:
         } else if (key == "shape") {
             parse_shape();
         } else {
-            fail_header(fmt::format("the key {} is not known", in_quotes(key)));
+            fail_header(fmt::format("unknown key {}", in_quotes(key)));
         }
     }
     void parse_shape() {
@@ -153,7 +153,7 @@ private:
             std::uint64_t value = 0;
             const char* end = text_.data() + text_.size();
             const auto [stop, error] = std::from_chars(text_.data(), end, value);
-            if (error != std::errc{}) fail_header("'shape' must hold whole numbers below 2^64");
+            if (error != std::errc{}) fail_header("'shape' must hold integers from 0 to 2^64 - 1");
             text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
             shape_.push_back(value);
             if (shape_.size() > 2) fail_header("more than two dimensions; a table has one or two");
@@ -170,9 +170,8 @@ private:
             return known.name == descr_.substr(1);
         });
         if (type == kTypes.end() || !(order == '<' || (order == '|' && type->bytes == 1))) {
-            fail_header(
-                fmt::format("the type {} cannot be read; <f4, <f8, |b1 and integers of 1 to 8 bytes can",
-                            in_quotes(descr_)));
+            fail_header(fmt::format("unsupported type {}; expected <f4, <f8, |b1 or integers of 1 to 8 bytes",
+                                    in_quotes(descr_)));
         }
         if (order_ == "True") {
             fail_header("the values are stored by columns (Fortran order); store them by rows (C order)");
@@ -182,7 +181,8 @@ private:
         header.rows = shape_[0];
         header.cols = shape_.size() == 2 ? shape_[1] : 1;
         if (header.cols == 0) fail_header("a table needs at least one column");
-        if (header.cols > kMaxColumns) fail_header(fmt::format("{} columns are beyond 2^31", header.cols));
+        if (header.cols > kMaxColumns)
+            fail_header(fmt::format("{} columns; at most 2^31 are supported", header.cols));
         return header;
     }
 
@@ -205,10 +205,10 @@ void check_size(const ByteStream& stream, const NpyHeader& header) {
     if (!there) return;
     const double expected = static_cast<double>(header.rows) * static_cast<double>(header.cols) *
                             static_cast<double>(header.value_bytes);
-    // Files are far below 2^53 bytes, so equality of doubles is equality of sizes.
+    // Files are far smaller than 2^53 bytes, so doubles compare exactly.
     if (expected != static_cast<double>(*there)) {
         stream.fail_file(
-            fmt::format("{}: {} x {} values of {} bytes were promised, {} bytes are there",
+            fmt::format("{}: expected {} x {} values of {} bytes, got {} bytes",
                         expected > static_cast<double>(*there) ? "truncated" : "bytes follow the values",
                         header.rows, header.cols, header.value_bytes, *there));
     }
@@ -222,7 +222,7 @@ NpyHeader read_header(ByteStream& stream) {
     if (count < start.size()) stream.fail_file("truncated inside the NPY header");
     const auto version = static_cast<unsigned char>(start[kMagic.size()]);
     if (version < 1 || version > 3 || start.back() != '\0') {
-        stream.fail_file(fmt::format("NPY version {}.{} cannot be read; 1.0, 2.0 and 3.0 can", version,
+        stream.fail_file(fmt::format("unsupported NPY version {}.{}; expected 1.0, 2.0 or 3.0", version,
                                      static_cast<unsigned char>(start.back())));
     }
     const auto length_bytes = read_exactly(stream, version == 1 ? 2 : 4);
@@ -265,7 +265,7 @@ bool NpyRows::next(std::span<const float>& row) {
         const auto count = std::min<std::uint64_t>(chunk, header_.cols - values_.size());
         bytes_.resize(count * header_.value_bytes);
         if (stream_.read(bytes_) != bytes_.size())
-            stream_.fail_file(fmt::format("row {}: truncated: {} rows were promised", row_, header_.rows));
+            stream_.fail_file(fmt::format("row {}: truncated: expected {} rows", row_, header_.rows));
         header_.convert(bytes_, values_);
     }
     const auto bad = std::ranges::find_if(values_, [](float v) { return !std::isfinite(v); });
@@ -297,7 +297,8 @@ Matrix<float> read_npy(const std::filesystem::path& path) {
 }
 
 NpyWriter::NpyWriter(const std::filesystem::path& path, std::uint64_t cols) : file_(path), cols_(cols) {
-    if (cols == 0) fail(ErrorCode::bad_usage, fmt::format("{}: a table needs a column", path.string()));
+    if (cols == 0)
+        fail(ErrorCode::bad_usage, fmt::format("{}: a table needs at least one column", path.string()));
     file_.write(written_header(0, cols_));
 }
 

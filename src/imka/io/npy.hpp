@@ -20,8 +20,8 @@ struct NpyHeader {
     Convert convert = nullptr;  // appends values as float32
 };
 
-// Values row by row; the header is read at once. Memory follows the bytes that are really there, never the
-// header alone.
+// Reads values row by row; the constructor reads the header. Memory use depends on the actual data, not on
+// the sizes in the header.
 class NpyRows {
 public:
     explicit NpyRows(ByteStream stream);
@@ -30,7 +30,8 @@ public:
     const ByteStream& stream() const { return stream_; }
     std::uint64_t row() const { return row_; }  // 1-based number of the last row
 
-    // The next row, valid until the next call; false at the end, after which nothing may follow.
+    // The next row, valid until the next call; false at the end. Error{bad_data} if bytes follow the last
+    // row.
     bool next(std::span<const float>& row);
 
 private:
@@ -41,13 +42,13 @@ private:
     std::vector<float> values_;
 };
 
-// Whole file as float32 rows; a vector is one column, and there may be no rows. Shape and size are checked
-// against the file before any memory is taken; from compressed files memory is taken as the data arrive.
+// Reads the whole file as float32 rows, possibly none; a vector is one column. The shape is checked against
+// the file size before memory is allocated; for compressed files memory grows with the data.
 Matrix<float> read_npy(const std::filesystem::path& path);
 
 void write_npy(const std::filesystem::path& path, MatrixView<const float> values);
 
-// Rows written as they come; the header gets the row count at commit().
+// Writes rows as they arrive; commit() writes the row count into the header.
 class NpyWriter {
 public:
     NpyWriter(const std::filesystem::path& path, std::uint64_t cols);

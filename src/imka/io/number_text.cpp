@@ -10,14 +10,14 @@
 namespace imka {
 namespace {
 
-// std::from_chars takes no '+'; one of our own is dropped, but not before another sign.
+// std::from_chars accepts no '+': drops one, unless another sign follows.
 std::string_view without_plus(std::string_view text) {
     const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '+' && text[1] != '-';
     return plus ? text.substr(1) : text;
 }
 
-// from_chars reports too large and too small alike. Only numbers whose first digit counts for less than one
-// are too small.
+// from_chars reports overflow and underflow alike. Only numbers whose leading digit has a negative power of
+// ten underflow.
 bool is_below_one(std::string_view text) {
     const auto exponent_at = text.find_first_of("eE");
     const auto mantissa = text.substr(0, exponent_at);
@@ -30,7 +30,7 @@ bool is_below_one(std::string_view text) {
                      : -static_cast<double>(digit - point);
     if (exponent_at != std::string_view::npos) {
         const auto exponent = without_plus(text.substr(exponent_at + 1));
-        // An exponent too long for the type decides alone.
+        // An exponent too long for the type decides by its sign.
         std::int64_t value = 0;
         const auto [stop, error] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), value);
         if (error != std::errc{}) return exponent.starts_with('-');

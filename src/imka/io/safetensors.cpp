@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little, "tensors are written as they are in memory");
+static_assert(std::endian::native == std::endian::little, "tensors are written as stored in memory");
 
 constexpr std::uint64_t kMaxHeader = std::uint64_t{16} << 20U;
 constexpr std::string_view kMetadata = "__metadata__";
@@ -28,7 +28,7 @@ constexpr std::string_view kMetadata = "__metadata__";
 template <class T>
 constexpr std::string_view kTypeName = sizeof(T) == 4 ? "F32" : "F64";
 
-// Where a tensor's bytes are, counted from the end of the header.
+// Byte range of a tensor, relative to the end of the header.
 struct Entry {
     std::string name;
     std::string type;
@@ -53,14 +53,14 @@ void check_names(const std::filesystem::path& path, const TensorFile& file) {
     const auto check = [&](const std::string& name) {
         if (name == kMetadata || (file.f32.contains(name) && file.f64.contains(name))) {
             fail(ErrorCode::bad_usage,
-                 fmt::format("{}: the tensor name {} is taken", path.string(), in_quotes(name)));
+                 fmt::format("{}: duplicate tensor name {}", path.string(), in_quotes(name)));
         }
     };
     for (const auto& tensor : file.f32) check(tensor.first);
     for (const auto& tensor : file.f64) check(tensor.first);
 }
 
-// Doubles first, so that every tensor begins at a multiple of its value's size.
+// Doubles first, so that every tensor is aligned to its value size.
 std::string header_text(const std::filesystem::path& path, const TensorFile& file) {
     Json header = Json::object();
     if (!file.metadata.empty()) header[std::string(kMetadata)] = file.metadata;
@@ -77,7 +77,7 @@ std::string header_text(const std::filesystem::path& path, const TensorFile& fil
     }
 }
 
-// nlohmann keeps the last of two equal keys; a file that has them is ambiguous.
+// nlohmann keeps the last of duplicate keys; we reject such files as ambiguous.
 class DuplicateKeys {
 public:
     bool operator()(int /*depth*/, Json::parse_event_t event, Json& value) {
@@ -114,7 +114,7 @@ std::vector<std::uint64_t> unsigned_list(const Json& list, std::string_view what
     const bool good = list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) {
                           return item.is_number_unsigned();
                       });
-    if (!good) stream.fail_file(fmt::format("{} must be a list of whole numbers", what));
+    if (!good) stream.fail_file(fmt::format("{} must be a list of integers >= 0", what));
     return list.get<std::vector<std::uint64_t>>();
 }
 
@@ -128,12 +128,12 @@ Entry parse_entry(const std::string& name, const Json& value, const ByteStream& 
     entry.name = name;
     if (value["dtype"].is_string()) entry.type = value["dtype"].get<std::string>();
     if (entry.type != kTypeName<float> && entry.type != kTypeName<double>) {
-        stream.fail_file(fmt::format("{}: the type {} cannot be read; F32 and F64 can", place,
+        stream.fail_file(fmt::format("{}: unsupported type {}; expected F32 or F64", place,
                                      in_quotes(value["dtype"].dump(-1, ' ', true))));
     }
     const auto shape = unsigned_list(value["shape"], place + ": shape", stream);
     if (shape.empty() || shape.size() > 2) {
-        stream.fail_file(fmt::format("{}: {} dimensions; 1 or 2 can be read", place, shape.size()));
+        stream.fail_file(fmt::format("{}: {} dimensions; expected 1 or 2", place, shape.size()));
     }
     entry.rows = shape.size() == 2 ? shape[0] : 1;
     entry.cols = shape.back();
@@ -146,7 +146,7 @@ Entry parse_entry(const std::string& name, const Json& value, const ByteStream& 
     return entry;
 }
 
-// The size that the shape asks for must be the size that the offsets give; division avoids overflow.
+// The size from the shape must match the size from the offsets; division avoids overflow.
 void check_entry_size(const Entry& entry, const ByteStream& stream) {
     const std::uint64_t value_bytes = entry.type == kTypeName<float> ? sizeof(float) : sizeof(double);
     const std::uint64_t bytes = entry.end - entry.begin;
@@ -160,7 +160,7 @@ void check_entry_size(const Entry& entry, const ByteStream& stream) {
     }
 }
 
-// Tensors in the order of their bytes, which they must cover without gap or overlap.
+// Tensors in the order of their bytes; they must have no gaps or overlaps.
 std::vector<Entry> parse_entries(const Json& header, std::uint64_t data_bytes, const ByteStream& stream) {
     std::vector<Entry> entries;
     for (const auto& item : header.items()) {
@@ -173,7 +173,7 @@ std::vector<Entry> parse_entries(const Json& header, std::uint64_t data_bytes, c
     for (const auto& entry : entries) {
         if (entry.begin != offset) {
             stream.fail_file(
-                fmt::format("tensor {} begins at byte {} where {} is due: the tensors must follow "
+                fmt::format("tensor {} begins at byte {}, expected {}: the tensors must follow "
                             "each other without gap or overlap",
                             in_quotes(entry.name), entry.begin, offset));
         }
@@ -181,7 +181,7 @@ std::vector<Entry> parse_entries(const Json& header, std::uint64_t data_bytes, c
         offset = entry.end;
     }
     if (offset != data_bytes) {
-        stream.fail_file(fmt::format("{}: the tensors need {} bytes, {} are there",
+        stream.fail_file(fmt::format("{}: the tensors need {} bytes, got {}",
                                      offset > data_bytes ? "truncated" : "bytes follow the tensors", offset,
                                      data_bytes));
     }
@@ -191,7 +191,7 @@ std::vector<Entry> parse_entries(const Json& header, std::uint64_t data_bytes, c
 void read_metadata(const Json& header, const ByteStream& stream, TensorFile& file) {
     const auto found = header.find(kMetadata);
     if (found == header.end()) return;
-    if (!found->is_object()) stream.fail_file("__metadata__ must hold texts by name");
+    if (!found->is_object()) stream.fail_file("__metadata__ must map names to text");
     for (const auto& item : found->items()) {
         if (!item.value().is_string()) {
             stream.fail_file(fmt::format("__metadata__: {} must be text", in_quotes(item.key())));
@@ -200,7 +200,7 @@ void read_metadata(const Json& header, const ByteStream& stream, TensorFile& fil
     }
 }
 
-// Sizes have been checked against the file, so the memory taken is never more than the file.
+// Sizes were checked against the file, so this never allocates more than the file size.
 template <class T>
 Matrix<T> read_values(const Entry& entry, ByteStream& stream) {
     Matrix<T> matrix(entry.rows, entry.cols);
@@ -233,7 +233,7 @@ TensorFile read_safetensors(ByteStream stream) {
     const auto length = std::bit_cast<std::uint64_t>(length_bytes);
     if (length > kMaxHeader || length > *size - length_bytes.size()) {
         stream.fail_file(
-            fmt::format("is truncated or not a safetensors file: a header of {} bytes is promised, "
+            fmt::format("is truncated or not a safetensors file: the header length is {} bytes, "
                         "at most {} are possible",
                         length, std::min(kMaxHeader, *size - length_bytes.size())));
     }

@@ -19,13 +19,13 @@ struct TensorFile {
     std::map<std::string, Matrix<double>> f64;
 };
 
-// Error{bad_usage} where a name stands twice, is "__metadata__", or any text is not UTF-8. Atomic.
+// Writes atomically. Error{bad_usage} if a name is duplicate or "__metadata__", or if any text is not UTF-8.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
-// Checks every offset, shape and type against the file's size before use; Error{bad_data} says what is wrong.
+// Checks every offset, shape and type against the file size before use; Error{bad_data} if invalid.
 TensorFile read_safetensors(const std::filesystem::path& path);
-// From a stream of known size, opened with StreamOptions::decompress off: the length at the head of a file
-// may look like the mark of a compressed one.
+// From a stream of known size, opened without StreamOptions::decompress: the length at the start of a file
+// may look like the marker of a compressed file.
 TensorFile read_safetensors(ByteStream stream);
 
 }  // namespace imka

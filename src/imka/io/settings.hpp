@@ -8,8 +8,8 @@
 
 namespace imka {
 
-// Unknown or duplicate keys and nested values are Error{bad_config} that names the line. A list of scalars
-// becomes the text that a codec reads: [0, 3, 5..8] is "0,3,5..8".
+// Unknown or duplicate keys and nested values are Error{bad_config} with the line. A list of scalars is
+// joined with commas: [0, 3, 5..8] becomes "0,3,5..8".
 void load_yaml(const std::filesystem::path& path, const Fields& fields);
 void load_yaml_text(std::string_view text, std::string_view where, const Fields& fields);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 8;
 
-// Builds the tree event by event and refuses what settings do not need as soon as it appears.
+// Builds the tree from parser events and rejects unsupported YAML immediately.
 class TreeBuilder : public YAML::EventHandler {
 public:
     explicit TreeBuilder(std::string_view where) : where_(where) {}
@@ -103,8 +103,7 @@ private:
     std::vector<YamlNode> stack_;              // open lists and maps
     std::vector<std::set<std::string>> seen_;  // keys of each
     YamlNode root_{.kind = YamlNode::Kind::map};
-    YamlKey
-        missing_;  // the first value that is missing; reported last, since a bracket may be what is missing
+    YamlKey missing_;  // first missing value; reported last, since a missing bracket may be the cause
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Strict YAML: a tree of scalars, lists and maps that know their lines, and a reader that takes the keys of a
-// map one by one.
+// Strict YAML: a tree of scalars, lists and maps with line numbers, and a reader for the keys of a map.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ struct YamlKey {
 struct YamlNode {
     enum class Kind { scalar, list, map };
     Kind kind = Kind::scalar;
-    int line = 0;                         // counted from 1; 0: the map of an empty file
+    int line = 0;                         // 1-based; 0: the map of an empty file
     std::string text = {};                // of a scalar
     std::vector<YamlKey> keys = {};       // of a map, one per child
     std::vector<YamlNode> children = {};  // of a list or a map
@@ -33,33 +32,34 @@ struct YamlNode {
 };
 
 struct YamlTree {
-    std::string where;  // the file, as messages name it
+    std::string where;  // file name for messages
     YamlNode root;
 };
 
 inline constexpr std::size_t kMaxYamlBytes = std::size_t{1} << 20U;
 
 // One document; an empty file is an empty map. Duplicate keys, keys without a value, anchors, aliases, a
-// second document, more than 8 levels and more than 1 MiB are Error{bad_config} that names file and line.
-// Cost is linear in the length of the text, whatever it says.
+// second document, more than 8 levels and more than 1 MiB are Error{bad_config} with file and line. Time is
+// linear in the length of any text.
 YamlTree parse_yaml(std::string_view text, std::string where);
 YamlTree read_yaml(const std::filesystem::path& path);
 
-// Error{bad_config}: "chip.yaml: line 3: what"; without the line where it is 0.
+// Error{bad_config}: "chip.yaml: line 3: what"; without the line if it is 0.
 [[noreturn]] void fail_at(std::string_view where, int line, std::string_view what);
 
-// Reads a map. Messages name file, line and the path of the key, such as "device.g_max". Refers to the tree.
+// Reads a map. Messages contain file, line and the path of the key, such as "device.g_max". Refers to the
+// tree, which must outlive it.
 class YamlReader {
 public:
     explicit YamlReader(const YamlTree& tree);
-    // A map inside the tree; `path` is its place, such as "device".
+    // A map inside the tree; `path` is its key path, such as "device".
     YamlReader(const YamlNode& map, std::string_view where, std::string path);
 
     const YamlNode& node() const { return *node_; }
     std::string path(std::string_view key) const;
-    int line(std::string_view key) const;  // of the map where the key is missing
+    int line(std::string_view key) const;  // of the map if the key is missing
 
-    // nullptr or nullopt where the key is missing; the others call that an error.
+    // nullptr or nullopt if the key is missing; for the other readers that is an error.
     const YamlNode* find(std::string_view key);
     const YamlNode& take(std::string_view key);
     std::optional<YamlReader> find_map(std::string_view key);
@@ -81,12 +81,12 @@ public:
         }
     }
 
-    // Every key must have been asked for; Error{bad_config} with the nearest known keys otherwise.
+    // Error{bad_config} with the nearest known keys if a key was never read.
     void done() const;
 
     [[noreturn]] void fail_here(std::string_view what) const;
     [[noreturn]] void fail_key(std::string_view key, std::string_view what) const;
-    // Calls action; an Error gets file and line of the key in front.
+    // Calls action and adds file and line of the key to the message of an Error.
     template <class Action>
     auto at(std::string_view key, Action action) const {
         try {

@@ -1,5 +1,6 @@
-// Matrix products on one thread. Callers split work into tiles of fixed shape and run tiles in parallel, so
-// the bits of a result depend on neither the thread count nor the caller's batches (docs/adr/0003-blas.md).
+// Matrix products on one thread. Callers split the product into tiles of fixed shape and run the tiles in
+// parallel, so the bits of a result do not depend on the number of threads or on batches
+// (docs/adr/0003-blas.md).
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,15 @@ void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<
 // c = aᵀ b; a is k x n, b is k x m, c is n x m.
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 
-// The upper triangle of c = aᵀ a; a is k x n, c is n x n. What is below the diagonal is not touched.
+// The upper triangle of c = aᵀ a; a is k x n, c is n x n. Values below the diagonal are not written.
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c);
 
-// Rows of a row tile: products of this height run the same instructions for every row.
+// Rows per tile: products of this height use the same instructions for every row.
 inline constexpr std::size_t kTileRows = 256;
 
-// c = a bᵀ for any number of rows; a is n x k, b is m x k, c is n x m. Every row has the bits it has in a
-// full tile, wherever a caller's batch happens to end. Tiles run in parallel; the last rows run in the
-// smallest tile that gives the same bits on this processor, which is measured once for each shape
-// (gemm_rows.cpp).
+// c = a bᵀ for any number of rows; a is n x k, b is m x k, c is n x m. Every row has the same bits as in a
+// full tile, for any batch. Tiles run in parallel; the last rows run in the smallest tile that gives the same
+// bits on this processor, which is determined once per shape (gemm_rows.cpp).
 void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
                   MatrixView<float> c);
 

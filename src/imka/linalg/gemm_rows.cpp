@@ -1,7 +1,7 @@
-// Products of any number of rows, each with the bits it has in a full tile. A BLAS may take another path for
-// a small product, with other rounding. So a small tile is used only after a probe: random matrices of its
-// shape gave the same bits in small tiles as in a full one. What a probe found is kept for the life of the
-// process.
+// Products of any number of rows, each with the same bits as in a full tile. BLAS may use a different code
+// path for a small product, with different rounding. So a small tile is used only after a probe: random
+// matrices of its shape must give the same bits in small tiles as in a full one. The result of a probe is
+// kept until the process ends.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -28,7 +28,7 @@ struct Shape {
 
 enum class Verdict {
     unseen,
-    seen,  // once: a probe costs more than two full tiles, so a single small product does without
+    seen,  // once; a probe costs more than two full tiles, so the first small product uses a full tile
     probing,
     same,
     different,
@@ -36,7 +36,7 @@ enum class Verdict {
 
 class Verdicts {
 public:
-    // The verdict before the call. One caller gets `seen` and has to probe.
+    // Returns the previous verdict. Exactly one caller gets `seen` and must probe.
     Verdict visit(const Shape& shape) {
         const std::scoped_lock lock(mutex_);
         auto& verdict = verdicts_[shape];
@@ -82,7 +82,7 @@ Verdict probe(const Shape& shape) {
     return parts == full ? Verdict::same : Verdict::different;
 }
 
-// The smallest height for so many rows that is known to give the bits of a full tile.
+// The smallest height >= rows known to give the same bits as a full tile.
 std::size_t tile_height(std::size_t rows, std::size_t outputs, std::size_t inputs) {
     for (const auto height : kHeights) {
         if (height < rows) continue;

@@ -52,7 +52,7 @@ TEST(Csv, FollowsTheHeaderOption) {
 
 TEST(Csv, DoesNotGuessWhereNamesCountLikeARow) {
     EXPECT_EQ(fault("0,1,label\n5,6,a\n"),
-              "bad_data: memory: line 1: may hold names or a row; say which with the header option");
+              "bad_data: memory: line 1: can be names or values; set the header option");
     EXPECT_EQ(values_of(read("0,1,label\n5,6,a\n", {.header = true})), (Floats{5, 6}));
     EXPECT_EQ(values_of(read("0,1,2\n5,6,7\n")), (Floats{0, 1, 5, 6}));
 }
@@ -73,7 +73,7 @@ TEST(Csv, DropsColumns) {
     EXPECT_EQ(values_of(read("id,a,y\nx7,2,3\n", {.drop_columns = {"id"}})), (Floats{2}));
     EXPECT_THAT(fault("a,b\n1,2\n", {.drop_columns = {"b"}}),
                 HasSubstr("is the label and cannot be dropped"));
-    EXPECT_THAT(fault("a,b\n1,2\n", {.drop_columns = {"0"}}), HasSubstr("none is left for features"));
+    EXPECT_THAT(fault("a,b\n1,2\n", {.drop_columns = {"0"}}), HasSubstr("no column left for features"));
 }
 
 TEST(Csv, NamesColumnsThatAreNotThere) {
@@ -81,7 +81,7 @@ TEST(Csv, NamesColumnsThatAreNotThere) {
               "bad_config: memory: there is no column 'c'; it has 'a', 'b'");
     EXPECT_EQ(fault("1,2\n", {.label_column = "7"}),
               "bad_config: memory: there is no column '7'; it has columns 0 to 1 without names");
-    EXPECT_THAT(fault("a,a,b\n1,2,3\n", {.label_column = "a"}), HasSubstr("two columns are called 'a'"));
+    EXPECT_THAT(fault("a,a,b\n1,2,3\n", {.label_column = "a"}), HasSubstr("two columns are named 'a'"));
 }
 
 TEST(Csv, ReadsQuotes) {
@@ -92,8 +92,8 @@ TEST(Csv, ReadsQuotes) {
 }
 
 TEST(Csv, NamesLineAndColumnOfEachFault) {
-    EXPECT_EQ(fault("1,2,a\n3,b\n"), "bad_data: memory: line 2: 2 fields where the first line has 3");
-    EXPECT_EQ(fault("1,2,a\n3,4,5,b\n"), "bad_data: memory: line 2: 4 fields where the first line has 3");
+    EXPECT_EQ(fault("1,2,a\n3,b\n"), "bad_data: memory: line 2: 2 fields, but the first line has 3");
+    EXPECT_EQ(fault("1,2,a\n3,4,5,b\n"), "bad_data: memory: line 2: 4 fields, but the first line has 3");
     EXPECT_EQ(fault("1,2,a\n3,,b\n"), "bad_data: memory: line 2: column 1: the value is missing");
     EXPECT_EQ(
         fault("u,v,w\n1,2,a\n3,NA,b\n"),
@@ -112,11 +112,11 @@ TEST(Csv, RefusesFilesWithoutRows) {
     EXPECT_EQ(fault(""), "bad_data: memory: holds no rows");
     EXPECT_EQ(fault("\n \n"), "bad_data: memory: holds no rows");
     EXPECT_EQ(fault("a,b\n"), "bad_data: memory: holds a header but no rows");
-    EXPECT_THAT(fault("1\n2\n"), HasSubstr("of 1 column none is left for features"));
+    EXPECT_THAT(fault("1\n2\n"), HasSubstr("no column left for features; the file has 1 column"));
 }
 
 TEST(Csv, RefusesTheWrongNumberOfFeatures) {
-    EXPECT_EQ(fault("1,2,a\n", {.features = 3}), "bad_data: memory: 2 feature columns where 3 are expected");
+    EXPECT_EQ(fault("1,2,a\n", {.features = 3}), "bad_data: memory: 2 feature columns, expected 3");
     EXPECT_THAT(fault("1\n", {.delimiter = '"'}), HasSubstr("bad_config: delimiter"));
 }
 

@@ -45,7 +45,7 @@ TEST(Inspect, AnExportedPartIsReadBack) {
     const auto labels = read_table(dir / "x.labels.npy", {});
     EXPECT_THAT(labels.x.values(), ElementsAre(1.0F, 0.0F, 1.0F));
     EXPECT_EQ(error_of([&] { export_part(data, data.train, Format::arff, dir / "x.arff"); }),
-              "bad_usage: arff files are read, but not written");
+              "bad_usage: writing arff files is not supported");
 }
 
 TEST(Inspect, AbsentFilesAreNamed) {

@@ -52,7 +52,7 @@ TEST(Libsvm, GivesSparseRowsWithLineNumbers) {
 TEST(Libsvm, HasTheColumnsAskedFor) {
     EXPECT_EQ(values_of(read("1 1:1\n", 3)), (Floats{1, 0, 0}));
     EXPECT_EQ(fault("1 1:1\n2 4:1\n", 3),
-              "bad_data: memory: line 2: feature index 4 exceeds the 3 features expected here");
+              "bad_data: memory: line 2: feature index 4 exceeds the expected 3 features");
 }
 
 TEST(Libsvm, RoundsToTheNearestFloat) {
@@ -66,16 +66,16 @@ TEST(Libsvm, NamesTheLineOfEachFault) {
     EXPECT_EQ(fault("1 1:1\n1:5 2:3\n"),
               "bad_data: memory: line 2: the label is missing: the line begins with '1:5'");
     EXPECT_EQ(fault("nan 1:1\n"), "bad_data: memory: line 1: 'nan' is not a label");
-    EXPECT_EQ(fault("1 0:1\n"), "bad_data: memory: line 1: feature index 0: indices count from 1");
-    EXPECT_EQ(fault("1 -3:1\n"), "bad_data: memory: line 1: '-3:1': indices count from 1");
+    EXPECT_EQ(fault("1 0:1\n"), "bad_data: memory: line 1: feature index 0: indices start at 1");
+    EXPECT_EQ(fault("1 -3:1\n"), "bad_data: memory: line 1: '-3:1': indices start at 1");
     EXPECT_EQ(fault("1 2:1 2:1\n"), "bad_data: memory: line 1: duplicate feature index 2");
     EXPECT_EQ(fault("1 3:1 2:1\n"),
-              "bad_data: memory: line 1: feature index 2 follows 3: indices must ascend");
+              "bad_data: memory: line 1: feature index 2 follows 3: indices must increase");
     EXPECT_EQ(fault("1 2147483649:1\n"),
               "bad_data: memory: line 1: the feature index of '2147483649:1' is beyond 2^31");
     EXPECT_EQ(fault("1 99999999999999999999999:1\n"),
               "bad_data: memory: line 1: the feature index of '99999999999999999999999:1' is beyond 2^31");
-    EXPECT_THAT(fault("1 qid:3 1:1\n"), HasSubstr("line 1: 'qid:' belongs to ranking data"));
+    EXPECT_THAT(fault("1 qid:3 1:1\n"), HasSubstr("line 1: 'qid:' (ranking data) is not supported"));
     EXPECT_EQ(fault("1 1:1 word\n"), "bad_data: memory: line 1: 'word' is not of the form index:value");
     EXPECT_EQ(fault("1 5\n"), "bad_data: memory: line 1: '5' is not of the form index:value");
     EXPECT_EQ(fault("1 1:\n"), "bad_data: memory: line 1: feature 1: the value is missing");
@@ -99,7 +99,7 @@ TEST(Libsvm, RefusesValuesThatAreNotFiniteFloats) {
 
 TEST(Libsvm, RefusesTablesOfAbsurdSize) {
     EXPECT_EQ(fault("1 1:1\n1 1:1 2000000000:1\n"),
-              "bad_data: memory: line 2: 2000000000 columns are beyond the 16777216 of a table in memory");
+              "bad_data: memory: line 2: 2000000000 columns; a table in memory has at most 16777216");
     std::string many;
     for (int i = 0; i < 1'000'000; ++i) many += "1\n";
     many += "1 16777216:1\n";  // 67 TB when dense

@@ -49,7 +49,7 @@ TEST(RowBlocks, FeaturesOfLibsvmFilesAreCounted) {
     std::ofstream(dir / "x.libsvm") << "1 2:0.5 7:1\n-1 3:2\n";
     RowSource source{.path = dir / "x.libsvm", .options = {}, .scaling = {}};
     EXPECT_THAT(error_of([&] { for_each_block(source, {}, [](RowBlock&) {}); }),
-                HasSubstr("the number of features is not known"));
+                HasSubstr("unknown number of features"));
     EXPECT_EQ(count_features(source.path, source.options, {}), 7U);
     source.options.features = 7;
     for_each_block(source, {}, [](RowBlock& block) {

@@ -43,7 +43,7 @@ TEST(OpenRows, RequiresAFormatForUnknownExtensions) {
     const TempDir dir;
     std::ofstream(dir / "a.txt") << "1,2\n";
     EXPECT_THAT(error_of([&] { open_rows(dir / "a.txt", {}); }),
-                HasSubstr("the name does not tell the format; give one of libsvm, arff, csv, npy"));
+                HasSubstr("unknown file extension; set the format to one of libsvm, arff, csv, npy"));
     EXPECT_EQ(read_table(dir / "a.txt", {.format = Format::csv}).x.rows(), 1U);
 }
 

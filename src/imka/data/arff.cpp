@@ -26,13 +26,13 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-// A word of a line. Quoted words may hold blanks and separators, and '?' without being a missing value.
+// A word of a line. Quoted words may contain blanks and separators; a quoted '?' is not a missing value.
 struct Word {
     std::string_view text;
     bool quoted = false;
 };
 
-// Takes words off a line; unescaped text is kept until reset().
+// Splits a line into words; unescaped text is kept until reset().
 class WordReader {
 public:
     void reset(std::string_view line) {
@@ -43,7 +43,7 @@ public:
     void skip_blanks() {
         while (!line_.empty() && is_blank(line_.front())) line_.remove_prefix(1);
     }
-    // True, and moves on, where the next character that is not blank is c.
+    // Consumes the next nonblank character if it is c.
     bool take(char c) {
         skip_blanks();
         if (line_.empty() || line_.front() != c) return false;
@@ -55,7 +55,7 @@ public:
         return line_.empty();
     }
     std::string_view rest() const { return line_; }
-    // Up to a stop character or, with stops empty, a blank.
+    // Reads up to a stop character or, if stops is empty, a blank.
     Word word(std::string_view stops, const ByteStream& stream) {
         skip_blanks();
         if (!line_.empty() && (line_.front() == '\'' || line_.front() == '"')) return quoted_word(stream);
@@ -91,7 +91,7 @@ private:
 struct Attribute {
     enum class Kind { numeric, nominal, text };
     Kind kind = Kind::numeric;
-    std::string first;                           // nominal: the value that sparse rows leave out
+    std::string first;                           // nominal: the value omitted in sparse rows
     std::set<std::string, std::less<>> allowed;  // nominal: the declared values
 };
 
@@ -183,7 +183,7 @@ private:
         if (word == "numeric" || word == "real" || word == "integer") return Attribute::Kind::numeric;
         if (word == "string" || word == "date") return Attribute::Kind::text;
         stream_.fail_line(
-            fmt::format("attribute {}: the type {} cannot be read; numeric, real, integer or {{a,b,...}} can",
+            fmt::format("attribute {}: unsupported type {}; expected numeric, real, integer or {{a,b,...}}",
                         in_quotes(names_.back()), in_quotes(type)));
     }
 
@@ -201,7 +201,7 @@ private:
         }
     }
 
-    // What a sparse row means by leaving a feature out; refuses features that are not numbers.
+    // The value of a feature omitted in a sparse row. Error{bad_data} if the feature is not numeric.
     float absent_value(std::size_t column) const {
         const auto& attribute = attributes_[column];
         if (attribute.kind == Attribute::Kind::numeric) return 0.0F;
@@ -228,11 +228,11 @@ private:
             ++column;
         } while (words_.take(','));
         if (!words_.at_end()) {
-            stream_.fail_line(fmt::format("a comma belongs before {}", in_quotes(words_.rest())));
+            stream_.fail_line(fmt::format("expected a comma before {}", in_quotes(words_.rest())));
         }
         if (column != attributes_.size()) {
             stream_.fail_line(
-                fmt::format("{} fields where {} attributes are declared", column, attributes_.size()));
+                fmt::format("{} fields, but {} attributes are declared", column, attributes_.size()));
         }
     }
 
@@ -261,11 +261,12 @@ private:
         const char* end = text.data() + text.size();
         const auto [stop, error] = std::from_chars(text.data(), end, column);
         if (error != std::errc{} || stop != end || column >= attributes_.size()) {
-            stream_.fail_line(fmt::format("{} is not the number of an attribute (0 to {})", in_quotes(text),
+            stream_.fail_line(fmt::format("{} is not an attribute number (0 to {})", in_quotes(text),
                                           attributes_.size() - 1));
         }
         if (column < least) {
-            stream_.fail_line(fmt::format("attribute {}: numbers must ascend in a sparse row", column));
+            stream_.fail_line(
+                fmt::format("attribute {}: attribute numbers of a sparse row must increase", column));
         }
         return column;
     }
@@ -278,7 +279,7 @@ private:
 
     void set(std::size_t column, const Word& word) {
         if (!word.quoted && word.text == "?") {
-            stream_.fail_line(fmt::format("{}: the value is missing ('?'); fill it in or leave the row out",
+            stream_.fail_line(fmt::format("{}: missing value ('?'); fill it in or remove the row",
                                           column_text(column, names_)));
         }
         if (column == columns_.label) {
@@ -313,8 +314,8 @@ private:
     std::vector<std::string> names_;
     std::vector<Attribute> attributes_;
     Columns columns_;
-    std::vector<std::size_t> feature_of_;  // feature number of a column, or kNoFeature
-    std::vector<float> absent_;            // a feature's value where a sparse row leaves it out
+    std::vector<std::size_t> feature_of_;  // feature index per column, or kNoFeature
+    std::vector<float> absent_;            // value per feature if omitted in a sparse row
     std::vector<float> values_;
     std::string_view label_;
     bool any_row_ = false;

@@ -8,8 +8,8 @@
 
 namespace imka {
 
-// Reads the header at once. Sparse rows come out dense, with what they leave out filled in: 0, or the first
-// declared value of a nominal attribute.
+// Reads the header immediately. Sparse rows are returned dense; omitted values are 0, or the first declared
+// value of a nominal attribute.
 std::unique_ptr<RowReader> read_arff(ByteStream stream, const ReadOptions& options);
 
 }  // namespace imka

@@ -36,7 +36,7 @@ std::size_t find_column(std::string_view text, const ColumnSource& source) {
     if (named != source.names.end()) {
         if (std::find(named + 1, source.names.end(), text) != source.names.end()) {
             fail(ErrorCode::bad_config,
-                 fmt::format("{}: two columns are called {}; give the column's number (0 is the first)",
+                 fmt::format("{}: two columns are named {}; use the column number (0 is the first)",
                              source.file, in_quotes(text)));
         }
         return static_cast<std::size_t>(named - source.names.begin());
@@ -61,7 +61,7 @@ bool is_name(std::string_view text) {
 }  // namespace
 
 Columns choose_columns(const ReadOptions& options, const ColumnSource& source) {
-    if (source.count == 0) fail(ErrorCode::bad_data, fmt::format("{}: there are no columns", source.file));
+    if (source.count == 0) fail(ErrorCode::bad_data, fmt::format("{}: no columns", source.file));
     Columns columns;
     columns.label = find_label(options.label_column, source);
     std::vector<bool> is_feature(source.count, true);
@@ -78,8 +78,8 @@ Columns choose_columns(const ReadOptions& options, const ColumnSource& source) {
         if (is_feature[c]) columns.features.push_back(c);
     }
     if (columns.features.empty()) {
-        fail(ErrorCode::bad_data, fmt::format("{}: of {} column{} none is left for features", source.file,
-                                              source.count, source.count == 1 ? "" : "s"));
+        fail(ErrorCode::bad_data, fmt::format("{}: no column left for features; the file has {} column{}",
+                                              source.file, source.count, source.count == 1 ? "" : "s"));
     }
     return columns;
 }

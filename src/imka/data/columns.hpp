@@ -15,7 +15,7 @@ namespace imka {
 struct ColumnSource {
     std::string_view file;               // for messages
     std::size_t count = 0;               // columns of the file
-    std::span<const std::string> names;  // one a column, or none
+    std::span<const std::string> names;  // one per column, or none
     std::string_view default_label;      // for an empty ReadOptions::label_column
 };
 
@@ -24,17 +24,17 @@ struct Columns {
     std::optional<std::size_t> label;
 };
 
-// Error{bad_config} where the options name a column that is not there, and Error{bad_data} where no column
-// is left for features.
+// Error{bad_config} if the options name a missing column, and Error{bad_data} if no column is left for
+// features.
 Columns choose_columns(const ReadOptions& options, const ColumnSource& source);
 
-// True where a column option can only be the name of a column.
+// True if a column option can only be a column name.
 bool needs_names(const ReadOptions& options);
 
-// A label that stands for nothing: "nan", "inf", empty.
+// A label that means a missing value: "nan", "inf", empty.
 bool is_missing_label(std::string_view label);
 
-// "column 3 ('width')": 0-based as in the options, with the name where there is one.
+// "column 3 ('width')": 0-based as in the options, with the name, if any.
 std::string column_text(std::size_t column, std::span<const std::string> names);
 
 }  // namespace imka

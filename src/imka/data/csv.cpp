@@ -14,7 +14,7 @@
 namespace imka {
 namespace {
 
-// The most frequent of tab, semicolon and comma outside quotes; blanks where there is none of them.
+// The most frequent of tab, semicolon and comma outside quotes; blank if there are none.
 char find_delimiter(std::string_view line) {
     constexpr std::array<char, 3> kCandidates = {'\t', ';', ','};
     std::array<std::size_t, 3> counts{};
@@ -31,10 +31,10 @@ char find_delimiter(std::string_view line) {
     return kCandidates[static_cast<std::size_t>(most - counts.begin())];
 }
 
-// Splits lines into fields. A blank as delimiter stands for any run of blanks and tabs.
+// Splits lines into fields. A blank as delimiter matches any run of blanks and tabs.
 class FieldSplitter {
 public:
-    // Views are valid as long as the line and until the next call.
+    // Views are valid until the next call, and as long as the line.
     const std::vector<std::string_view>& split(std::string_view line, char delimiter,
                                                const ByteStream& stream) {
         fields_.clear();
@@ -54,7 +54,7 @@ private:
         return c == delimiter || (delimiter == ' ' && c == '\t');
     }
 
-    // Returns where the field ends: at a delimiter or at the end of the line.
+    // Returns the end of the field: a delimiter or the end of the line.
     std::size_t take_field(std::string_view line, char delimiter, const ByteStream& stream) {
         std::size_t start = 0;
         while (start < line.size() && line[start] == ' ' && delimiter != ' ') ++start;
@@ -72,7 +72,7 @@ private:
         while (true) {
             const auto quote = line.find('"', at);
             if (quote == std::string_view::npos) {
-                stream.fail_line("a quote is not closed (line breaks inside quotes are not read)");
+                stream.fail_line("a quote is not closed (line breaks inside quotes are not supported)");
             }
             unescaped_.append(line.substr(at, quote - at));
             at = quote + 1;
@@ -120,7 +120,7 @@ public:
             return false;
         }
         if (fields().size() != count_) {
-            stream_.fail_line(fmt::format("{} fields where the first line has {}", fields().size(), count_));
+            stream_.fail_line(fmt::format("{} fields, but the first line has {}", fields().size(), count_));
         }
         for (std::size_t j = 0; j < values_.size(); ++j) {
             const auto text = fields()[columns_.features[j]];
@@ -149,7 +149,7 @@ private:
         return {.file = stream_.name(), .count = count_, .names = names, .default_label = "last"};
     }
 
-    // The fields of the next line that is not blank.
+    // Reads the fields of the next nonblank line.
     bool next_fields() {
         std::string_view line;
         while (stream_.next_line(line)) {
@@ -161,8 +161,8 @@ private:
         return false;
     }
 
-    // The first line holds names when none of its feature fields is a number. Names that count 0, 1, 2, ...
-    // (as data-frame libraries write them) cannot be told from a row, so the caller must say.
+    // The first line holds names if none of its feature fields is a number. Names 0, 1, 2, ... (as data-frame
+    // libraries write them) cannot be distinguished from a row, so the caller must set the header option.
     bool has_header(const ReadOptions& options) const {
         if (options.header) return *options.header;
         if (needs_names(options)) return true;
@@ -174,7 +174,7 @@ private:
             counts = counts && fields()[column] == std::to_string(column);
         }
         if (counts && columns.label && !looks_numeric(fields()[*columns.label])) {
-            stream_.fail_line("may hold names or a row; say which with the header option");
+            stream_.fail_line("can be names or values; set the header option");
         }
         return !any_number;
     }

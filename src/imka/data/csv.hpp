@@ -8,7 +8,7 @@
 
 namespace imka {
 
-// Reads the first line at once: delimiter, header and columns are known afterwards.
+// Reads the first line immediately: delimiter, header and columns are then known.
 std::unique_ptr<RowReader> read_csv(ByteStream stream, const ReadOptions& options);
 
 }  // namespace imka

@@ -58,7 +58,7 @@ std::vector<FileVerdict> verify_set(const RegisteredSet& set, const std::filesys
 }
 
 std::vector<ColumnRange> column_ranges(MatrixView<const float> x, const Exec& exec) {
-    // The ranges show which columns are constant; no note is needed.
+    // No note about constant columns: the ranges show them.
     const auto s = compute_standardization(x, {.threads = exec.threads, .cancel = exec.cancel});
     std::vector<ColumnRange> ranges;
     for (std::size_t c = 0; c < x.cols(); ++c)
@@ -93,7 +93,7 @@ std::vector<std::filesystem::path> export_part(const Dataset& data, const Part& 
         case Format::arff:
             break;
     }
-    fail(ErrorCode::bad_usage, "arff files are read, but not written");
+    fail(ErrorCode::bad_usage, "writing arff files is not supported");
 }
 
 }  // namespace imka

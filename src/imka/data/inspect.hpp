@@ -1,4 +1,4 @@
-// Facts about data sets: whether their files are there and right, ranges of columns, sizes of classes.
+// Facts about data sets: presence and checksums of files, column ranges, class sizes.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace imka {
 
-// All files of the set are there.
+// Whether all files of the set exist.
 bool is_present(const RegisteredSet& set, const std::filesystem::path& data_dir);
 std::uint64_t total_rows(const RegisteredSet& set);
 
 enum class FileState {
     ok,
-    other_copy,  // other bytes, but the known table
+    other_copy,  // different bytes, but the expected table
     wrong,
     absent,
 };
 struct FileVerdict {
-    std::filesystem::path path;  // of an absent file: its first name
+    std::filesystem::path path;  // if missing: its first name
     FileState state = FileState::absent;
     SourceCheck check;
 };
@@ -38,11 +38,11 @@ struct ColumnRange {
 };
 std::vector<ColumnRange> column_ranges(MatrixView<const float> x, const Exec& exec);
 
-// Rows of each class of the data set.
+// Number of rows per class of the data set.
 std::vector<std::uint64_t> class_counts(const Dataset& data, const Part& part);
 
-// Writes a part in the format, which is LIBSVM, CSV or NPY (with the class numbers in a file beside it), and
-// gives the files. Error{bad_usage} for other formats.
+// Writes a part as LIBSVM, CSV or NPY (class numbers in a second file) and returns the files.
+// Error{bad_usage} for other formats.
 std::vector<std::filesystem::path> export_part(const Dataset& data, const Part& part, Format format,
                                                const std::filesystem::path& output);
 

@@ -12,14 +12,14 @@
 namespace imka {
 namespace {
 
-// Indices beyond this come from damage, not from data.
+// Larger indices indicate a damaged file.
 constexpr std::uint64_t kMaxIndex = std::uint64_t{1} << 31U;
 
 bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-// Takes the next word off the front of the text; empty at its end.
+// Removes and returns the next word of the text; empty at the end.
 std::string_view take_word(std::string_view& text) {
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
     std::size_t length = 0;
@@ -86,25 +86,24 @@ private:
 
     void check_index(std::uint64_t index, std::uint64_t previous, std::string_view word) const {
         if (index > previous && index <= kMaxIndex && (!features_ || index <= *features_)) return;
-        if (index == 0) stream_.fail_line("feature index 0: indices count from 1");
+        if (index == 0) stream_.fail_line("feature index 0: indices start at 1");
         if (index > kMaxIndex) {
             stream_.fail_line(fmt::format("the feature index of {} is beyond 2^31", in_quotes(word)));
         }
         if (index == previous) stream_.fail_line(fmt::format("duplicate feature index {}", index));
         if (index < previous) {
             stream_.fail_line(
-                fmt::format("feature index {} follows {}: indices must ascend", index, previous));
+                fmt::format("feature index {} follows {}: indices must increase", index, previous));
         }
         stream_.fail_line(
-            fmt::format("feature index {} exceeds the {} features expected here", index, *features_));
+            fmt::format("feature index {} exceeds the expected {} features", index, *features_));
     }
 
     [[noreturn]] void fail_pair(std::string_view word) const {
         if (word.starts_with("qid:")) {
-            stream_.fail_line("'qid:' belongs to ranking data, which cannot be read here");
+            stream_.fail_line("'qid:' (ranking data) is not supported");
         }
-        if (word.starts_with('-'))
-            stream_.fail_line(fmt::format("{}: indices count from 1", in_quotes(word)));
+        if (word.starts_with('-')) stream_.fail_line(fmt::format("{}: indices start at 1", in_quotes(word)));
         stream_.fail_line(fmt::format("{} is not of the form index:value", in_quotes(word)));
     }
 

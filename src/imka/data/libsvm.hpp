@@ -1,4 +1,4 @@
-// LIBSVM text: a line is `label index:value ...` with ascending indices from 1; what is left out is zero.
+// LIBSVM text: a line is `label index:value ...` with increasing indices from 1; omitted values are zero.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace imka {
 
-// Rows are sparse. ReadOptions::features bounds the index.
+// Rows are sparse. ReadOptions::features limits the index.
 std::unique_ptr<RowReader> read_libsvm(ByteStream stream, const ReadOptions& options);
 
 }  // namespace imka

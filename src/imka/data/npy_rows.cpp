@@ -39,13 +39,13 @@ private:
         return (options.label_column.empty() || options.label_column == "none") &&
                options.drop_columns.empty();
     }
-    // Only where the options ask for it, since it takes memory for every column of the header.
+    // Only if the options need it, since it allocates memory for every column in the header.
     void choose(const ReadOptions& options) {
         constexpr std::uint64_t kMost = std::uint64_t{1} << 24U;
         const auto cols = rows_.header().cols;
         if (cols > kMost) {
             rows_.stream().fail_file(
-                fmt::format("columns can be chosen among at most {}, not {}", kMost, cols));
+                fmt::format("columns can be selected from at most {}, got {}", kMost, cols));
         }
         chosen_ = true;
         columns_ = choose_columns(

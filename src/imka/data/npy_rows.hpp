@@ -8,7 +8,7 @@
 
 namespace imka {
 
-// A vector is one column. Reads the header at once.
+// A vector is one column. Reads the header immediately.
 std::unique_ptr<RowReader> read_npy_rows(ByteStream stream, const ReadOptions& options);
 
 }  // namespace imka

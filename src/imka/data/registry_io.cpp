@@ -15,7 +15,7 @@ std::string sha256_of(YamlReader& map, const std::string& key) {
     return text;
 }
 
-// A name becomes part of a path below the data directory and must not lead out of it.
+// A name becomes part of a path and must not lead outside the data directory.
 std::string file_name(YamlReader& map, const std::string& text) {
     if (text.empty() || text.front() == '.' || text.find('/') != std::string::npos)
         map.fail_here(fmt::format("'{}' is not a plain file name", text));

@@ -8,8 +8,8 @@
 
 namespace imka {
 
-// Strict: unknown, duplicate or missing keys and values of the wrong kind are Error{bad_config} that names
-// file and line.
+// Strict: unknown, duplicate or missing keys and values of the wrong type are Error{bad_config} with file and
+// line.
 std::vector<RegisteredSet> parse_manifest(std::string_view text, std::string_view where);
 
 }  // namespace imka

@@ -17,8 +17,8 @@ constexpr std::size_t kBlockRows = 4096;
 
 void check_length(const Row& row, std::uint32_t features, const RowSource& source) {
     if (row.sparse || row.values.size() == features) return;
-    fail(ErrorCode::bad_data, fmt::format("{}: line {}: {} features, not {}", source.path.string(), row.line,
-                                          row.values.size(), features));
+    fail(ErrorCode::bad_data, fmt::format("{}: line {}: {} features, expected {}", source.path.string(),
+                                          row.line, row.values.size(), features));
 }
 
 }  // namespace
@@ -27,8 +27,7 @@ void for_each_block(const RowSource& source, const Exec& exec, const std::functi
     const auto reader = open_rows(source.path, source.options);
     const auto features = reader->features();
     if (!features)
-        fail(ErrorCode::bad_usage,
-             fmt::format("{}: the number of features is not known", source.path.string()));
+        fail(ErrorCode::bad_usage, fmt::format("{}: unknown number of features", source.path.string()));
     Progress progress(exec, "rows", 0);
     RowBlock block;
     std::uint64_t rows = 0;
@@ -98,7 +97,7 @@ Matrix<float> sample_rows(const RowSource& source, std::size_t count, std::uint6
     for_each_block(source, exec, [&](RowBlock& block) {
         if (rows == 0) kept = Matrix<float>(count, block.x.cols());
         for (std::size_t r = 0; r < block.x.rows(); ++r, ++rows) {
-            // Row n takes the place of another with the probability count / (n + 1).
+            // Row n replaces another row with probability count / (n + 1).
             const auto place = rows < count ? rows : uniform_int(seed, Stream::subsample, rows, rows + 1);
             if (place < count) std::ranges::copy(block.x.row(r), kept.row(place).begin());
         }

@@ -20,8 +20,8 @@ struct Ending {
     Format format;
 };
 
-// .t, .tr and .val are how the LIBSVM collection names test, training and validation parts; .data is how the
-// UCI collection names its tables. .txt is used for everything, so it says nothing.
+// The LIBSVM collection uses .t, .tr and .val for test, training and validation parts; the UCI collection
+// uses .data for tables. .txt is missing because it does not identify a format.
 constexpr auto kEndings = std::to_array<Ending>({
     {".libsvm", Format::libsvm},
     {".svm", Format::libsvm},
@@ -45,7 +45,7 @@ std::string lower_ending(const std::filesystem::path& path) {
 Format format_or_fail(const std::filesystem::path& path, const ReadOptions& options) {
     if (options.format) return *options.format;
     if (const auto format = format_of(path)) return *format;
-    fail(ErrorCode::bad_config, fmt::format("{}: the name does not tell the format; give one of {}",
+    fail(ErrorCode::bad_config, fmt::format("{}: unknown file extension; set the format to one of {}",
                                             path.string(), join_names(EnumNames<Format>::values)));
 }
 
@@ -91,14 +91,14 @@ std::unique_ptr<RowReader> open_rows(ByteStream stream, const ReadOptions& optio
     auto reader = make_reader(std::move(stream), format_or_fail(name, options), options);
     const auto features = reader->features();
     if (options.features && features != options.features) {
-        fail(ErrorCode::bad_data, fmt::format("{}: {} feature columns where {} are expected", name,
+        fail(ErrorCode::bad_data, fmt::format("{}: {} feature columns, expected {}", name,
                                               features.value_or(0), *options.features));
     }
     return reader;
 }
 
 std::unique_ptr<RowReader> open_rows(const std::filesystem::path& path, const ReadOptions& options) {
-    format_or_fail(path, options);  // a name that says nothing is the first thing to tell
+    format_or_fail(path, options);  // report an unknown extension before opening the file
     return open_rows(ByteStream(path, {.max_bytes = options.max_bytes}), options);
 }
 

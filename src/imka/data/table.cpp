@@ -19,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the hash takes little-endian bytes");
 
-// Tables are dense: more columns than this come from a damaged index, not from data of use here.
+// Tables are dense: more columns than this indicate a damaged index.
 constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 24U;
 
 void check_memory(std::size_t rows, std::size_t cols, std::string_view file) {
@@ -33,11 +33,11 @@ void check_memory(std::size_t rows, std::size_t cols, std::string_view file) {
 
 void check_columns(std::uint64_t columns, std::uint64_t line, std::string_view file) {
     if (columns <= kMaxColumns) return;
-    fail(ErrorCode::bad_data, fmt::format("{}: line {}: {} columns are beyond the {} of a table in memory",
-                                          file, line, columns, kMaxColumns));
+    fail(ErrorCode::bad_data, fmt::format("{}: line {}: {} columns; a table in memory has at most {}", file,
+                                          line, columns, kMaxColumns));
 }
 
-// Rows whose number of columns is known from the start.
+// Rows with a known number of columns.
 Matrix<float> read_known_columns(RowReader& reader, std::string_view file, std::vector<std::string>& labels) {
     const std::size_t cols = *reader.features();
     check_columns(cols, 1, file);
@@ -57,7 +57,7 @@ Matrix<float> read_known_columns(RowReader& reader, std::string_view file, std::
     return x;
 }
 
-// Sparse rows kept as they come until the largest index is known.
+// Sparse rows, stored until the largest index is known.
 struct SparseRows {
     std::vector<float> values;
     std::vector<std::uint32_t> indices;
@@ -104,12 +104,12 @@ void append_u64(std::string& out, std::uint64_t value) {
     out.append(bytes.data(), bytes.size());
 }
 
-// What both writers ask of a table.
+// Checks of both writers.
 void check_writable(const std::filesystem::path& path, const Table& table) {
     const auto refuse = [&](const std::string& reason) {
         fail(ErrorCode::bad_usage, fmt::format("{}: {}", path.string(), reason));
     };
-    if (table.x.rows() == 0 || table.x.cols() == 0) refuse("a table without rows or columns is not written");
+    if (table.x.rows() == 0 || table.x.cols() == 0) refuse("cannot write a table without rows or columns");
     if (!table.labels.empty() && table.labels.size() != table.x.rows()) {
         refuse(fmt::format("{} labels for {} rows", table.labels.size(), table.x.rows()));
     }
@@ -129,7 +129,7 @@ void check_label_text(const std::filesystem::path& path, std::string_view label,
 }
 
 bool is_zero(float value) {
-    return std::bit_cast<std::uint32_t>(value) == 0;  // -0 is written, so that its bit comes back
+    return std::bit_cast<std::uint32_t>(value) == 0;  // -0 is written to keep its sign
 }
 
 std::string csv_field(std::string_view text) {
@@ -143,7 +143,7 @@ std::string csv_field(std::string_view text) {
     return out + '"';
 }
 
-// Text in the form [+-]digits, whose digits a double may not hold.
+// Text of the form [+-]digits, which may be too long for a double.
 std::optional<std::string> canonical_integer(std::string_view text) {
     const bool negative = text.starts_with('-');
     if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -205,7 +205,7 @@ void write_libsvm(const std::filesystem::path& path, const Table& table) {
     check_writable(path, table);
     if (table.labels.empty()) {
         fail(ErrorCode::bad_usage,
-             fmt::format("{}: LIBSVM rows begin with a label, and the table has none", path.string()));
+             fmt::format("{}: LIBSVM rows begin with a label, but the table has none", path.string()));
     }
     AtomicFile file(path);
     std::string line;

@@ -1,4 +1,4 @@
-// A table in memory: numbers and labels as they were written.
+// A table in memory: numbers and labels.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace imka {
 
 struct Table {
     Matrix<float> x;                  // rows x features
-    std::vector<std::string> labels;  // canonical text (canonical_label); empty when the file has none
+    std::vector<std::string> labels;  // canonical text (canonical_label); empty if the file has none
 };
 
-// "1.0", "+1" and "1" are one class: numbers in their shortest form, other text as it is.
+// "1.0", "+1" and "1" are one class: numbers in their shortest form, other text unchanged.
 std::string canonical_label(std::string_view text);
 
-// The whole file. LIBSVM without ReadOptions::features has as many columns as its largest index. A table
-// that does not fit this machine's memory, or of more than 2^24 columns, is Error{bad_data}.
+// Reads the whole file. For LIBSVM without ReadOptions::features, the largest index is the number of columns.
+// Error{bad_data} if the table exceeds this machine's memory or 2^24 columns.
 Table read_table(const std::filesystem::path& path, const ReadOptions& options);
 Table read_table(ByteStream stream, const ReadOptions& options);
 
@@ -35,7 +35,7 @@ std::string table_sha256(const Table& table);
 
 // Writers for `imka data export`, atomic; reading back gives the same bits. Error{bad_usage} for a table
 // without rows or columns, with values that are not finite, or with labels that the format cannot hold.
-// LIBSVM needs labels; zeros are left out, save in the last column of the first row, which tells the number
+// LIBSVM needs labels; zeros are omitted, except in the last column of the first row, which gives the number
 // of columns. CSV: names f0.. and label last; values in shortest exact form.
 void write_libsvm(const std::filesystem::path& path, const Table& table);
 void write_csv(const std::filesystem::path& path, const Table& table);

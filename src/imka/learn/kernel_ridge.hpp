@@ -16,10 +16,11 @@ struct KernelRidgeConfig {
 struct KernelRidge {
     KernelRidgeConfig config;
     Matrix<float> x;      // training rows
-    Matrix<double> dual;  // α, one column an output
+    Matrix<double> dual;  // α, one column per output
 };
 
-// Memory and time grow with the square and cube of the rows: an error beyond this machine's memory.
+// Memory grows with the square and time with the cube of the rows. Error{bad_config} beyond this machine's
+// memory.
 KernelRidge fit_kernel_ridge(const KernelRidgeConfig& config, MatrixView<const float> x,
                              MatrixView<const float> y, const Exec& exec);
 void predict(const KernelRidge& model, MatrixView<const float> x, const Exec& exec, MatrixView<double> out);

@@ -17,15 +17,15 @@
 namespace imka {
 namespace {
 
-// Up to whole cache lines of floats.
+// Rounds up to whole cache lines of floats.
 std::size_t round_up(std::size_t n) {
     constexpr std::size_t kLine = 16;
     return (n + kLine - 1) / kLine * kLine;
 }
 
-// How the products are cut into pieces of parallel work: by the width of a row alone, never by the threads.
-// Wide blocks, since a narrow one costs as much packing as a wide one. To have work for many cores all the
-// same, the tiles of rows go round several lanes, each with sums of its own, where that costs little memory.
+// How the products are divided into parallel tasks: depends only on the width of a row, not on the number of
+// threads. Blocks are wide, since packing a narrow block costs as much. To use many cores nevertheless, tiles
+// of rows are distributed over several lanes, each with its own sums, if that needs little memory.
 struct Cut {
     std::size_t lanes;
     std::size_t block_width;
@@ -50,7 +50,8 @@ struct BlockIndex {
     std::size_t col;
 };
 
-// The blocks of an upper triangle, the half ones of the diagonal last: the workers then end together.
+// The blocks of an upper triangle; the half blocks on the diagonal come last, so that workers finish
+// together.
 std::vector<BlockIndex> upper_blocks(std::size_t count) {
     std::vector<BlockIndex> blocks;
     for (std::size_t i = 0; i < count; ++i) {
@@ -78,7 +79,7 @@ void add_to(MatrixView<const float> from, MatrixView<double> to, bool upper) {
 Fields fields(RidgeConfig& config) {
     return {field("alpha", config.alpha, {.help = "Ridge penalty on squared weights", .min = 0.0}),
             field("intercept", config.intercept,
-                  {.help = "Intercept: penalised like a weight, free of penalty, or none"})};
+                  {.help = "Intercept: penalised like a weight, without penalty, or none"})};
 }
 
 RidgeRows::RidgeRows(std::size_t rows, std::size_t features, std::size_t outputs)
@@ -101,7 +102,7 @@ MatrixView<const float> RidgeRows::view(std::size_t first, std::size_t count) co
 RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team)
     : features_(features), outputs_(outputs), team_(team) {
     const auto p = static_cast<double>(features) + static_cast<double>(outputs) + 1.0;
-    // The products, and a copy when they are solved.
+    // The products, and a copy for the solver.
     check_fits_memory(2.0 * p, p, sizeof(double), "the normal equations");
     const std::size_t lanes = cut_for(width()).lanes;
     if (team_ != nullptr) workers_ = std::min(std::bit_floor(team_->size()), lanes);
@@ -160,7 +161,7 @@ void RidgeAccumulator::add_tiles(MatrixView<const float> rows, const Exec& exec)
             const auto right = block_cols(rows, size, j);
             const auto part = scratch.view().slice_rows(0, left.cols()).slice_cols(0, right.cols());
             const auto band = lanes_[lane].view().slice_rows(i * size, left.cols());
-            const std::size_t tile = (lane + lanes - tiles_ % lanes) % lanes;  // the lane's first of these
+            const std::size_t tile = (lane + lanes - tiles_ % lanes) % lanes;  // first tile of the lane
             for (std::size_t first = tile * kRowsPerTile; first < rows.rows();
                  first += lanes * kRowsPerTile) {
                 const std::size_t n = std::min(kRowsPerTile, rows.rows() - first);
@@ -184,7 +185,7 @@ void RidgeAccumulator::join_lanes(const Exec& exec) {
             for (std::size_t c = r; c < in.size(); ++c) out[c] += in[c];
         });
     };
-    // Lanes of a member are every workers_-th of all, so the halving goes on over members as it began.
+    // A member has every workers_-th lane, so the tree of sums over lanes continues over members.
     for (std::size_t half = lanes_.size() / 2; half > 0; half /= 2) {
         for (std::size_t lane = 0; lane < half; ++lane) add_matrix(lanes_[lane + half], lanes_[lane]);
     }
@@ -220,7 +221,7 @@ RidgeWeights RidgeAccumulator::solve_joined(const RidgeConfig& config, const Exe
     if (products(features_, features_) == 0.0) {
         fail(ErrorCode::bad_data, "a ridge fit needs at least one row");
     }
-    // Unknowns: the weights, then the intercept where there is one.
+    // Unknowns: the weights, then the intercept, if any.
     const std::size_t unknowns = features_ + (config.intercept == Intercept::none ? 0 : 1);
     Matrix<double> a(unknowns, unknowns);
     Matrix<double> b(unknowns, outputs_);
@@ -242,7 +243,7 @@ RidgeWeights RidgeAccumulator::solve_joined(const RidgeConfig& config, const Exe
 void ridge_predict(const RidgeWeights& weights, MatrixView<const float> z, const Exec& exec,
                    MatrixView<double> out) {
     assert(z.cols() == weights.w.rows() && out.rows() == z.rows() && out.cols() == weights.w.cols());
-    // One row of weights an output, so that a row of features meets them in sequence.
+    // One row of weights per output, so that they are read in sequence.
     Matrix<double> transposed(weights.w.cols(), weights.w.rows());
     for (std::size_t i = 0; i < weights.w.rows(); ++i) {
         for (std::size_t k = 0; k < weights.w.cols(); ++k) transposed(k, i) = weights.w(i, k);

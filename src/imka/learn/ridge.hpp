@@ -1,5 +1,5 @@
-// Ridge regression over rows that stream by: w = (XᵀX + αI)⁻¹ Xᵀ Y in memory of the order of D², not of the
-// rows.
+// Ridge regression over streamed rows: w = (XᵀX + αI)⁻¹ Xᵀ Y. Memory is O(D²) and does not depend on the
+// number of rows.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +31,10 @@ Fields fields(RidgeConfig& config);
 
 struct RidgeWeights {
     Matrix<double> w;               // D x outputs
-    std::vector<double> intercept;  // one an output; zero without an intercept
+    std::vector<double> intercept;  // one per output; zero without an intercept
 };
 
-// Rows [z, 1, y] side by side: features, the one of the intercept, targets. Their products ZᵀZ, Zᵀ1, Zᵀy are
-// then one matrix.
+// Rows [z, 1, y]: features, 1 for the intercept, targets. The products ZᵀZ, Zᵀ1, Zᵀy are then one matrix.
 class RidgeRows {
 public:
     RidgeRows(std::size_t rows, std::size_t features, std::size_t outputs);
@@ -47,45 +46,44 @@ public:
 private:
     std::size_t features_;
     std::size_t width_;
-    Matrix<float> values_;  // rows start at whole cache lines
+    Matrix<float> values_;  // rows are aligned to cache lines
 };
 
 // Sums of products of rows [z, 1, y] over fixed tiles of rows: within a tile in float by BLAS, over tiles in
-// double in a fixed order. Neither the batches in which rows arrive nor the threads change a bit. The
-// rounding of a tile's sums is that of a float product of kRowsPerTile terms; a row's own contribution is
-// never lost, however many rows there are.
+// double in a fixed order. The bits do not depend on batches or threads. Sums within a tile have the rounding
+// error of a float product of kRowsPerTile terms, for any number of rows.
 //
-// Tile t belongs to lane t mod the number of lanes, which follows from the width alone; lanes have sums of
-// their own, which are added in a fixed tree at the end. Members of a team take whole lanes, so their number
-// does not change a bit either: 1, 2, 4 ... of them work, as many as there are lanes; others wait for the
-// weights.
+// Tile t belongs to lane t mod the number of lanes, which depends only on the width; each lane has its own
+// sums, which are added in a fixed tree at the end. Members of a team take whole lanes, so the bits do not
+// depend on their number either: 1, 2, 4 ... members work, up to the number of lanes; any further members
+// wait for the weights.
 class RidgeAccumulator {
 public:
     static constexpr std::size_t kRowsPerTile = 1024;
 
     RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team = nullptr);
 
-    // Of the sums, with the copy that solving them takes.
+    // Memory of the sums and of the solver's copy.
     static double memory_bytes(std::size_t features, std::size_t outputs);
 
-    // The tiles to add here, in order: first_tile(), first_tile() + tile_stride(), ... A member without work
-    // has a first tile behind every row.
+    // The tiles to add here, in order: first_tile(), first_tile() + tile_stride(), ... For a member without
+    // work, first_tile() is after the last row.
     std::size_t first_tile() const;
     std::size_t tile_stride() const { return workers_; }
 
-    // Rows as RidgeRows holds them. Whole tiles are read where they are; a rest is copied.
+    // Rows as stored by RidgeRows. Whole tiles are read in place; the remainder is copied.
     void add(MatrixView<const float> rows, const Exec& exec);
 
-    // The weights, on all members of the team alike. Error{bad_data} without rows; Error{numeric} when the
+    // The weights, the same on all members of the team. Error{bad_data} without rows; Error{numeric} if the
     // system is not positive definite.
     RidgeWeights solve(const RidgeConfig& config, const Exec& exec);
 
 private:
     std::size_t width() const { return features_ + 1 + outputs_; }
-    // Joins all lanes, of the team too: member 0 then has all products.
+    // Adds all lanes, including those of the team: member 0 then has all products.
     void join_lanes(const Exec& exec);
     RidgeWeights solve_joined(const RidgeConfig& config, const Exec& exec);
-    // Whole tiles, the last of them possibly short.
+    // Whole tiles; the last may be shorter.
     void add_tiles(MatrixView<const float> rows, const Exec& exec);
 
     std::size_t features_;
@@ -99,7 +97,7 @@ private:
         lanes_;  // upper triangles of [Z, 1, Y]ᵀ[Z, 1, Y]; tile t is in lane t mod count
 };
 
-// out = z w + intercept, in double. A row's bits do not depend on its batch.
+// out = z w + intercept, in double. The bits of a row do not depend on its batch.
 void ridge_predict(const RidgeWeights& weights, MatrixView<const float> z, const Exec& exec,
                    MatrixView<double> out);
 

@@ -15,9 +15,9 @@
 namespace imka {
 namespace {
 
-// Tiles whose features are in memory at a time: one a lane of the sums, which read them in place.
+// Tiles of features in memory at a time: one per lane, which reads it in place.
 constexpr std::size_t kFitTiles = 8;
-// Few enough that the features are still in cache when they meet the weights.
+// Few enough that the features stay in cache.
 constexpr std::size_t kPredictRows = 2048;
 
 FeatureMap map_of(const RidgeModel& model) {
@@ -26,7 +26,7 @@ FeatureMap map_of(const RidgeModel& model) {
 
 using FillTargets = std::function<void(std::size_t row, std::span<float> out)>;
 
-// Rows and what they should give.
+// Rows and their targets.
 struct FitRows {
     MatrixView<const float> x;
     std::size_t outputs = 0;
@@ -38,7 +38,7 @@ void add_rows(const FitRows& rows, const SeededMap& seeded, const Exec& exec, Ri
     const auto& x = rows.x;
     constexpr std::size_t kTile = RidgeAccumulator::kRowsPerTile;
     const std::size_t tiles = (x.rows() + kTile - 1) / kTile;
-    // Alone, a block is one run of rows; in a team it is gathered from every n-th tile.
+    // In one process a block is contiguous rows; in a team it is gathered from every n-th tile.
     const std::size_t run = sums.tile_stride() == 1 ? kFitTiles : 1;
     RidgeRows block(std::min(kFitTiles * kTile, x.rows()), map.features(), rows.outputs);
     Progress progress(exec, "fit", x.rows());
@@ -57,13 +57,12 @@ void add_rows(const FitRows& rows, const SeededMap& seeded, const Exec& exec, Ri
     }
 }
 
-// No maps: that of the recipe.
+// No maps: uses the map of the recipe.
 RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const FitRows& rows,
                const Exec& exec) {
     validate(config.recipe);
     if (maps.size() > 1 && exec.team != nullptr)
-        fail(ErrorCode::bad_usage,
-             "a fit on several chips is the work of one process; start it without mpirun");
+        fail(ErrorCode::bad_usage, "a fit on several chips runs in one process; start it without mpirun");
     RidgeModel model{.recipe = config.recipe,
                      .omega = sample(config.recipe.omega, exec),
                      .ridge = config.ridge,
@@ -184,7 +183,7 @@ double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& e
 
 RidgePredictor on_chip(const RidgeModel& model, const ChipTarget& target, MatrixView<const float> inputs,
                        const Exec& exec) {
-    constexpr std::uint32_t kTestProducts = 0;  // gives the bits that `imka ridge --backend` has
+    constexpr std::uint32_t kTestProducts = 0;  // same bits as `imka ridge --backend`
     const auto seed = target.seed.value_or(model.recipe.omega.seed);
     auto on = chip_feature_map(
         model.recipe,

@@ -1,5 +1,5 @@
-// Ridge on random features: classifier (two classes, or one against all) and regressor, with all that a
-// prediction needs, in one file.
+// Ridge on random features: classifier (binary or one-vs-rest) and regressor, with everything needed for
+// prediction, in one file.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace imka {
 
-// Numbers that stand for "not this class" and "this class" in the fit; the decision is taken half way.
+// Targets for "not this class" and "this class" in the fit; the decision threshold is halfway between them.
 enum class Targets { plus_minus, zero_one };
 template <>
 struct EnumNames<Targets> {
@@ -28,7 +28,7 @@ struct EnumNames<Targets> {
 
 struct RidgeModel {
     FeatureRecipe recipe;
-    Matrix<float> omega;  // Ω as used, so that a model does not depend on how it was drawn
+    Matrix<float> omega;  // Ω as used; a model does not depend on how it was drawn
     RidgeConfig ridge;
     Targets targets = Targets::plus_minus;
     std::vector<std::string> classes;  // empty: regression
@@ -42,26 +42,26 @@ struct RidgeFit {
     Targets targets = Targets::plus_minus;
 };
 
-// Rows arrive in blocks; the features of one block at a time are in memory. Two classes are one output, more
-// are one output each. Error{bad_data} when a class has no row.
+// Processes rows in blocks; only the features of one block are in memory. Two classes need one output, more
+// classes one output each. Error{bad_data} if a class has no rows.
 RidgeModel fit_classifier(const RidgeFit& fit, MatrixView<const float> x, const std::vector<std::int32_t>& y,
                           const std::vector<std::string>& classes, const Exec& exec);
 // On the training part. A recipe with d = 0 takes d from the data.
 RidgeModel fit_classifier(RidgeFit fit, const Dataset& data, const Exec& exec = {});
-// The same with features of the given maps, for example of chips, in place of the recipe's: every row passes
-// each of them, and the penalty grows with their number, so that the weights are those of the mean over maps.
-// Error{bad_usage} for several maps in a team.
+// The same with the features of the given maps, for example of chips, instead of the recipe's map: every row
+// passes through each map, and the penalty is multiplied by their number, so that the weights minimise the
+// mean loss over maps. Error{bad_usage} for several maps in a team.
 RidgeModel fit_classifier(const RidgeFit& fit, std::span<const SeededMap> maps, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec);
 RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec);
 
-// A model ready to predict. Copies what it needs, so the model need not outlive it.
+// Predicts with a model. Copies what it needs, so the model need not outlive it.
 class RidgePredictor {
 public:
     explicit RidgePredictor(const RidgeModel& model);
-    // With another map, for example the same Ω on a chip, and the seed of its products.
+    // Uses another map, for example the same Ω on a chip, and the seed of its products.
     RidgePredictor(const RidgeModel& model, FeatureMap map, std::uint64_t product_seed = 0);
     // x must be standardised like the training rows. Row r of x is number first_row + r in the caller's
     // stream, which selects the noise of a chip.
@@ -82,14 +82,14 @@ private:
     std::uint64_t product_seed_;
 };
 
-// Share of the rows of `part` that are classified correctly.
+// Fraction of the rows of `part` that are classified correctly.
 double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& exec = {});
 
-// An emulated chip and how the model is put on it.
+// An emulated chip and how the model is mapped to it.
 struct ChipTarget {
     ChipSpec chip;  // chip_preset("hermes"), load_chip("my.yaml")
     BuildConfig build = {};
-    std::optional<std::uint64_t> seed;  // of the devices and the noise; absent: that of the features
+    std::optional<std::uint64_t> seed;  // of the devices and the noise; absent: the seed of the features
 };
 
 // The model with its projection on a chip, calibrated on `inputs` (for example the training rows).

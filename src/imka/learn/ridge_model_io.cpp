@@ -27,7 +27,7 @@ std::vector<T> values_of(const Matrix<T>& m) {
     return {m.values().begin(), m.values().end()};
 }
 
-// The settings in a file go through the same field list as everywhere: strict keys, ranges checked.
+// Settings in a file use the same field list as elsewhere: strict keys, ranges checked.
 void load_json(const Fields& fields, const std::string& text) {
     const auto object = nlohmann::json::parse(text);
     for (const auto& [key, value] : object.items()) {
@@ -51,12 +51,12 @@ Matrix<T> take(std::map<std::string, Matrix<T>>& tensors, const std::string& nam
     if (it == tensors.end()) fail(ErrorCode::bad_data, fmt::format("tensor '{}' is missing", name));
     const auto& m = it->second;
     if (m.rows() != rows || m.cols() != cols) {
-        fail(ErrorCode::bad_data,
-             fmt::format("tensor '{}' is {} x {}, not {} x {}", name, m.rows(), m.cols(), rows, cols));
+        fail(ErrorCode::bad_data, fmt::format("tensor '{}' has the shape {} x {}, expected {} x {}", name,
+                                              m.rows(), m.cols(), rows, cols));
     }
     for (const T v : m.values()) {
         if (!std::isfinite(v))
-            fail(ErrorCode::bad_data, fmt::format("tensor '{}' holds a number that is not finite", name));
+            fail(ErrorCode::bad_data, fmt::format("tensor '{}' has a value that is not finite", name));
     }
     return std::move(it->second);
 }

@@ -1,4 +1,4 @@
-// Share of rows whose class was found.
+// Classification accuracy.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace imka {
 
-// Rows whose class was found. Rows of both belong together.
+// Number of equal entries. Both spans have the same length.
 std::size_t count_right(std::span<const std::int32_t> truth, std::span<const std::int32_t> predicted);
 
-// At least one row.
+// Fraction of equal entries. Needs at least one row.
 double accuracy(std::span<const std::int32_t> truth, std::span<const std::int32_t> predicted);
 
 }  // namespace imka

@@ -1,4 +1,4 @@
-// How far emulated results are from measured ones (docs/fidelity.md).
+// Deviation of emulated results from measured ones (docs/fidelity.md).
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct FidelityCell {
     std::optional<Summary> accuracy_measured;
 
     double residual() const;        // ln(emulated mean Gram error / measured mean)
-    double residual_error() const;  // its standard error, from those of both means
+    double residual_error() const;  // its standard error, from the standard errors of both means
     double accuracy_difference() const;
     double accuracy_error() const;  // combined standard error of the difference
     // Within 2 combined standard errors or 0.5 points.
@@ -39,15 +39,15 @@ struct FidelityScore {
     std::string kernel;   // "all"
     std::size_t cells = 0;
     double rms = 0.0;    // of the residuals
-    double noise = 0.0;  // the RMS that an exact emulation would have, from the standard errors alone
+    double noise = 0.0;  // expected RMS of an exact emulation, from the standard errors
     double bias = 0.0;   // mean residual
     std::size_t accuracy_cells = 0;
     std::size_t accuracy_agrees = 0;
 
-    double excess() const;  // RMS beyond the noise; 0 where there is none
+    double excess() const;  // RMS beyond the noise; 0 if within it
     double accuracy_share() const;
 };
-// Of the cells of one data set and kernel; "all" selects every one.
+// Score of the cells of one data set and kernel; "all" selects all.
 FidelityScore fidelity_score(const std::vector<FidelityCell>& cells, const std::string& dataset,
                              const std::string& kernel);
 

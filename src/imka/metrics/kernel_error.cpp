@@ -35,7 +35,7 @@ double gram_error(MatrixView<const double> exact, MatrixView<const float> z, con
     });
     const double norm2 = tree_sum(size);
     if (!(norm2 > 0.0))
-        fail(ErrorCode::numeric, "the exact Gram matrix is zero, so a relative error has no meaning");
+        fail(ErrorCode::numeric, "the exact Gram matrix is zero, so the relative error is undefined");
     return std::sqrt(tree_sum(difference) / norm2);
 }
 

@@ -1,4 +1,4 @@
-// How far an approximate Gram matrix is from the exact one.
+// Relative error of an approximate Gram matrix.
 #pragma once
 
 #include "imka/base/exec.hpp"
@@ -7,7 +7,7 @@
 namespace imka {
 
 // ‖K - ZZᵀ‖_F / ‖K‖_F; K is n x n, Z has the features of the same n rows. Products and sums in double.
-// Error{numeric} when K is zero. Bits do not depend on the threads.
+// Error{numeric} if K is zero. The bits do not depend on the number of threads.
 double gram_error(MatrixView<const double> exact, MatrixView<const float> z, const Exec& exec);
 
 }  // namespace imka

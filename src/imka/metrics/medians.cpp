@@ -31,8 +31,8 @@ double median(std::span<const double> values) {
 MedianInterval median_interval(std::span<const double> values) {
     const auto v = sorted(values);
     const auto n = static_cast<double>(v.size());
-    // P(fewer than k of n values are below the median) = sum over i < k of C(n, i) / 2^n: the chance to miss
-    // it with the k-th smallest and k-th largest, on one side.
+    // P(fewer than k of n values are below the median) = sum over i < k of C(n, i) / 2^n: the one-sided
+    // probability that the k-th smallest value is above the median.
     double term = std::exp2(-n);
     double missed = term;
     std::size_t k = 1;

@@ -1,16 +1,16 @@
-// Medians and how sure they are, without a law for the values: for times, whose errors are one-sided.
+// Medians with distribution-free confidence intervals, for times, whose errors are one-sided.
 #pragma once
 
 #include <span>
 
 namespace imka {
 
-// At least one value. Of an even number, the mean of the two in the middle.
+// Needs at least one value. For an even number of values, the mean of the middle two.
 double median(std::span<const double> values);
 
-// The median of what the values were drawn from lies in [low, high] with at least this confidence: order
-// statistics, the narrowest symmetric pair that reaches 95 %. Fewer than six values cannot; then the smallest
-// and the largest are given, with the confidence that they have.
+// The population median lies in [low, high] with at least this confidence: the narrowest symmetric pair of
+// order statistics with 95 %. Fewer than six values cannot reach 95 %; then low and high are the minimum and
+// maximum, with their confidence.
 struct MedianInterval {
     double median = 0.0;
     double low = 0.0;

@@ -11,15 +11,15 @@ struct Summary {
     double std = 0.0;         // with n - 1; 0 for one value
     double half_width = 0.0;  // of the 95 % confidence interval of the mean (Student); 0 for one value
     std::size_t n = 0;        // 0: no value
-    std::vector<double> values = {};  // empty where only the numbers above are known
+    std::vector<double> values = {};  // empty if only the statistics are known
 
-    double error() const;  // standard error of the mean: std / sqrt(n); 0 without a value
+    double error() const;  // standard error of the mean: std / sqrt(n); 0 without values
 };
 
-// At least one value.
+// Needs at least one value.
 Summary summarize(std::vector<double> values);
 
-// (a.mean - b.mean) / combined standard error; infinite where the means differ and both errors are 0.
+// (a.mean - b.mean) / combined standard error; infinite if the means differ and both errors are 0.
 double deviation(const Summary& a, const Summary& b);
 
 // P(|T| <= t) for Student's law with `freedom` degrees of freedom (t >= 0, freedom >= 1).

@@ -1,4 +1,4 @@
-// Runs on an emulated chip: their keys, their bits, where the fit takes place.
+// Runs on an emulated chip: keys, bits, and fit_on.
 #include "imka/experiment/backend.hpp"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ std::string small_chip(const std::string& noise) {
 }
 
 // SHA-256 of {"log_ratio":"2","seeds":"0,1"}, and of the four settings changed below.
-TEST(ChipRun, LeavesTheHashesOfOtherRunsAsTheyWere) {
+TEST(ChipRun, KeepsTheHashesOfOtherRuns) {
     RunConfig ridge;
     ridge.features.log_ratio = 2.0;
     ridge.seeds = {0, 1};
@@ -51,7 +51,7 @@ TEST(ChipRun, LeavesTheHashesOfOtherRunsAsTheyWere) {
     EXPECT_EQ(config_hash(gram), "da6805f0c36c004afa43498e9d3e3a3a82a44bd21ec4dfe58c68a95b6356a167");
     ridge.chip.projection.read_seconds = 7.0;
     EXPECT_EQ(config_hash(ridge), "b09f2f08b81824be815f0ea9760c56169dcbf110077bb06a991576f5848dc4c5")
-        << "where there is no chip its settings do not matter";
+        << "chip settings must not matter without a chip";
     EXPECT_FALSE(settings_text(ridge).contains("read_seconds"));
 }
 
@@ -90,7 +90,7 @@ TEST(ChipRun, AChangedChipFileIsAnotherRun) {
     const auto after = settings_text(config);
     EXPECT_NE(before.at("chip_hash"), after.at("chip_hash"));
     EXPECT_NE(run_key("ridge", before, "x"), run_key("ridge", after, "x"));
-    // Settings of a record name the chip that was used, so its change is noticed.
+    // The settings of a record contain the chip's hash, so a change is detected.
     RunConfig again;
     for (const auto& [name, text] : before) set_field(fields(again), name, text);
     EXPECT_THAT(error_of([&] { validate(again); }), HasSubstr("its constants have changed"));
@@ -99,7 +99,7 @@ TEST(ChipRun, AChangedChipFileIsAnotherRun) {
     EXPECT_EQ(settings_text(again), before);
 }
 
-TEST(ChipRun, UnknownNamesAreAnswered) {
+TEST(ChipRun, UnknownNamesAreErrors) {
     const auto error = [](const std::string& name) { return error_of([&] { validate(chip_config(name)); }); };
     EXPECT_THAT(error("herms"), HasSubstr("bad_config: 'herms' is not a known backend; known: fp32, ideal"));
     EXPECT_THAT(error("herms"), HasSubstr("nearest: hermes"));
@@ -138,7 +138,7 @@ TEST(ChipRun, IsTheSameForAnyTeam) {
     });
 }
 
-TEST(ChipRun, OfAPerfectChipIsNearlyTheExactOne) {
+TEST(ChipRun, OfAPerfectChipIsNearlyExact) {
     const auto data = small_ringnorm();
     auto exact = chip_config("fp32");
     exact.features.truncation = 3.0;
@@ -152,7 +152,7 @@ TEST(ChipRun, OfAPerfectChipIsNearlyTheExactOne) {
     EXPECT_EQ(chip.chip->state, ChipState::programmed);
 }
 
-TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
+TEST(ChipRun, FitsOnTheRequestedFeatures) {
     const auto data = small_ringnorm();
     auto config = chip_config("hermes-od");
     config.chip.chip_set = "device.programming_scale=4";
@@ -168,8 +168,7 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     EXPECT_NE(weights(FitOn::chip), weights(FitOn::fp32));
     EXPECT_NE(weights(FitOn::chips), weights(FitOn::chip));
 
-    // Devices that miss their targets by this much: knowing the chip helps, by more than 5 % of the test
-    // rows.
+    // With programming errors this large, a fit on the chip helps by more than 5 % of the test rows.
     const auto accuracy = [&](FitOn fit) {
         config.chip.fit_on = fit;
         config.seeds = {0, 1, 2};
@@ -178,7 +177,7 @@ TEST(ChipRun, FitsOnTheFeaturesThatItIsAskedFor) {
     EXPECT_GT(accuracy(FitOn::chip), accuracy(FitOn::fp32));
 }
 
-// The sign of a product that is rounded down is wrong for all between 0 and a step: the whole of ArcCos0.
+// Rounding down gives the wrong sign for products between 0 and one step; ArcCos0 uses only the sign.
 TEST(ChipRun, CentredOutputsLowerTheErrorOfArcCos0) {
     const auto data = small_ringnorm();
     auto config = chip_config("hermes");
@@ -192,19 +191,20 @@ TEST(ChipRun, CentredOutputsLowerTheErrorOfArcCos0) {
     EXPECT_LT(error(OutputCalibration::centred), 0.95 * error(OutputCalibration::least_squares));
 }
 
-TEST(ChipRun, CutsTheTailsOfGaussianDirections) {
+TEST(ChipRun, TruncatesGaussianDirections) {
     auto config = chip_config("hermes");
     EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 3.0);
     config.features.truncation = 0.0;
     EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0);
     config.features.truncation.reset();
     config.features.kernel = Kernel::laplace;
-    EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0) << "the tails are the kernel";
+    EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0)
+        << "truncated tails would change the kernel";
     config = chip_config("fp32");
     EXPECT_EQ(resolve_truncation(config.features, feature_use(config)), 0.0);
 }
 
-TEST(ChipRun, JsonSaysWhichChip) {
+TEST(ChipRun, JsonDescribesTheChip) {
     const auto data = small_ringnorm();
     auto config = chip_config("hermes");
     config.chip.projection.read_seconds = 60.0;
@@ -216,7 +216,7 @@ TEST(ChipRun, JsonSaysWhichChip) {
     EXPECT_EQ(j.at("chip").at("cores"), 1);
 }
 
-TEST(ChipSweep, HasBackendsInTheGridAndOneRunForWhatIsTheSame) {
+TEST(ChipSweep, HasBackendsInTheGridAndMergesIdenticalRuns) {
     const TempDir dir;
     const auto e = parse_experiment(
         "name: a\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50, calibration_inputs: 100}\n"
@@ -240,7 +240,7 @@ TEST(ChipSweep, HasBackendsInTheGridAndOneRunForWhatIsTheSame) {
     EXPECT_EQ(run_sweep(plan, {.output = dir.path()}, Exec{}).recorded, 0U);
 }
 
-TEST(ChipSweep, RecordsSayHowOutputsWereCalibrated) {
+TEST(ChipSweep, RecordsContainTheOutputCalibration) {
     const TempDir dir;
     const auto e = parse_experiment(
         "name: a\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50, calibration_inputs: 100, backend: "
@@ -271,7 +271,7 @@ TEST(ChipSweep, AChipThatChangesAfterThePlanFailsItsRuns) {
     EXPECT_THAT(summary.failures[0].error, HasSubstr("its constants have changed"));
 }
 
-TEST(ChipCost, IsMoreThanThatOfExactRunsAndGrowsWithChips) {
+TEST(ChipCost, ExceedsExactRunsAndGrowsWithChips) {
     const auto facts = dataset_facts("ringnorm", {}, Exec{});
     const auto seconds = [&](const std::string& backend, const std::string& fit) {
         auto config = chip_config(backend);

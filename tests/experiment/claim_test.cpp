@@ -1,4 +1,4 @@
-// Claims exclude each other, in one process and in several, and die with their holder.
+// Claims exclude each other within and across processes, and end with their holder.
 #include "imka/experiment/claim.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(Claim, HasOneHolderAtATime) {
     EXPECT_TRUE(Claim::try_take(dir.path(), "a"));
 }
 
-TEST(Claim, AFileThatADeadHolderLeftCanBeClaimed) {
+TEST(Claim, AFileOfADeadHolderCanBeClaimed) {
     const TempDir dir;
     std::ofstream(dir / "a") << "";
     EXPECT_TRUE(Claim::try_take(dir.path(), "a"));
@@ -59,7 +59,7 @@ TEST(Claim, EndsWithItsHoldersProcess) {
     close(ready[1]);
 }
 
-// Holders come and go: the file is removed and made again all the time, and yet never has two holders.
+// The file is removed and created again all the time, but never has two holders.
 TEST(Claim, NeverHasTwoHoldersWhileItsFileComesAndGoes) {
     const TempDir dir;
     std::atomic<int> holders{0};
@@ -84,7 +84,7 @@ TEST(Claim, NeverHasTwoHoldersWhileItsFileComesAndGoes) {
     EXPECT_GT(taken, 10);
 }
 
-TEST(Claim, AFolderThatIsNotThereIsAnError) {
+TEST(Claim, AMissingFolderIsAnError) {
     const TempDir dir;
     EXPECT_EQ(error_of([&] { (void)Claim::try_take(dir / "none", "a"); }).substr(0, 4), "io: ");
 }

@@ -23,7 +23,7 @@ double gram_error(const RunConfig& config, const Dataset& data) {
     return run_seeds("gram", config, data, {}).values.at("gram_error").mean;
 }
 
-TEST(Explain, FullErrorIsThatOfTheRun) {
+TEST(Explain, FullErrorEqualsTheErrorOfTheRun) {
     const auto data = load_dataset("ringnorm", {.train_rows = 300, .test_rows = 60}, Exec{});
     auto config = small_run();
     const auto found = attribute_gram_error(config, data, {});
@@ -43,7 +43,7 @@ TEST(Explain, NothingIsClippedWithoutClipping) {
         found.items, [](const Attribution& a) { return a.item->name == "input_clipping"; });
     ASSERT_NE(clipping, found.items.end());
     EXPECT_GT(clipping->saved.at(0), 0.5);
-    // The switch widens the range to all rows that are projected.
+    // The switch widens the range to all projected rows.
     EXPECT_LT(found.errors.at(0).none, 0.5 * found.errors.at(0).full);
 }
 

@@ -1,4 +1,4 @@
-// Constants of a chip from results: what made the results is found again.
+// Fitting chip constants to results recovers the constants that generated them.
 #include "imka/experiment/fit_chip.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Experiment experiment(const std::string& seeds) {
         "e.yaml");
 }
 
-// Results of a chip whose constants are known, as if they had been measured.
+// Simulated measurements of a chip with known constants.
 void write_measured(const std::filesystem::path& path, const std::string& chip_set) {
     std::ofstream out(path);
     out << kHeader;
@@ -53,7 +53,7 @@ ComparisonConfig comparison(const std::filesystem::path& measured) {
     return {.experiment = experiment("0..7"), .measured = measured, .data_dir = {}, .test_rows = 1000};
 }
 
-TEST(FitChip, FindsTheConstantThatMadeTheResults) {
+TEST(FitChip, RecoversTheConstantOfTheResults) {
     const TempDir dir;
     write_measured(dir / "m.csv", "core.output_headroom=2.5");
     const ChipComparison runs(comparison(dir / "m.csv"), {});
@@ -66,10 +66,11 @@ TEST(FitChip, FindsTheConstantThatMadeTheResults) {
                  {});
     ASSERT_EQ(fit.values.size(), 1U);
     EXPECT_NEAR(fit.values[0], 2.5, 4.0 * fit.errors[0]);
-    EXPECT_LT(fit.errors[0], 0.5) << "or the line above says nothing";
+    EXPECT_LT(fit.errors[0], 0.5) << "otherwise the check above is meaningless";
     const auto start = runs.emulate(chip_preset("hermes"), {});
     const auto rms = [](const std::vector<FidelityCell>& cells) { return scores(cells).at(0).rms; };
-    EXPECT_LT(scores(fit.cells).at(2).rms, scores(start).at(2).rms) << "arccos0 sees the rounding of results";
+    EXPECT_LT(scores(fit.cells).at(2).rms, scores(start).at(2).rms)
+        << "arccos0 depends on the rounding of results";
     EXPECT_GT(rms(fit.cells), 0.0);
 }
 
@@ -86,7 +87,7 @@ TEST(FitChip, EmulatesTheSameBitsOnAnyNumberOfThreads) {
     }
 }
 
-TEST(FitChip, ScoresAreThoseOfTheDefinition) {
+TEST(FitChip, ScoresMatchTheDefinition) {
     const auto summary = [](double a, double b) { return summarize({a, b}); };
     std::vector<FidelityCell> cells(2);
     for (auto& c : cells) {
@@ -106,7 +107,7 @@ TEST(FitChip, ScoresAreThoseOfTheDefinition) {
     EXPECT_EQ(s.accuracy_agrees, 1U) << "0.6 points without spread are a miss";
 }
 
-TEST(FitChip, BadInputIsNamed) {
+TEST(FitChip, BadInputIsAClearError) {
     const TempDir dir;
     std::ofstream(dir / "m.csv") << kHeader << "ringnorm,rbf,orf,1,0,0,0,fp32,acc,0.9\n";
     EXPECT_THAT(error_of([&] { ChipComparison(comparison(dir / "m.csv"), {}); }),

@@ -1,4 +1,4 @@
-// Every seed of the fuzzers of experiment files and records gives a value or an imka::Error.
+// Every seed of the experiment and record fuzzers gives a value or an imka::Error.
 #include <gtest/gtest.h>
 
 #include "../../fuzz/feed_experiment.hpp"

@@ -14,7 +14,7 @@ namespace {
 
 const std::string kHeader = "dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value\n";
 
-TEST(ReadPublished, GroupsSeedsAndLeavesOtherExperimentsOut) {
+TEST(ReadPublished, GroupsSeedsAndSkipsOtherExperiments) {
     const TempDir dir;
     write_file_atomic(dir / "m.csv", kHeader +
                                          "letter,rbf,rff,1,2,31,0,fp32,acc,0.5\n"
@@ -49,7 +49,7 @@ TEST(ReadPublished, ReadsMeans) {
     EXPECT_TRUE(values[0].value.values.empty());
 }
 
-TEST(ReadPublished, NamesTheLineThatIsWrong) {
+TEST(ReadPublished, ReportsTheInvalidLine) {
     const TempDir dir;
     for (const std::string line :
          {"letter,rbf,rff,1,2,31,0,fp32,acc", "letter,rbf,rff,1,2,31,0,fp32,acc,nan",

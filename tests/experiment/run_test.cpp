@@ -1,4 +1,4 @@
-// Settings of a run, its sizes, its result and its public form.
+// Settings of a run, its sizes, its result and its JSON.
 #include "imka/experiment/run.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(RunSizes, RefuseOddAndEmptyRequests) {
     EXPECT_THROW((void)run_sizes(config, 1000000), Error);
 }
 
-TEST(RunConfig, RefusesWhatExcludesItself) {
+TEST(RunConfig, RefusesContradictions) {
     RunConfig config;
     config.features.n_components = 100;
     config.features.log_ratio = 2.0;

@@ -1,4 +1,4 @@
-// Experiment files: what they may say, what they become, what is refused and how.
+// Experiment files: syntax, the runs they give, and errors.
 #include "imka/experiment/spec.hpp"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Experiment, ACaseOrTheGridBeatsBase) {
     EXPECT_EQ(points[0].config.split_seed, 2U);
 }
 
-TEST(Experiment, AListInACaseMultipliesIt) {
+TEST(Experiment, AListInACaseGivesOneCasePerValue) {
     const auto points =
         expand(parse("name: a\ncases:\n  - {dataset: [ringnorm, twonorm], alpha: [1, 2], seeds: [0, 3]}\n"
                      "  - {dataset: waveform}\n"));
@@ -81,7 +81,7 @@ TEST(Experiment, AListInACaseMultipliesIt) {
     EXPECT_EQ(points[3].config.seeds, (std::vector<std::uint64_t>{0, 3})) << "seeds are one value";
 }
 
-TEST(Experiment, NamedListsOfCasesAreMultiplied) {
+TEST(Experiment, NamedListsOfCasesAreCombined) {
     const auto e = parse(
         "name: a\ngrid: {kernel: [rbf, arccos0]}\ncases:\n"
         "  data:\n    - {dataset: [ringnorm, twonorm]}\n    - {dataset: waveform, alpha: 2, gamma: 0.1}\n"
@@ -98,7 +98,7 @@ TEST(Experiment, NamedListsOfCasesAreMultiplied) {
     EXPECT_EQ(to_yaml(parse(to_yaml(e))), to_yaml(e));
 }
 
-TEST(Experiment, WrittenOutReadsBackAsTheSame) {
+TEST(Experiment, RoundTripsThroughYaml) {
     auto e = parse(kText);
     e.description = "quotes \" and: colons # and\nlines";
     const auto text = to_yaml(e);
@@ -114,7 +114,7 @@ TEST(Experiment, WrittenOutReadsBackAsTheSame) {
     }
 }
 
-TEST(Experiment, FaultsAreNamedWithTheirPlace) {
+TEST(Experiment, ErrorsHaveFileAndLine) {
     const std::string head = "name: a\n";
     const std::vector<std::pair<std::string, std::string>> cases = {
         {"", "e.yaml: 'name' is missing"},
@@ -170,8 +170,8 @@ TEST(Experiment, FaultsAreNamedWithTheirPlace) {
     }
 }
 
-// Each name stands for ten of the one before: a billion values if they were followed.
-TEST(Experiment, ABombOfAliasesIsRefusedAtItsFirstAnchor) {
+// Each alias stands for ten of the one before: a billion values if expanded.
+TEST(Experiment, AnAliasBombIsRefusedAtItsFirstAnchor) {
     std::string text = "name: a\na: &a [x, x, x, x, x, x, x, x, x, x]\n";
     for (char c = 'b'; c < 'k'; ++c) {
         text += std::string(1, c) + ": &" + c + " [";
@@ -207,7 +207,7 @@ TEST(Experiment, TooManyRunsAndTooLargeFilesAreRefused) {
     EXPECT_THAT(error_of([&] { (void)read_experiment(dir / "none.yaml"); }), HasSubstr("cannot be read"));
 }
 
-TEST(Experiment, ACombinationThatCannotRunIsNamedBeforeAnythingStarts) {
+TEST(Experiment, AnInvalidCombinationIsReportedBeforeAnythingStarts) {
     EXPECT_THAT(error_of([] {
                     (void)expand(parse("name: a\ngrid: {kernel: [rbf, laplace], sampler: [rff, orf]}\n"));
                 }),
@@ -221,7 +221,7 @@ TEST(Experiment, ACombinationThatCannotRunIsNamedBeforeAnythingStarts) {
                 HasSubstr("e.yaml: dataset=lettre: "));
 }
 
-TEST(Experiment, SetReplacesWhatBaseGridAndCasesSay) {
+TEST(Experiment, SetReplacesSettingsOfBaseGridAndCases) {
     auto e = parse(kText);
     override_setting(e, "log_ratio", "3");
     override_setting(e, "gamma", "[0.2, scale]");
@@ -247,7 +247,7 @@ TEST(Experiment, SetReplacesWhatBaseGridAndCasesSay) {
     }
 }
 
-TEST(KnownExperiments, AreWhatTheySay) {
+TEST(KnownExperiments, AreValid) {
     const std::map<std::string_view, std::uint64_t> runs = {
         {"ridge", 3600},   {"fidelity", 2400},  {"ridge_fp32", 1800}, {"ridge_measured", 1800},
         {"liu", 450},      {"smoke", 108},      {"mitigation", 720},  {"drift", 240},
@@ -265,8 +265,8 @@ TEST(KnownExperiments, AreWhatTheySay) {
                 StartsWith("bad_usage: 'smoek' is neither a known experiment (ridge, "));
 }
 
-// Each experiment that multiplies its cases has the runs that its file once listed one by one.
-TEST(KnownExperiments, HaveTheRunsOfTheirWrittenOutForms) {
+// Each experiment with combined cases has the same runs as its written-out form in flat/.
+TEST(KnownExperiments, MatchTheirWrittenOutForms) {
     const auto runs = [](const Experiment& e) {
         std::multiset<std::string> all;
         for (const auto& run : plan_sweep(e, {}, Exec{}).runs) all.insert(run.key);
@@ -297,7 +297,7 @@ TEST(KnownExperiments, ShareTheirRuns) {
     EXPECT_EQ(shared(keys("ridge_fp32"), ridge), 0) << "another protocol";
 }
 
-TEST(Documentation, ExampleOfAnExperimentHasTheRunsItSays) {
+TEST(Documentation, ExampleExperimentHasTheStatedNumberOfRuns) {
     const auto text = read_file(std::filesystem::path(source_dir()) / "docs/howto/sweep.md", 1U << 20U);
     const std::string fence = "```yaml\n";
     const auto begin = text.find(fence) + fence.size();
@@ -315,9 +315,9 @@ TEST(KnownExperiments, LiuHasTheSizesOfTheSurveysReplication) {
         EXPECT_EQ(m, (std::set<std::int64_t>{26, 52, 104, 208, 416})) << to_string(kernel);
 }
 
-TEST(KnownExperiments, MeasuredDrawsSplitsOnlyWhereTheyAreRandom) {
+TEST(KnownExperiments, MeasuredDrawsOnlyRandomSplits) {
     const auto plan = plan_sweep(find_experiment("ridge_measured"), {}, Exec{});
-    // Three sets with a split of their own for each of ten seeds, three with one for all.
+    // Three sets with a separate split for each of ten seeds, three with one split for all.
     EXPECT_EQ(plan.data.size(), 33U);
 }
 

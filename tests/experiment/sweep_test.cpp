@@ -39,7 +39,7 @@ SweepSummary sweep(const Experiment& experiment, const std::filesystem::path& ou
     return run_sweep(plan_sweep(experiment, {}, exec), {.output = output}, exec);
 }
 
-TEST(SettingsText, ReadsBackAsTheSameSettings) {
+TEST(SettingsText, RoundTrips) {
     RunConfig config;
     config.features.gamma.value.reset();
     config.features.log_ratio = 2.5;
@@ -57,15 +57,15 @@ TEST(SettingsText, ReadsBackAsTheSameSettings) {
     EXPECT_EQ(config_hash(again), config_hash(config));
 }
 
-// Changing this key makes every record ever written useless: then kResultRevision or the schema must change
-// with intent.
-TEST(RunKey, OfAKnownRunStaysWhatItWas) {
+// Changing this key orphans every existing record: it must be on purpose, with a new kResultRevision or
+// schema.
+TEST(RunKey, OfAKnownRunDoesNotChange) {
     auto e = parse_experiment("name: a\ngrid: {kernel: [rbf]}\n", "a.yaml");
     const auto plan = plan_sweep(e, {}, Exec{});
     ASSERT_EQ(plan.runs.size(), 1U);
     EXPECT_EQ(plan.runs[0].key, "779165df64fc933a89d377c01889f7628d8e550f4b1f8e20b216d512df9adccf");
     e.name = "b";
-    EXPECT_EQ(plan_sweep(e, {}, Exec{}).runs[0].key, plan.runs[0].key) << "the name is no part of a run";
+    EXPECT_EQ(plan_sweep(e, {}, Exec{}).runs[0].key, plan.runs[0].key) << "the name is not part of the key";
 }
 
 TEST(RunKey, DiffersForEverythingThatMatters) {
@@ -81,7 +81,7 @@ TEST(RunKey, DiffersForEverythingThatMatters) {
     EXPECT_EQ(run_key("ridge", base, "x"), run_key("ridge", settings_text(RunConfig{}), "x"));
 }
 
-// A setting that did not exist when records were written.
+// A setting added after records were written.
 TEST(RunKey, DoesNotChangeWithANewSetting) {
     RunConfig config;
     config.features.log_ratio = 2.0;
@@ -95,7 +95,7 @@ TEST(RunKey, DoesNotChangeWithANewSetting) {
     EXPECT_NE(run_key("ridge", settings, "x", defaults), key);
 }
 
-// Records of the first schema, written by the program when keys were hashes of all settings.
+// Records of the first schema, whose keys were hashes of all settings.
 TEST(Record, OfTheFirstSchemaIsUsedByASweep) {
     const TempDir dir;
     std::filesystem::create_directories(dir / "records");
@@ -179,7 +179,7 @@ TEST(Sweep, RecordsAreTheResultsOfSingleRuns) {
     }
 }
 
-TEST(Sweep, DoesNothingTwiceAndGoesOnFromACutLine) {
+TEST(Sweep, RepeatsNothingAndResumesAfterAnIncompleteLine) {
     const TempDir dir;
     const auto e = small_experiment();
     sweep(e, dir.path());
@@ -194,14 +194,15 @@ TEST(Sweep, DoesNothingTwiceAndGoesOnFromACutLine) {
     write_file_atomic(file, text.substr(0, text.size() - 40));
     again = sweep(e, dir.path());
     EXPECT_EQ(again.recorded, 1U);
-    EXPECT_EQ(read_file(file, 1U << 20U).size(), text.size() - 40) << "a dead engine's file is left as it is";
+    EXPECT_EQ(read_file(file, 1U << 20U).size(), text.size() - 40)
+        << "the file of a dead process must not change";
     const auto set = read_records(dir.path());
     ASSERT_EQ(set.problems.size(), 1U);
     EXPECT_EQ(set.problems[0].kind, RecordProblem::Kind::torn);
     EXPECT_EQ(record_facts(dir.path()), expected);
 }
 
-TEST(Sweep, LinesOfAnotherSchemaAndRubbishAreLeftAloneAndNotUsed) {
+TEST(Sweep, LinesOfAnotherSchemaAndInvalidLinesAreKeptButNotUsed) {
     const TempDir dir;
     const auto e = small_experiment();
     sweep(e, dir.path());
@@ -219,9 +220,9 @@ TEST(Sweep, LinesOfAnotherSchemaAndRubbishAreLeftAloneAndNotUsed) {
     EXPECT_EQ(read_file(file, 1U << 20U), text);
 }
 
-TEST(Sweep, FailedRunsAreRecordedAndTriedAgainWhileOthersFinish) {
+TEST(Sweep, FailedRunsAreRecordedAndRetriedWhileOthersFinish) {
     const TempDir dir;
-    // 7 features cannot be made of pairs; letter's files are not there.
+    // 7 is not a multiple of 2; the files of letter are missing.
     const auto e = parse_experiment(
         "name: mixed\nbase: {gram_rows: 50}\ncases:\n"
         "  - {n_components: 7, kernel: rbf}\n"
@@ -245,7 +246,7 @@ TEST(Sweep, FailedRunsAreRecordedAndTriedAgainWhileOthersFinish) {
 
     summary = run_sweep(plan, config, Exec{});
     EXPECT_EQ(summary.status.before, 1U);
-    EXPECT_EQ(summary.recorded, 2U) << "tried again";
+    EXPECT_EQ(summary.recorded, 2U) << "retried";
     EXPECT_EQ(read_records(dir / "out").records.size(), 3U);
     auto keep = config;
     keep.retry_failed = false;
@@ -254,7 +255,7 @@ TEST(Sweep, FailedRunsAreRecordedAndTriedAgainWhileOthersFinish) {
     EXPECT_EQ(summary.status.failed, 2U);
 }
 
-TEST(Sweep, AFileThatChangedIsAnotherRunAndTheOldRecordStays) {
+TEST(Sweep, AChangedFileIsANewRunAndTheOldRecordStays) {
     const TempDir dir;
     const auto write_rows = [&](int shift) {
         std::string text;
@@ -285,7 +286,7 @@ TEST(Sweep, AFileThatChangedIsAnotherRunAndTheOldRecordStays) {
     EXPECT_THAT(summary.failures.at(0).error, HasSubstr("changed during the sweep"));
 }
 
-TEST(Sweep, SeveralEnginesShareTheRunsAndDoNoneTwice) {
+TEST(Sweep, SeveralSweepsShareTheRunsAndRepeatNone) {
     const TempDir dir;
     auto e = small_experiment();
     override_setting(e, "seeds", "0..9");
@@ -307,7 +308,7 @@ TEST(Sweep, SeveralEnginesShareTheRunsAndDoNoneTwice) {
     EXPECT_TRUE(std::filesystem::is_empty(dir / "shared/claims"));
 }
 
-TEST(Sweep, LeavesRunsOfLivingOthersAloneAndWaitsForThemOnlyWhenTold) {
+TEST(Sweep, WaitsForRunsOfOtherProcessesOnlyOnRequest) {
     const TempDir dir;
     const auto e = small_experiment();
     const auto plan = plan_sweep(e, {}, Exec{});
@@ -317,7 +318,7 @@ TEST(Sweep, LeavesRunsOfLivingOthersAloneAndWaitsForThemOnlyWhenTold) {
     const auto quick = run_sweep(plan, {.output = dir.path(), .wait = false}, Exec{});
     EXPECT_EQ(quick.recorded, 23U);
     EXPECT_EQ(quick.status.elsewhere, 1U);
-    // Its holder dies while an engine waits for it.
+    // The holder dies while a sweep waits for it.
     SweepConfig config{.output = dir.path()};
     config.on_status = [&](const SweepStatus& s) {
         if (s.elsewhere == 1) claim.reset();
@@ -327,7 +328,7 @@ TEST(Sweep, LeavesRunsOfLivingOthersAloneAndWaitsForThemOnlyWhenTold) {
     EXPECT_EQ(patient.status.before + patient.status.done, 24U);
 }
 
-TEST(Sweep, StoppedInTheMiddleKeepsItsRecordsAndGoesOn) {
+TEST(Sweep, StoppedInTheMiddleKeepsItsRecordsAndResumes) {
     const TempDir dir;
     auto e = small_experiment();
     override_setting(e, "log_ratio", "3");
@@ -349,7 +350,7 @@ TEST(Sweep, StoppedInTheMiddleKeepsItsRecordsAndGoesOn) {
     EXPECT_EQ(rest.recorded, plan.runs.size() - lines);
 }
 
-TEST(Forecast, CountsWhatIsDoneAndLearnsFromIt) {
+TEST(Forecast, CountsFinishedRunsAndUsesTheirTimes) {
     const TempDir dir;
     const auto e = small_experiment();
     const auto plan = plan_sweep(e, {}, Exec{});
@@ -388,13 +389,13 @@ TEST(Cost, GrowsWithEveryQuantity) {
     // 8 lanes of sums and a copy of 1026 x 1026 doubles.
     EXPECT_GT(ridge_cost(config, facts).bytes, 9.0 * 1026 * 1026 * 8);
     config.features.n_components = 1023;
-    EXPECT_EQ(ridge_cost(config, facts).seconds, 0.0) << "fails at once";
+    EXPECT_EQ(ridge_cost(config, facts).seconds, 0.0) << "fails immediately";
     config.features.n_components = 512;
     EXPECT_LT(gram_cost(config, facts).seconds, base.seconds);
     EXPECT_GT(gram_cost(config, facts).seconds, 0.0);
 }
 
-TEST(RecordIndex, SeesNewLinesOnceTheyAreWhole) {
+TEST(RecordIndex, ReadsNewLinesOnceTheyAreComplete) {
     const TempDir dir;
     RecordIndex index(dir.path());
     Record record{.key = "a", .kind = "ridge", .results = {{"accuracy", 0.5}}, .wall_seconds = 2.0};
@@ -416,7 +417,7 @@ TEST(RecordIndex, SeesNewLinesOnceTheyAreWhole) {
     EXPECT_EQ(index.unusable_lines(), 0U);
 }
 
-TEST(RecordWriter, WritesLinesThatReadBack) {
+TEST(RecordWriter, RoundTripsLines) {
     const TempDir dir;
     const Record record{.key = "a", .experiment = "e", .kind = "ridge", .seed = 3, .error = "bad \xff byte"};
     RecordWriter writer(dir.path());

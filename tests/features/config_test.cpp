@@ -1,4 +1,4 @@
-// Settings of features become a recipe, without a data set.
+// From feature settings to a recipe, without a data set.
 #include "imka/features/config.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(FeatureConfig, GammaScaleIsOneOverTheVarianceOfAllEntries) {
     const auto whole = input_statistics(config, x.view());
     EXPECT_EQ(whole.d, 4);
     EXPECT_NEAR(resolve_gamma(config, whole), expected, 1e-9);
-    // In blocks, as a file arrives.
+    // In blocks, as from a file.
     InputMoments moments;
     for (std::size_t r = 0; r < 50; r += 20)
         moments.add(x.view().slice_rows(r, std::min<std::size_t>(20, 50 - r)));
@@ -64,7 +64,8 @@ TEST(FeatureConfig, AutoTruncationFollowsTheUse) {
     EXPECT_EQ(resolve_truncation(config, {.on_chip = true}), 3.0);
     EXPECT_EQ(resolve_truncation(config, {.convention = Convention::measured}), 3.0);
     config.kernel = Kernel::laplace;
-    EXPECT_EQ(resolve_truncation(config, {.on_chip = true}), 0.0) << "the tails are the kernel";
+    EXPECT_EQ(resolve_truncation(config, {.on_chip = true}), 0.0)
+        << "truncated tails would change the kernel";
     config.truncation = 2.0;
     EXPECT_EQ(resolve_truncation(config, {}), 2.0);
 }

@@ -1,4 +1,4 @@
-// z(x) against a naive evaluation from Ω, and the promises about bits.
+// z(x) compared with a naive evaluation from Ω, and reproducible bits.
 #include "imka/features/feature_map.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ FeatureRecipe recipe_of(Kernel kernel, Sampler sampler, Form form = Form::auto_)
             .form = form};
 }
 
-// z(x) straight from the definition, in double.
+// z(x) from the definition, in double.
 std::vector<double> naive(const FeatureRecipe& recipe, std::span<const float> x) {
     const auto omega = sample(recipe.omega);
     const auto kernel = recipe.omega.kernel;
@@ -73,7 +73,7 @@ void expect_naive(const FeatureRecipe& recipe) {
         const auto expected = naive(recipe, x.row(r));
         ASSERT_EQ(expected.size(), map.features());
         for (std::size_t c = 0; c < expected.size(); ++c) {
-            // Float projections of heavy-tailed laws reach thousands, whose rounding turns the angle.
+            // Projections of heavy-tailed laws reach thousands; their float rounding changes the angle.
             const double angle = recipe.omega.kernel == Kernel::laplace ? 1e-3 : 3e-6;
             ASSERT_NEAR(z(r, c), expected[c], angle * (1.0 + std::abs(expected[c])))
                 << to_string(recipe.omega.kernel) << " " << to_string(recipe.omega.sampler) << " column "
@@ -84,7 +84,7 @@ void expect_naive(const FeatureRecipe& recipe) {
     EXPECT_TRUE(varied) << "constant features prove nothing";
 }
 
-TEST(FeatureMap, IsTheDefinitionForEveryKernelAndSampler) {
+TEST(FeatureMap, MatchesTheDefinitionForEveryKernelAndSampler) {
     for (const auto& row : kernel_registry()) {
         for (const auto sampler : {Sampler::rff, Sampler::orf, Sampler::sorf}) {
             if (combination(row.kernel, sampler, Norms::auto_).bias == Bias::refused) continue;
@@ -93,7 +93,7 @@ TEST(FeatureMap, IsTheDefinitionForEveryKernelAndSampler) {
     }
 }
 
-TEST(FeatureMap, HasTheOtherForms) {
+TEST(FeatureMap, SupportsTheOtherForms) {
     for (const auto kernel : {Kernel::rbf, Kernel::laplace, Kernel::matern32, Kernel::matern52}) {
         expect_naive(recipe_of(kernel, Sampler::rff, Form::offset_cos));
         EXPECT_EQ(functions_per_direction(kernel, Form::offset_cos), 1U);
@@ -126,7 +126,7 @@ TEST(FeatureMap, BitsDoNotDependOnThreadsOrBatches) {
     }
 }
 
-TEST(FeatureMap, NamesTheRowThatIsNotFinite) {
+TEST(FeatureMap, ReportsTheNonFiniteRow) {
     const FeatureMap map(recipe_of(Kernel::rbf, Sampler::rff));
     auto x = inputs(300, kD);
     x(270, 3) = std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,4 @@
-// Ω on a chip: what a perfect chip gives, and that bits depend on seeds and rows alone.
+// Ω on a chip: results of a perfect chip; bits depend only on seeds and rows.
 #include "imka/features/project_chip.hpp"
 
 #include <gmock/gmock.h>
@@ -57,9 +57,9 @@ Case make_case(const std::string& chip, Kernel kernel = Kernel::rbf, std::size_t
     return c;
 }
 
-TEST(ChipProjector, OfAPerfectChipIsTheDigitalOneOfInt8Inputs) {
+TEST(ChipProjector, PerfectChipMatchesDigitalWithInt8Inputs) {
     auto c = make_case("ideal", Kernel::rbf, 256);
-    // Fitted scales would make up for what rounding takes from the inputs on average.
+    // Fitted scales would compensate for the average rounding error of the inputs.
     c.config.output_calibration = OutputCalibration::nominal;
     const auto projector = make_chip_projector(c.job(), Exec{});
     ASSERT_EQ(projector->inputs(), 12U);
@@ -82,7 +82,7 @@ TEST(ChipProjector, OfAPerfectChipIsTheDigitalOneOfInt8Inputs) {
     }
 }
 
-TEST(ChipFeatureMap, OfAPerfectChipIsWithinAnInputStepOfTheDigitalOne) {
+TEST(ChipFeatureMap, PerfectChipIsWithinAnInputStepOfDigital) {
     for (const auto kernel : {Kernel::rbf, Kernel::softmax}) {
         const auto c = make_case("ideal", kernel);
         const auto z = c.features();
@@ -93,14 +93,14 @@ TEST(ChipFeatureMap, OfAPerfectChipIsWithinAnInputStepOfTheDigitalOne) {
             error += std::pow(z.values()[i] - exact.values()[i], 2);
             norm += std::pow(exact.values()[i], 2);
         }
-        // The range is about 3.9 deviations, a step 1/127 of it; rounding leaves 1 / sqrt(12) of a step,
-        // 0.009 deviations, in every input.
+        // The range is about 3.9 standard deviations, a step 1/127 of it; rounding adds an error of 1 /
+        // sqrt(12) steps, 0.009 standard deviations, to every input.
         EXPECT_LT(std::sqrt(error / norm), 0.03) << to_string(kernel);
         EXPECT_GT(error, 0.0) << to_string(kernel);
     }
 }
 
-TEST(ChipFeatureMap, BitsDependOnNeitherThreadsNorBatches) {
+TEST(ChipFeatureMap, BitsDoNotDependOnThreadsOrBatches) {
     const auto c = make_case("hermes");
     const auto all = c.features(Exec{.threads = 1});
     EXPECT_EQ(all, c.features(Exec{.threads = 7}));
@@ -116,7 +116,7 @@ TEST(ChipFeatureMap, BitsDependOnNeitherThreadsNorBatches) {
     }
 }
 
-TEST(ChipFeatureMap, ChipAndProductsHaveSeedsOfTheirOwn) {
+TEST(ChipFeatureMap, ChipAndProductsHaveSeparateSeeds) {
     auto c = make_case("hermes-published");
     const auto first = c.features();
     EXPECT_EQ(first, c.features());
@@ -127,7 +127,7 @@ TEST(ChipFeatureMap, ChipAndProductsHaveSeedsOfTheirOwn) {
     c.product_seed = 4;
     const auto other_chip = c.features();
     EXPECT_NE(other_chip, first);
-    // Read noise alone changes less than another chip does.
+    // New read noise changes less than another chip.
     const auto distance = [&](const Matrix<float>& z) {
         double sum = 0.0;
         for (std::size_t i = 0; i < z.values().size(); ++i)
@@ -137,7 +137,7 @@ TEST(ChipFeatureMap, ChipAndProductsHaveSeedsOfTheirOwn) {
     EXPECT_LT(distance(read_again), 0.7 * distance(other_chip));
 }
 
-TEST(ChipFeatureMap, GoesThroughTheStatesThatAreAskedFor) {
+TEST(ChipFeatureMap, ReachesTheRequestedState) {
     auto c = make_case("hermes");
     const auto state = [&] { return chip_feature_map(c.recipe, c.job(), Exec{}).state; };
     EXPECT_EQ(state(), ChipState::programmed);
@@ -152,7 +152,7 @@ TEST(ChipFeatureMap, GoesThroughTheStatesThatAreAskedFor) {
 }
 
 TEST(ChipFeatureMap, EverySettingMatters) {
-    // Each of these gives other features; the chip has what they act on.
+    // Each of these changes the features; the chip has everything they act on.
     std::set<std::vector<float>> seen;
     const auto add = [&](const std::string& name, const std::string& text) {
         auto c =
@@ -178,7 +178,7 @@ TEST(ChipFeatureMap, EverySettingMatters) {
     add("replicas", "2");
 }
 
-TEST(BuildConfig, RefusesWhatCannotBe) {
+TEST(BuildConfig, RefusesInvalidValues) {
     const auto error = [](const std::string& name, const std::string& text) {
         BuildConfig config;
         return error_of([&] {
@@ -199,7 +199,7 @@ TEST(BuildConfig, RefusesWhatCannotBe) {
     EXPECT_THAT(error_of([&] { validate(both); }), HasSubstr("input_range deviation, not quantile"));
 }
 
-TEST(ChipFeatureMap, NamesWhatDoesNotFit) {
+TEST(ChipFeatureMap, ReportsWhatDoesNotFit) {
     auto c = make_case("hermes");
     c.chip.cores = 2;
     c.config.replicas = 5;
@@ -219,7 +219,7 @@ TEST(DerivedSeed, NoTwoAreEqual) {
     EXPECT_EQ(seeds.size(), 2000U);
 }
 
-// Results share one range: rows that are shorter than others use a part of it, unless they are scaled.
+// Results share one range: rows with a smaller norm use only a part of it, unless they are scaled.
 TEST(ChipFeatureMap, RangeScalingRoundsResultsFiner) {
     auto c = make_case("hermes");
     for (std::size_t k = 0; k < c.omega.cols(); ++k) c.omega(0, k) *= 0.05F;
@@ -240,7 +240,7 @@ TEST(ChipFeatureMap, RangeScalingRoundsResultsFiner) {
     EXPECT_LT(error(true), 0.3 * error(false));
 }
 
-TEST(ChipFeatureMap, LostRowsComeBackAsZero) {
+TEST(ChipFeatureMap, LostRowsAreZero) {
     auto c = make_case("hermes");
     const auto whole = c.features();
     c.config.lost_rows = 5;
@@ -252,7 +252,7 @@ TEST(ChipFeatureMap, LostRowsComeBackAsZero) {
     EXPECT_NE(z, whole);
 }
 
-TEST(ChipFeatureMap, RecordsWhatTheChipDid) {
+TEST(ChipFeatureMap, RecordsTheTrace) {
     const auto c = make_case("hermes");
     const auto map = chip_feature_map(c.recipe, c.job(), Exec{}).map;
     const auto trace = [&](int threads) {
@@ -271,7 +271,7 @@ FeatureMap map_on(const Case& c, std::unique_ptr<ChipDriver> driver) {
     return {c.recipe, std::make_unique<ChipProjector>(std::move(driver), 0)};
 }
 
-TEST(Recording, OfAFeatureMapPlaysBackWithoutAnEmulator) {
+TEST(Recording, ReplaysAFeatureMapWithoutAnEmulator) {
     const TempDir folder;
     const auto c = make_case("hermes");
     const ProductIds ids{.seed = std::uint64_t{1} << 63U, .first = 5};
@@ -300,7 +300,7 @@ TEST(Recording, OfAFeatureMapPlaysBackWithoutAnEmulator) {
     EXPECT_THAT(error(x, ids), HasSubstr("recorded with other inputs"));
 }
 
-TEST(Recording, ThatIsCutOrChangedIsAnError) {
+TEST(Recording, TruncatedOrChangedIsAnError) {
     const TempDir folder;
     const auto c = make_case("hermes", Kernel::rbf, 30);
     RecordingDriver recorder(std::make_unique<FastEmulator>(build_chip(c.job(), {}).chip));

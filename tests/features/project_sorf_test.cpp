@@ -1,4 +1,4 @@
-// Projection through transforms against the product by Ω, and the choice between the two.
+// Projection by transforms compared with the product by Ω, and the choice between the two.
 #include "imka/features/project_sorf.hpp"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ double length(std::span<const float> v) {
 }
 
 // (3 L + 3) u |row| |x|: three transforms of L levels, the scale and its rounding, and the rounding of Ω
-// itself; 1.001 stands for the terms in u².
+// itself; 1.001 covers the terms in u².
 void expect_product(const OmegaRecipe& recipe, std::size_t rows) {
     const auto x = random_tile(static_cast<std::size_t>(recipe.d));
     const auto u = project(SorfProjector(recipe), x);
@@ -72,7 +72,7 @@ void expect_product(const OmegaRecipe& recipe, std::size_t rows) {
 const std::vector<Shape> kShapes = {{1, 1},   {1, 300},   {2, 5},   {3, 11},     {8, 64},     {20, 100},
                                     {33, 70}, {100, 257}, {256, 3}, {257, 1100}, {1000, 1030}};
 
-TEST(SorfProjector, IsTheProductByOmegaOnEveryInstructionSet) {
+TEST(SorfProjector, MatchesTheProductByOmegaOnEveryInstructionSet) {
     for_each_instruction_set([] {
         for (const auto shape : kShapes) {
             for (const auto convention : {Convention::standard, Convention::measured}) {
@@ -85,7 +85,7 @@ TEST(SorfProjector, IsTheProductByOmegaOnEveryInstructionSet) {
     });
 }
 
-TEST(SorfProjector, ServesAnOmegaThatFitsNoMemory) {
+TEST(SorfProjector, SupportsAnOmegaLargerThanMemory) {
     constexpr std::int64_t kSize = std::int64_t{1} << 20;  // four terabytes
     const auto recipe = sorf_recipe({kSize, kSize});
     EXPECT_THAT(error_of([&] { sample(recipe); }), testing::HasSubstr("Ω of 1048576 x 1048576 values needs"));
@@ -104,14 +104,14 @@ TEST(SorfProjector, ServesAnOmegaThatFitsNoMemory) {
     }
 }
 
-TEST(SorfProjector, RefusesDiagonalsThatFitNoMemory) {
+TEST(SorfProjector, RefusesDiagonalsLargerThanMemory) {
     EXPECT_THAT(error_of([] {
                     choose_projector(sorf_recipe({std::int64_t{1} << 20, std::int64_t{1} << 50}));
                 }),
                 testing::HasSubstr("the diagonals of the transforms of 4 x 1125899906842624 values needs"));
 }
 
-TEST(SorfProjector, ServesEveryKernelNormAndConvention) {
+TEST(SorfProjector, SupportsEveryKernelNormAndConvention) {
     for (const auto kernel : {Kernel::rbf, Kernel::matern32, Kernel::matern52, Kernel::arccos0,
                               Kernel::arccos1, Kernel::arccos2, Kernel::softmax}) {
         for (const auto norms : {Norms::sqrt, Norms::chi}) {
@@ -138,7 +138,7 @@ TEST(SorfProjector, HasTheSameBitsOnEveryInstructionSet) {
     }
 }
 
-TEST(SorfProjector, ARowsBitsDoNotDependOnItsPlace) {
+TEST(SorfProjector, BitsOfARowDoNotDependOnItsPosition) {
     for (const Shape shape : {Shape{20, 100}, Shape{300, 700}, Shape{9000, 100}}) {
         const SorfProjector projector(sorf_recipe(shape));
         auto x = random_tile(static_cast<std::size_t>(shape.d));
@@ -150,8 +150,8 @@ TEST(SorfProjector, ARowsBitsDoNotDependOnItsPlace) {
     }
 }
 
-// Unscaled transforms would multiply by n^(3/2) = 2^18 on the way.
-TEST(SorfProjector, LargeInputsDoNotOverflowOnTheWay) {
+// Unscaled transforms would multiply intermediate values by n^(3/2) = 2^18.
+TEST(SorfProjector, LargeInputsDoNotOverflow) {
     auto recipe = sorf_recipe({4096, 4096});
     recipe.gamma = 1e-6;
     Matrix<float> x(kTileRows, 4096);
@@ -160,7 +160,7 @@ TEST(SorfProjector, LargeInputsDoNotOverflowOnTheWay) {
     for (const float v : u.row(0)) ASSERT_TRUE(std::isfinite(v));
 }
 
-TEST(SorfProjector, RefusesWhatHasNoSuchStructure) {
+TEST(SorfProjector, RefusesRecipesWithoutTheStructure) {
     auto recipe = sorf_recipe({8, 8});
     recipe.truncation = 2.0;
     EXPECT_FALSE(has_sorf_structure(recipe));
@@ -176,7 +176,7 @@ bool is_structured(const Projector& projector) {
     return dynamic_cast<const SorfProjector*>(&projector) != nullptr;
 }
 
-TEST(ChooseProjector, TakesTransformsWhereTheyAreMuchCheaper) {
+TEST(ChooseProjector, UsesTransformsIfMuchCheaper) {
     EXPECT_TRUE(is_structured(*choose_projector(sorf_recipe({512, 4096}))));
     EXPECT_TRUE(is_structured(*choose_projector(sorf_recipe({64, 256}))));
     EXPECT_FALSE(is_structured(*choose_projector(sorf_recipe({8, 4096}))));
@@ -189,7 +189,7 @@ TEST(ChooseProjector, TakesTransformsWhereTheyAreMuchCheaper) {
     }
 }
 
-TEST(ChooseProjector, TheFitFindsTheConstantsBehindCosts) {
+TEST(ChooseProjector, FitRecoversTheConstantsOfCosts) {
     const ProjectionConstants want{
         .dense_fixed = 0.3, .dense_input = 0.01, .structured_fixed = 0.2, .structured_level = 0.07};
     std::vector<ProjectionTiming> timings;

@@ -49,7 +49,7 @@ TEST_P(EachCompression, ReadsTheSameLinesAsPlainText) {
     EXPECT_EQ(lines_of(std::move(stream)), lines_of(text));
 }
 
-TEST_P(EachCompression, ReadsFilesWhateverTheirName) {
+TEST_P(EachCompression, ReadsFilesWithAnyName) {
     const TempDir dir;
     const auto text = long_text();
     std::ofstream(dir / "wrong.name", std::ios::binary) << compressed(text, GetParam());
@@ -59,7 +59,7 @@ TEST_P(EachCompression, ReadsFilesWhateverTheirName) {
     EXPECT_EQ(all, text);
 }
 
-TEST_P(EachCompression, ReadsConcatenatedMembersThrough) {
+TEST_P(EachCompression, ReadsConcatenatedMembers) {
     const auto bytes =
         compressed("a\nb", GetParam()) + compressed("", GetParam()) + compressed("c\nd\n", GetParam());
     EXPECT_EQ(lines_of(bytes), (std::vector<std::string>{"a", "bc", "d"}));
@@ -102,7 +102,7 @@ TEST_P(RealCompression, EveryTruncationIsAnError) {
     }
 }
 
-TEST_P(RealCompression, TruncationOfALongFileNamesThePlace) {
+TEST_P(RealCompression, TruncationOfALongFileReportsThePosition) {
     const auto bytes = compressed(long_text(), GetParam());
     const auto half = bytes.substr(0, bytes.size() / 2);
     const auto place = "end early, at byte " + std::to_string(half.size());
@@ -135,12 +135,13 @@ TEST_P(RealCompression, BytesAfterTheEndAreAnError) {
     EXPECT_THAT(message, AnyOf(HasSubstr("damaged near byte"), HasSubstr("truncated")));
 }
 
-TEST_P(RealCompression, ABombIsStoppedEarly) {
-    // 70 MB of zeros, compressed to between a few hundred bytes and 70 kB: beyond the longest line.
+TEST_P(RealCompression, StopsADecompressionBombEarly) {
+    // 70 MB of zeros, compressed to between a few hundred bytes and 70 kB: longer than the line limit.
     static const std::string zeros(70'000'000, '\0');
     const auto bomb = compressed(zeros, GetParam());
     EXPECT_LT(bomb.size(), 100'000U);
-    EXPECT_THAT(error_of([&] { lines_of(bomb); }), HasSubstr("line 1: longer than the limit of 67108864 bytes"));
+    EXPECT_THAT(error_of([&] { lines_of(bomb); }),
+                HasSubstr("line 1: longer than the limit of 67108864 bytes"));
     EXPECT_THAT(error_of([&] { lines_of(bomb, {.max_bytes = 1000}); }),
                 HasSubstr("larger than the limit of 1000 bytes"));
 }
@@ -165,11 +166,11 @@ TEST(ByteStream, DropsAByteOrderMark) {
                                         "b"}));
 }
 
-TEST(ByteStream, TakesTextThatOnlyBeginsLikeBzip2) {
+TEST(ByteStream, ReadsTextThatBeginsLikeBzip2) {
     EXPECT_EQ(lines_of("BZh9,width\n1,2\n"), (std::vector<std::string>{"BZh9,width", "1,2"}));
 }
 
-TEST(ByteStream, RefusesXzThatAsksForTooMuchMemory) {
+TEST(ByteStream, RefusesXzThatNeedsTooMuchMemory) {
     const auto bytes = xz_bytes("a\n", 1U << 30U);
     EXPECT_THAT(error_of([&] { lines_of(bytes); }), HasSubstr("needs more than 256 MiB of memory"));
 }
@@ -182,7 +183,7 @@ TEST(ByteStream, RefusesMissingFilesAndFolders) {
                 AllOf(StartsWith("io: "), HasSubstr("cannot be read: it is a folder")));
 }
 
-TEST(ByteStream, KnowsWhatRemainsOfPlainFilesOnly) {
+TEST(ByteStream, KnowsTheRemainingSizeOnlyForPlainFiles) {
     ByteStream plain("memory", "abc\ndefg", {});
     EXPECT_EQ(plain.remaining(), 8U);
     std::string_view line;

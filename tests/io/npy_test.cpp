@@ -1,4 +1,4 @@
-// NPY: every type and version, round trips, and what each fault gives.
+// NPY: every type and version, round trips, and the message for each kind of error.
 #include "imka/io/npy.hpp"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,7 @@ TEST(Npy, ReadsEveryVersionAndVectors) {
               (Floats{1, 2, 3}));
 }
 
-TEST(Npy, TakesALabelColumnWhenAsked) {
+TEST(Npy, ReadsALabelColumnOnRequest) {
     const auto bytes = npy(head("<f4", "(2, 3)"), bytes_of<float>({1, 2, 0, 3, 4, 1.5F}));
     EXPECT_TRUE(read(bytes).labels.empty());
     const auto last = read(bytes, {.label_column = "last"});
@@ -92,7 +92,7 @@ TEST(Npy, TakesALabelColumnWhenAsked) {
     EXPECT_THAT(fault(bytes, {.label_column = "x"}), HasSubstr("bad_config: memory: there is no column 'x'"));
 }
 
-TEST(Npy, WritesWhatItReadsBitForBit) {
+TEST(Npy, RoundTripsBitForBit) {
     const TempDir dir;
     Matrix<float> matrix(301, 7);
     fill_normal(3, Stream::test, 0, matrix.values());
@@ -152,7 +152,7 @@ TEST(Npy, BytesAfterTheValuesAreAnError) {
     EXPECT_THAT(fault(gzip_bytes(more)), HasSubstr("bytes follow the 2 rows of the header"));
 }
 
-TEST(Npy, AbsurdSizesTakeNoMemory) {
+TEST(Npy, AbsurdSizesAllocateNoMemory) {
     const TempDir dir;
     const auto data = bytes_of<float>({1, 2});
     for (const auto* shape :
@@ -166,7 +166,7 @@ TEST(Npy, AbsurdSizesTakeNoMemory) {
     }
 }
 
-TEST(Npy, NamesRowAndColumnOfValuesThatAreNotFinite) {
+TEST(Npy, ReportsRowAndColumnOfNonFiniteValues) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     constexpr float kInf = std::numeric_limits<float>::infinity();
     for (const float bad : {kNan, kInf, -kInf}) {

@@ -44,7 +44,7 @@ TensorFile example() {
     return file;
 }
 
-TEST(Safetensors, WritesWhatItReadsBitForBit) {
+TEST(Safetensors, RoundTripsBitForBit) {
     const TempDir dir;
     const auto file = example();
     write_safetensors(dir / "a.safetensors", file);
@@ -116,7 +116,7 @@ TEST(Safetensors, SurvivesEveryDamagedHeaderByte) {
     EXPECT_GT(errors, 100);
 }
 
-TEST(Safetensors, RefusesWrongHeaders) {
+TEST(Safetensors, RefusesInvalidHeaders) {
     EXPECT_THAT(fault("[]"), HasSubstr("must begin with '{'"));
     EXPECT_THAT(fault("{\"a\": }"), HasSubstr("the header is not valid JSON"));
     EXPECT_THAT(fault("{} {}"), HasSubstr("the header is not valid JSON"));
@@ -131,7 +131,7 @@ TEST(Safetensors, RefusesWrongHeaders) {
     EXPECT_THAT(error_of([&] { read(huge); }), HasSubstr("the header length is 9223372036854775807 bytes"));
 }
 
-TEST(Safetensors, RefusesWrongTensors) {
+TEST(Safetensors, RefusesInvalidTensors) {
     const auto with = [](const std::string& type, const std::string& shape, const std::string& offsets) {
         return fault(
             R"({"a":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
@@ -156,14 +156,14 @@ TEST(Safetensors, RefusesWrongTensors) {
     EXPECT_THAT(with("\"F32\"", "[4]", "[0,16]"), HasSubstr("truncated: the tensors need 16 bytes, got 8"));
 }
 
-TEST(Safetensors, RefusesOverlapAndRepetition) {
+TEST(Safetensors, RefusesOverlapsAndDuplicates) {
     const std::string a = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
     const std::string b = R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]})";
     EXPECT_THAT(fault("{" + a + "," + b + "}", std::string(8, '\0')), HasSubstr("without gap or overlap"));
     EXPECT_THAT(fault("{" + a + "," + a + "}", std::string(8, '\0')), HasSubstr("duplicate key 'a'"));
 }
 
-TEST(Safetensors, RefusesToWriteWhatCannotBeRead) {
+TEST(Safetensors, RefusesToWriteUnreadableFiles) {
     const TempDir dir;
     TensorFile twice;
     twice.f32["a"] = Matrix<float>(1, 1);

@@ -1,4 +1,4 @@
-// Settings from YAML: what a file may say, what is refused, and where it says so.
+// Settings from YAML: accepted files, rejected files, and the lines in messages.
 #include "imka/io/settings.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ std::string yaml_message(std::string_view text) {
     return "no error";
 }
 
-TEST(LoadYaml, SetsWhatItNamesAndKeepsTheRest) {
+TEST(LoadYaml, SetsNamedFieldsAndKeepsOthers) {
     Settings s;
     load_yaml_text("# a comment\nalpha: 2\nseeds: [0, 3, 5..6]\nname: \"blue\"\ncomponents: auto\n", "a.yaml",
                    fields(s));
@@ -56,7 +56,7 @@ TEST(LoadYaml, SetsWhatItNamesAndKeepsTheRest) {
     EXPECT_FALSE(s.components.has_value());
 }
 
-TEST(LoadYaml, TakesAnEmptyFileAsNoSettings) {
+TEST(LoadYaml, AnEmptyFileSetsNothing) {
     Settings s;
     load_yaml_text("", "a.yaml", fields(s));
     load_yaml_text("# nothing\n", "a.yaml", fields(s));
@@ -64,7 +64,7 @@ TEST(LoadYaml, TakesAnEmptyFileAsNoSettings) {
     EXPECT_EQ(s.alpha, 0.5);
 }
 
-TEST(LoadYaml, NamesThePlaceOfAWrongLine) {
+TEST(LoadYaml, ReportsFileAndLineOfAnError) {
     EXPECT_THAT(yaml_message("alpha: 1\nbeta: 2\n"),
                 StartsWith("a.yaml: line 2: 'beta' is not a known setting"));
     EXPECT_EQ(yaml_message("alpha: 1\n\nalpha: 1\n"), "a.yaml: line 3: duplicate key 'alpha'");
@@ -72,7 +72,7 @@ TEST(LoadYaml, NamesThePlaceOfAWrongLine) {
     EXPECT_THAT(yaml_message("seeds: []\n"), StartsWith("a.yaml: line 1: seeds: '' is not"));
 }
 
-TEST(LoadYaml, RefusesWhatIsNotFlat) {
+TEST(LoadYaml, RefusesNestedValues) {
     EXPECT_EQ(yaml_message("alpha:\n  value: 1\n"),
               "a.yaml: line 1: alpha: expected a scalar or a list, not a map");
     EXPECT_EQ(yaml_message("seeds: [1, [2]]\n"), "a.yaml: line 1: seeds: expected a list of scalars");
@@ -99,7 +99,7 @@ TEST(LoadYaml, RefusesTextThatIsNotYaml) {
     }
 }
 
-// Nested openings, an alias bomb and a long list: each must be refused in time that grows with its length.
+// Nested brackets, an alias bomb and a long list: each must be rejected in linear time.
 TEST(LoadYaml, RefusesBombsQuickly) {
     const auto begin = std::chrono::steady_clock::now();
     const std::size_t most = std::size_t{1} << 20U;
@@ -121,7 +121,7 @@ TEST(LoadYaml, RefusesBombsQuickly) {
     EXPECT_LT(seconds.count(), 20.0);
 }
 
-TEST(LoadYaml, ReadsFilesAndSaysWhyItCannot) {
+TEST(LoadYaml, ReadsFilesAndReportsWhyItCannot) {
     const TempDir dir;
     Settings s;
     write_file_atomic(dir / "a.yaml", "alpha: 3\n");

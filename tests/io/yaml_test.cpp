@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What reading `text` by `read` says.
+// The message of reading `text` with `read`.
 template <class Read>
 std::string error_in(const std::string& text, Read read) {
     return error_of([&] {
@@ -22,7 +22,7 @@ std::string error_in(const std::string& text, Read read) {
     });
 }
 
-TEST(Yaml, ATreeKnowsItsKindsAndLines) {
+TEST(Yaml, TreesHaveKindsAndLines) {
     const auto tree = parse_yaml("a: 1\n\nb:\n  - x\n  - {c: \"\"}\n", "a.yaml");
     ASSERT_TRUE(tree.root.is_map());
     ASSERT_EQ(tree.root.keys.size(), 2U);
@@ -80,7 +80,7 @@ TEST(Yaml, HasLimits) {
     EXPECT_THAT(error("#" + std::string(kMaxYamlBytes, 'x')), HasSubstr("1048577 bytes; at most 1048576"));
 }
 
-TEST(YamlReader, TakesKeysByKind) {
+TEST(YamlReader, ReadsKeysByKind) {
     const auto tree =
         parse_yaml("t: text\nn: 2.5\nw: 7\nl: [1, 2]\nm: {k: v}\nms: [{a: 1}, {a: 2}]\n", "a.yaml");
     YamlReader reader(tree);
@@ -95,7 +95,7 @@ TEST(YamlReader, TakesKeysByKind) {
     EXPECT_NO_THROW(reader.done());
 }
 
-TEST(YamlReader, NamesFileLineAndPath) {
+TEST(YamlReader, ReportsFileLineAndPath) {
     const std::string text = "a: 1\nm:\n  k: [1]\n  n: x\n  w: 300\n";
     const auto in_m = [&](auto read) {
         return error_in(text, [&](YamlReader& r) {

@@ -1,4 +1,4 @@
-// Every seed of the fuzzer of model files gives a model that predicts or an imka::Error.
+// Every seed of the model file fuzzer gives a working model or an imka::Error.
 #include <gtest/gtest.h>
 
 #include "../../fuzz/feed_model.hpp"

@@ -20,7 +20,7 @@ struct Blobs {
     std::vector<std::int32_t> y;
 };
 
-// Clusters around the corners of a simplex, six deviations apart.
+// Clusters around the corners of a simplex, six standard deviations apart.
 Blobs blobs(std::size_t rows, std::int32_t classes, std::uint64_t seed) {
     Blobs b{.x = Matrix<float>(rows, static_cast<std::size_t>(classes)),
             .y = std::vector<std::int32_t>(rows)};
@@ -55,7 +55,7 @@ TEST(RidgeClassifier, SeparatesTwoClassesWithEitherTargets) {
     }
 }
 
-TEST(RidgeClassifier, SeparatesManyClassesOneAgainstAll) {
+TEST(RidgeClassifier, SeparatesManyClassesOneVsRest) {
     const auto train = blobs(900, 5, 1);
     const auto test = blobs(900, 5, 2);
     const auto model = fit_classifier(fit_of(5, Targets::plus_minus), train.x.view(), train.y,
@@ -132,8 +132,8 @@ TEST(RidgePredictor, OutlivesItsModel) {
     EXPECT_EQ(predictor.classify(test.x, Exec{}), RidgePredictor(model).classify(test.x, Exec{}));
 }
 
-// The calls of examples/first_use.cpp have the bits of a run of the program, in FP32 and on a chip.
-TEST(FirstUse, IsARunOfTheProgram) {
+// The calls of examples/first_use.cpp give the same bits as the program, in FP32 and on a chip.
+TEST(FirstUse, MatchesTheProgram) {
     RunConfig config;
     config.features.log_ratio = 3.0;
     config.features.truncation = 3.0;
@@ -154,7 +154,7 @@ TEST(FirstUse, IsARunOfTheProgram) {
     Matrix<double> b(20, 1);
     chip.scores(rows, 0, {}, a);
     other.scores(rows, 0, {}, b);
-    EXPECT_FALSE(a == b) << "another seed is another chip";
+    EXPECT_FALSE(a == b) << "another seed must give another chip";
 }
 
 TEST(RidgeModelFile, EveryTruncationIsAClearError) {
@@ -173,7 +173,7 @@ TEST(RidgeModelFile, EveryTruncationIsAClearError) {
     }
 }
 
-TEST(RidgeModelFile, WrongContentsAreClearErrors) {
+TEST(RidgeModelFile, InvalidContentsAreClearErrors) {
     const TempDir dir;
     save_model(dir / "m.imka", small_model());
     const auto bytes = read_file(dir / "m.imka", 1U << 26U);

@@ -1,4 +1,4 @@
-// Ridge fits against naive normal equations, their dual, and the promises about bits.
+// Ridge fits compared with naive normal equations and their dual, and reproducible bits.
 #include "imka/learn/ridge.hpp"
 
 #include <gtest/gtest.h>
@@ -43,9 +43,9 @@ RidgeWeights fit(const Matrix<float>& z, const Matrix<float>& y, const RidgeConf
     return sums.solve(config, exec);
 }
 
-// Gradient of the penalised squares at the solution, from the definition: it must vanish, but for the float
-// sums of 700 products of size 4 inside a tile (rounding about 700 x 4 x 6e-8 = 2e-4; a forgotten penalty
-// shows as 0.05).
+// Gradient of the penalised squares at the solution, from the definition. It must be zero, except for the
+// rounding of float sums of 700 products of size 4 in a tile (about 700 x 4 x 6e-8 = 2e-4; a missing penalty
+// would give 0.05).
 void expect_stationary(const Matrix<float>& z, const Matrix<float>& y, const RidgeConfig& config) {
     const auto weights = fit(z, y, config, 1, 100);
     for (std::size_t o = 0; o < y.cols(); ++o) {
@@ -60,8 +60,7 @@ void expect_stationary(const Matrix<float>& z, const Matrix<float>& y, const Rid
         if (config.intercept == Intercept::none) {
             EXPECT_EQ(weights.intercept[o], 0.0);
         } else {
-            // The sums of y reach 700 x 4: each of 700 additions rounds by at most 1.2e-4, and like a random
-            // walk.
+            // The sums of y reach 700 x 4: each of 700 additions rounds by at most 1.2e-4, with random sign.
             EXPECT_NEAR(constant, 0.0, 2e-3);
         }
         for (std::size_t c = 0; c < z.cols(); ++c) {
@@ -91,7 +90,7 @@ TEST(Ridge, FreeAndPenalizedInterceptDiffer) {
 }
 
 TEST(Ridge, BitsDoNotDependOnThreadsOrBatches) {
-    constexpr std::size_t kRows = 3000;  // two tiles and a rest
+    constexpr std::size_t kRows = 3000;  // two tiles and a remainder
     const auto z = random_floats(kRows, 300, 3);
     const auto y = random_floats(kRows, 2, 4);
     const auto whole = fit(z, y, {}, 1, kRows);
@@ -113,8 +112,8 @@ TEST(Ridge, BitsDoNotDependOnThreadsOrBatches) {
     }
 }
 
-// Members take whole lanes of tiles; with 17 tiles of 8 lanes, some have more rows than others, one a short
-// tile, and from 9 members on some have none.
+// Members take whole lanes of tiles. With 17 tiles in 8 lanes, some members have more rows than others, one
+// has a short tile, and with 9 or more members some have none.
 TEST(Ridge, BitsDoNotDependOnTheTeam) {
     constexpr std::size_t kRows = 16 * RidgeAccumulator::kRowsPerTile + 100;
     const auto x = random_floats(kRows, 3, 3);
@@ -132,7 +131,8 @@ TEST(Ridge, BitsDoNotDependOnTheTeam) {
     }
 }
 
-// w = Σ αᵢ z(xᵢ) with α = (ZZᵀ + λI)⁻¹ y: the weights of the features are those of the approximate kernel.
+// w = Σ αᵢ z(xᵢ) with α = (ZZᵀ + λI)⁻¹ y: the primal weights equal the dual solution with the approximate
+// kernel.
 TEST(Ridge, PrimalEqualsDual) {
     const FeatureMap map(
         {.omega = {.kernel = Kernel::rbf, .sampler = Sampler::orf, .d = 4, .m = 40, .seed = 1}});
@@ -154,14 +154,14 @@ TEST(Ridge, PrimalEqualsDual) {
         for (std::size_t o = 0; o < 2; ++o) {
             double w = 0.0;
             for (std::size_t i = 0; i < 120; ++i) w += dual(i, o) * z(i, c);
-            // An entry of the primal system sums 120 products below 0.03 in float; 80 of them make a row, the
+            // An entry of the primal system sums 120 products below 0.03 in float; a row has 80 entries, the
             // weights are of size 1, and the solution divides by at least alpha.
             ASSERT_NEAR(primal.w(c, o), w, 120 * 0.03 * 6e-8 * 80 / 0.5);
         }
     }
 }
 
-// With many features the approximate ridge goes to the exact kernel ridge.
+// With many features the approximate ridge converges to the exact kernel ridge.
 TEST(Ridge, ApproachesExactKernelRidge) {
     const auto x = random_floats(150, 3, 7);
     Matrix<float> y(150, 1);
@@ -198,8 +198,8 @@ TEST(KernelRidge, InterpolatesWithoutPenalty) {
     for (std::size_t i = 0; i < 40; ++i) ASSERT_NEAR(out.values()[i], y.values()[i], 1e-9);
 }
 
-// Small contributions are not lost behind large sums: a million equal rows give the weights of one.
-TEST(Ridge, ManyRowsDoNotWashOutTheSums) {
+// Small contributions are not lost in large sums: a million equal rows give the weights of one.
+TEST(Ridge, ManyRowsKeepTheSumsAccurate) {
     Matrix<float> z(4096, 2);
     Matrix<float> y(4096, 1);
     for (std::size_t r = 0; r < z.rows(); ++r) {
@@ -217,7 +217,7 @@ TEST(Ridge, ManyRowsDoNotWashOutTheSums) {
     EXPECT_NEAR(weights.w(1, 0), -3.0, 1.2e-4);
 }
 
-TEST(Ridge, RefusesWhatCannotBeSolved) {
+TEST(Ridge, RefusesUnsolvableSystems) {
     RidgeAccumulator none(3, 1);
     EXPECT_THROW((void)none.solve({}, Exec{}), Error);
     auto z = random_floats(10, 3, 1);

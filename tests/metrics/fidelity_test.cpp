@@ -1,4 +1,4 @@
-// Scores of emulated against measured results, worked out by hand.
+// Scores of emulated and measured results, computed by hand.
 #include "imka/metrics/fidelity.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ FidelityCell cell(const std::string& dataset, double ratio, double accuracy) {
             .accuracy_measured = Summary{.mean = 0.9, .n = 4}};
 }
 
-TEST(FidelityScore, IsThatOfTheDefinition) {
+TEST(FidelityScore, MatchesTheDefinition) {
     const std::vector<FidelityCell> cells = {cell("a", 0.3, 0.9), cell("a", -0.1, 0.894),
                                              cell("b", 0.0, 0.9)};
     const auto a = fidelity_score(cells, "a", "rbf");

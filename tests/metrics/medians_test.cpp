@@ -19,8 +19,8 @@ TEST(Median, IsTheMiddleInAnyOrder) {
     EXPECT_EQ(median(std::vector{8.0, 1.0, 2.0, 4.0}), 3.0);
 }
 
-// Ranks and confidences of the table in Conover, Practical Nonparametric Statistics: the sign test's.
-TEST(MedianInterval, TakesTheOrderStatisticsOfTheSignTest) {
+// Ranks and confidences of the sign test, from the table in Conover, Practical Nonparametric Statistics.
+TEST(MedianInterval, UsesTheOrderStatisticsOfTheSignTest) {
     const auto ranks = [](int n) {
         std::vector<double> v;
         for (int i = n; i >= 1; --i) v.push_back(i);
@@ -37,7 +37,7 @@ TEST(MedianInterval, TakesTheOrderStatisticsOfTheSignTest) {
     EXPECT_NEAR(ranks(15).confidence, 0.9648, 1e-4);
 }
 
-TEST(MedianInterval, OfFewValuesSaysHowLittleIsKnown) {
+TEST(MedianInterval, OfFewValuesReportsItsConfidence) {
     const auto three = median_interval(std::vector{2.0, 1.0, 4.0});
     EXPECT_EQ(three.low, 1.0);
     EXPECT_EQ(three.median, 2.0);
@@ -47,7 +47,7 @@ TEST(MedianInterval, OfFewValuesSaysHowLittleIsKnown) {
 }
 
 // n = 4000 samples of 11 skewed values: the interval [2nd.. 10th] must cover with probability 0.9883.
-TEST(MedianInterval, CoversTheTrueMedianAsOftenAsItSays) {
+TEST(MedianInterval, CoversTheTrueMedianWithItsConfidence) {
     constexpr int kSamples = 4000;
     int covered = 0;
     double confidence = 0.0;

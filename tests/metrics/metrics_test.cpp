@@ -1,4 +1,4 @@
-// Accuracy, Gram error and intervals against numbers worked out by hand or taken from tables.
+// Accuracy, Gram error and intervals compared with numbers computed by hand or from tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,7 @@ TEST(Summarize, DeviationIsInCombinedStandardErrors) {
     EXPECT_EQ(deviation({.mean = 1.0, .n = 1}, {.mean = 1.0, .n = 1}), 0.0);
 }
 
-TEST(GramError, IsTheNaiveNormRatioForAnyThreads) {
+TEST(GramError, MatchesTheNaiveNormRatioForAnyThreads) {
     const std::size_t n = 300;
     Matrix<float> z(n, 7);
     fill_normal(1, Stream::test, 0, z.values());

@@ -65,7 +65,7 @@ TEST(Curve, RefusesWhatHasNoValueSomewhere) {
 
     auto c = two_pieces();
     c.pieces[0].max = std::numeric_limits<double>::infinity();
-    EXPECT_THAT(error(c), HasSubstr("bad_config: drift_mean: piece 1: a logarithm that begins at 0 needs"));
+    EXPECT_THAT(error(c), HasSubstr("bad_config: drift_mean: piece 1: a logarithm that starts at 0 needs"));
     c = two_pieces();
     c.pieces[0].below = -1.0;
     EXPECT_THAT(error(c), HasSubstr("'below' is -1; it must be > 0"));

@@ -178,7 +178,7 @@ TEST(FitDevice, BadReadsAreErrorsThatSayWhat) {
     fails(bad, "target 4 is -1 uS; it must be >= 0");
     bad = good;
     bad.target_us.pop_back();
-    fails(bad, "not equally many");
+    fails(bad, "differ in number");
     fails({}, "no reads");
     bad = good;
     bad.target_us.resize(49);

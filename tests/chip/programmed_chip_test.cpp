@@ -77,7 +77,7 @@ TEST(Plan, SaysHowManyCoresAreMissing) {
     EXPECT_EQ(core_count(place(spec, large)), 80U);
     spec.chips = 1;
     const Matrix<float> small(256, 512);
-    EXPECT_EQ(place(spec, small, {.replicas = 0}).matrices[0].replicas, 32U) << "as many as fit";
+    EXPECT_EQ(place(spec, small, {.replicas = 0}).matrices[0].replicas, 32U) << "the maximum that fits";
     EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = 33}); }), HasSubstr("2 are missing"));
     EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = -1}); }), HasSubstr("must be >= 0"));
     EXPECT_THAT(error_of([&] { place(spec, std::vector<Matrix<float>>{}); }), HasSubstr("no matrix"));

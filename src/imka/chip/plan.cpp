@@ -21,7 +21,7 @@ struct Part {
     std::size_t count = 0;
 };
 
-// [0, n) in the fewest parts of at most `most`; sizes differ by at most 1.
+// Splits [0, n) into the fewest parts of at most `most`; sizes differ by at most 1.
 std::vector<Part> even_parts(std::size_t n, std::size_t most) {
     const std::size_t parts = (n + most - 1) / most;
     std::vector<Part> out;
@@ -70,7 +70,7 @@ std::string matrices_text(const std::vector<PlannedMatrix>& matrices, std::size_
 std::size_t count_replicas(const ChipSpec& spec, std::size_t tiles, int replicas) {
     if (replicas < 0)
         fail(ErrorCode::bad_config,
-             fmt::format("replicas: {}; it must be >= 0, 0 for as many as fit", replicas));
+             fmt::format("replicas: {}; it must be >= 0, 0 for the maximum that fits", replicas));
     return replicas == 0 ? std::max<std::size_t>(1, cores_of(spec) / tiles)
                          : static_cast<std::size_t>(replicas);
 }
@@ -145,7 +145,7 @@ void check_region(const Plan& plan, std::size_t number) {
     (void)device_ids(core, {.core = region.core}, 1);
 }
 
-// No two regions share a cell, and the tiles of each replica cover its matrix.
+// Checks that no two regions share a cell and that the tiles of each replica cover its matrix.
 void check_cover(const Plan& plan) {
     std::map<std::uint32_t, std::vector<Rectangle>> cores;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Rectangle>> replicas;
@@ -170,7 +170,7 @@ void check_cover(const Plan& plan) {
 }
 
 void check_matrix(const PlannedMatrix& matrix) {
-    if (matrix.replicas < 1) fail(ErrorCode::bad_data, "a matrix with 0 replicas; it needs 1");
+    if (matrix.replicas < 1) fail(ErrorCode::bad_data, "a matrix with 0 replicas; expected at least 1");
     check_weights(matrix.weights);
     const auto& x = matrix.inputs;
     if (x.rows() > 0 && x.cols() != matrix.weights.rows())
@@ -185,7 +185,8 @@ void check_matrix(const PlannedMatrix& matrix) {
 std::vector<Tile> tile_matrix(std::size_t inputs, std::size_t outputs, const CoreSpec& spec) {
     if (inputs == 0 || outputs == 0)
         fail(ErrorCode::bad_config,
-             fmt::format("a matrix of {} inputs and {} outputs; a chip needs one of each", inputs, outputs));
+             fmt::format("a matrix of {} inputs and {} outputs; expected at least one of each", inputs,
+                         outputs));
     std::vector<Tile> tiles;
     const auto rows = even_parts(inputs, static_cast<std::size_t>(spec.rows));
     for (const auto& col : even_parts(outputs, static_cast<std::size_t>(spec.cols))) {

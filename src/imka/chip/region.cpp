@@ -38,7 +38,7 @@ void check_fits(const CoreSpec& spec, MatrixView<const float> weights, const Reg
                                                 scale.column_steps.size(), weights.cols()));
 }
 
-// Numbers of devices and conversions are kept below 2^32, so that the number of a product fits beside them.
+// Numbers of devices and conversions stay below 2^32, so that 64 bits also hold the product number.
 void check_numbers(const CoreSpec& spec, const RegionIds& ids) {
     const auto cells = static_cast<double>(spec.rows) * spec.cols;
     if ((ids.core + 1.0) * std::max(2.0 * cells, 64.0 * spec.cols) > 0x1p32)

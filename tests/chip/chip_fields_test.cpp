@@ -78,7 +78,7 @@ TEST(ChipConstants, MistakesAreNamedAndChangeNothing) {
     EXPECT_THAT(error_setting("hermes", "core.rows=99999999999"), HasSubstr("core.rows: 99999999999 is out"));
     EXPECT_THAT(error_setting("hermes", "core.output_bits=1"), HasSubstr("output_bits: 1"));
     EXPECT_THAT(error_setting("hermes", "core.adc_noise"), HasSubstr("'core.adc_noise': expected KEY=VALUE"));
-    EXPECT_THAT(error_setting("ideal", "pulses.set_mean=1"), HasSubstr("ideal has no model of pulses"));
+    EXPECT_THAT(error_setting("ideal", "pulses.set_mean=1"), HasSubstr("ideal has no pulse model"));
     EXPECT_THAT(error_setting("hermes", "chip.cores=0"), HasSubstr("chip.cores: 0 is out of range"));
 
     auto chip = chip_preset("hermes-published");

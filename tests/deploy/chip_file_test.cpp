@@ -253,7 +253,7 @@ TEST(ChipFile, RefusesTensorsThatDoNotFit) {
                 HasSubstr("and <= 20.7"));
     EXPECT_THAT(error([](TensorFile& f) { f.f64["time"](0, 0) = -1.0; }), HasSubstr("'time'"));
     EXPECT_THAT(error([](TensorFile& f) { f.f64["corrected"](0, 0) = 2000.0; }),
-                HasSubstr("corrected after the time of the chip"));
+                HasSubstr("must not be later than the time of the chip"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.weights"](0, 0) = kNan; }), HasSubstr("weights'"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.weights"] = Matrix<float>(0, 0); }),
                 HasSubstr("weights of 0 inputs"));
@@ -283,21 +283,21 @@ TEST(ChipFile, RefusesSettingsThatDoNotFit) {
         });
     };
     EXPECT_EQ(replaced("\"replicas\":2", "\"replicas\":2"), "no error");
-    EXPECT_THAT(replaced("9223372036854775808", "-1"), HasSubstr("seed must be a whole number"));
+    EXPECT_THAT(replaced("9223372036854775808", "-1"), HasSubstr("seed must be an integer"));
     EXPECT_THAT(replaced("\"replicas\":2", "\"replicas\":0"), HasSubstr("0 replicas"));
     EXPECT_THAT(replaced("\"replicas\":2", "\"replicas\":3"), HasSubstr("replica 2 of matrix 0"));
     EXPECT_THAT(replaced("\"replicas\":2", "\"replicas\":18446744073709551615"),
-                HasSubstr("replicas must be a whole number"));
+                HasSubstr("replicas must be an integer"));
     EXPECT_THAT(replaced("average", "mean"), HasSubstr("bad_data: 'mean' is not a known replication"));
     EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,1,0,0,"), HasSubstr("core 1: two regions overlap"));
     EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,0,0,"), HasSubstr("must have 9 numbers"));
-    EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,0,0,-1,"), HasSubstr("must be a whole number"));
+    EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,0,0,-1,"), HasSubstr("must be an integer"));
 }
 
 TEST(ChipFile, WithoutTheRightChecksumIsAnError) {
     auto file = to_tensors(small_plan(ChipState::mapped));
     file.f32["matrix.0.weights"](0, 0) += 1.0F;
-    EXPECT_THAT(error_of([&] { plan_from_tensors(file); }), HasSubstr("bad_data: wrong checksum"));
+    EXPECT_THAT(error_of([&] { plan_from_tensors(file); }), HasSubstr("bad_data: checksum mismatch"));
 }
 
 TEST(ChipFile, ThatCannotBeWrittenLeavesTheOldOne) {

@@ -252,7 +252,7 @@ ColumnSpread spread(const Matrix<float>& g_us, std::size_t col, double per_us) {
     return {per_us * mean, per_us * std::sqrt(std::max(0.0, squares / rows - mean * mean))};
 }
 
-// Drops columns that have no smaller mean and no larger standard deviation than another.
+// Drops columns that cannot be the worst: another has no larger mean and no smaller standard deviation.
 std::vector<ColumnSpread> worst(std::vector<ColumnSpread> columns) {
     std::ranges::sort(columns, {}, &ColumnSpread::mean);
     std::vector<ColumnSpread> out;

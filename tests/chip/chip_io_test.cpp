@@ -1,4 +1,4 @@
-// The file of a chip: what it gives, and that mistakes are named with their line.
+// Chip files: parsed values, and errors that name the line.
 #include "imka/chip/spec/chip_io.hpp"
 
 #include <gmock/gmock.h>
@@ -38,8 +38,8 @@ TEST(ChipFile, EveryPresetIsValidAndEveryConstantHasASource) {
     }
 }
 
-// Hashes of the presets as they were when each file gave every constant itself.
-TEST(ChipFile, PresetsHaveTheHashesTheyAlwaysHad) {
+// Hashes from when each preset file gave every constant itself.
+TEST(ChipFile, HashesOfPresetsAreUnchanged) {
     const std::map<std::string, std::string> hashes = {
         {"ideal", "aa1eac77284b10e5de6109f2c572a13f8e7e2bfac9ec07967f29bc996931a47c"},
         {"hermes", "18595bc11aff886adb289ad4b3e05d168dad44b9edb6c92419bb2c12e26f8d6f"},
@@ -57,7 +57,7 @@ std::string source_of(const ChipSpec& chip, const std::string& key) {
     return it == chip.provenance.end() ? "none" : it->source;
 }
 
-TEST(ExtendsAChip, SaysOnlyWhatDiffers) {
+TEST(ExtendsAChip, OverridesOnlyWhatTheFileGives) {
     const auto base = chip_preset("hermes-published");
     const auto chip =
         parse_chip("extends: hermes-published\n" + kHead +
@@ -80,7 +80,7 @@ TEST(ExtendsAChip, SaysOnlyWhatDiffers) {
     EXPECT_EQ(source_of(chip, "device.drift_sd"), source_of(base, "core.gain_sd")) << "a source of the base";
 }
 
-TEST(ExtendsAChip, ASourceOfTheSameNameIsThatOfTheFileAlone) {
+TEST(ExtendsAChip, ASourceOfTheSameNameAppliesOnlyToItsFile) {
     const auto chip = parse_chip(
         "extends: hermes-published\nname: a\ndescription: b\nsources: {guess: measured here}\n"
         "core:\n  adc_noise: {value: 2, unit: counts, source: guess}\n",
@@ -107,7 +107,7 @@ TEST(ExtendsAChip, MayBeAFileInTheSameFolder) {
     EXPECT_THAT(error_of([&] { load_chip(dir / "none.yaml"); }), HasSubstr("none.yaml: line 1: "));
 }
 
-TEST(ExtendsAChip, MistakesAreNamed) {
+TEST(ExtendsAChip, ReportsErrors) {
     EXPECT_THAT(error_in("extends: herms\n" + kHead),
                 HasSubstr("bad_config: c.yaml: line 1: 'herms' is not a known chip; known: ideal, hermes"));
     EXPECT_THAT(error_in("extends: [hermes]\n" + kHead), HasSubstr("line 1: extends: expected a scalar"));
@@ -117,7 +117,7 @@ TEST(ExtendsAChip, MistakesAreNamed) {
     EXPECT_THAT(error_in("extends: hermes\nname: a\n"), HasSubstr("'description' is missing"));
 }
 
-TEST(ExtendsAChip, CyclesAndLongChainsAreRefused) {
+TEST(ExtendsAChip, RejectsCyclesAndLongChains) {
     const TempDir dir;
     write_file_atomic(dir / "a.yaml", "extends: b.yaml\n" + kHead);
     write_file_atomic(dir / "b.yaml", "extends: a.yaml\n" + kHead);
@@ -136,7 +136,7 @@ TEST(ChipFile, UnknownPresetListsTheKnownOnes) {
     EXPECT_THAT(error_of([] { chip_preset("herms"); }), HasSubstr("hermes-od"));
 }
 
-TEST(ChipFile, LeavesDefaultsWhereNothingIsSaid) {
+TEST(ChipFile, KeepsDefaultsOfMissingConstants) {
     const auto chip = parse_chip("name: a\ndescription: b\n", "c.yaml");
     EXPECT_EQ(chip.device.g_max_us, DeviceModel{}.g_max_us);
     EXPECT_TRUE(chip.device.drift_mean.pieces.empty());
@@ -155,7 +155,7 @@ TEST(ChipFile, ReadsConstantsWithUnitAndSource) {
     EXPECT_EQ(chip.provenance[1].source, "");
 }
 
-TEST(ChipFile, NamesLineAndKeyOfMistakes) {
+TEST(ChipFile, ErrorsNameLineAndKey) {
     const auto device = [](const std::string& line) { return error_in(kHead + "device:\n  " + line + "\n"); };
     EXPECT_THAT(device("g_mx: {value: 1}"),
                 HasSubstr("bad_config: c.yaml: line 6: 'device.g_mx' is not a known key; nearest: g_max"));
@@ -210,7 +210,7 @@ TEST(ChipFile, ReadsCores) {
     EXPECT_THAT(core("polarity_asymmetry: {value: -1}"), HasSubstr("line 6: core.polarity_asymmetry: -1"));
 }
 
-TEST(ChipFile, NamesLineAndKeyOfMistakesInCurves) {
+TEST(ChipFile, ErrorsInCurvesNameLineAndKey) {
     const auto curve = [](const std::string& pieces) {
         return error_in(kHead + "device:\n  drift_mean:\n    source: s\n    pieces:" + pieces + "\n");
     };
@@ -234,7 +234,7 @@ TEST(ChipFile, NamesLineAndKeyOfMistakesInCurves) {
     EXPECT_THAT(curve(many), HasSubstr("line 8: device.drift_mean.pieces: 65 pieces; at most 64"));
 }
 
-TEST(ChipFile, RefusesWhatCouldCostMoreThanItsLength) {
+TEST(ChipFile, RejectsInputThatExpandsBeyondItsLength) {
     EXPECT_THAT(error_in("name: &x a\ndescription: *x\n"), HasSubstr("line 1: anchor '&x'"));
     EXPECT_THAT(error_in("name: a\ndescription: b\n---\nname: c\n"), HasSubstr("a second document"));
     EXPECT_THAT(error_in("name: " + std::string(9, '[') + std::string(9, ']')),

@@ -1,5 +1,4 @@
-// Input and output converters, the affine unit and the loss along wires: each against values worked out by
-// hand.
+// Input and output converters, the affine unit and IR drop, compared with values computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +29,7 @@ TEST(Dac, RoundsToStepsOfItsRangeAndClips) {
     EXPECT_EQ(steps[5], 4);
 }
 
-TEST(Dac, RefusesWhatIsNotANumber) {
+TEST(Dac, RejectsValuesThatAreNotFinite) {
     std::vector<std::int32_t> steps(2);
     for (const float wrong : {std::nanf(""), INFINITY}) {
         const std::vector<float> x = {0.0F, wrong};
@@ -125,8 +124,8 @@ TEST(Adc, ColumnsDifferByTheirDeviations) {
                 HasSubstr("counts_per_us: 0"));
 }
 
-TEST(Affine, EveryHalfPrecisionNumberIsItsOwnAndMiddlesGoToEven) {
-    // All finite positive numbers in order: 10 bits of fraction, subnormal below 2^-14.
+TEST(Affine, KeepsHalfPrecisionNumbersAndRoundsTiesToEven) {
+    // All finite positive numbers in order: 10 fraction bits, subnormal below 2^-14.
     double last = 0.0;
     for (int bits = 1; bits < 0x7c00; ++bits) {
         const int exponent = bits >> 10;
@@ -176,9 +175,9 @@ TEST(Affine, RoundsAsConfigured) {
                 HasSubstr("output_bits: 1"));
 }
 
-TEST(IrDrop, IsThePolynomialWorkedOutByHand) {
+TEST(IrDrop, MatchesThePolynomialComputedByHand) {
     // Four rows, 0.35 ohm, 20.7 uS and full pulses throughout: a = 4 * 0.35 * 82.8e-6 = 1.1592e-4,
-    // c = 5.795731e-5; weights of the rows from the converter on: 0, 7/16, 3/4, 15/16, sum 2.125.
+    // c = 5.795731e-5; weights of the rows, from the converter: 0, 7/16, 3/4, 15/16, sum 2.125.
     ColumnCurrent current;
     for (std::size_t r = 0; r < 4; ++r) {
         current.sum += 20.7;
@@ -192,8 +191,8 @@ TEST(IrDrop, IsThePolynomialWorkedOutByHand) {
 }
 
 TEST(IrDrop, HasTheSizeOfTheFormulaForAFullCore) {
-    // A typical phase of 256 rows: mean relative conductance 0.27 of 20.7 uS, mean input 0.25, a quarter of
-    // the cells at work: about 1/4 of what all would lose.
+    // A typical phase of 256 rows: mean relative conductance 0.27 of 20.7 uS, mean input 0.25, a quarter
+    // of the cells active: about 1/4 of the loss of all cells.
     ColumnCurrent current;
     for (std::size_t r = 0; r < 256; ++r) {
         const double g = 0.27 * 20.7 * 0.25;

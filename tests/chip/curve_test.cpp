@@ -28,14 +28,14 @@ TEST(Curve, WithoutPiecesIsZero) {
     EXPECT_NO_THROW(validate(Curve{}, "c"));
 }
 
-TEST(Curve, PolynomialIsExactWhereTheArithmeticIs) {
+TEST(Curve, PolynomialIsExactIfTheArithmeticIs) {
     const Curve c{.pieces = {{.coefficients = {1.0, -2.0, 4.0, 8.0}}}};
     EXPECT_EQ(evaluate(c, 0.0), 1.0);
     EXPECT_EQ(evaluate(c, 0.5), 1.0 - 1.0 + 1.0 + 1.0);
     EXPECT_EQ(evaluate(c, 2.0), 1.0 - 4.0 + 16.0 + 64.0);
 }
 
-TEST(Curve, TakesThePieceBelowWhoseLimitTheArgumentLies) {
+TEST(Curve, UsesThePieceThatContainsTheArgument) {
     const auto c = two_pieces();
     EXPECT_EQ(evaluate(c, 0.25), 1.0 - 0.5 + 0.25) << "the limit belongs to the next piece";
     EXPECT_NEAR(evaluate(c, 0.2499999), -0.5 * std::log(0.2499999) + 0.1, 1e-15);
@@ -54,12 +54,12 @@ TEST(Curve, ClampsAndIsFiniteAtZero) {
 }
 
 TEST(Curve, ScalesConvertTheUnitsOfItsConstants) {
-    // 0.1 uS a count, 100 counts at g_max: f(0.5) = 0.1 (2 + 0.5 * 50).
+    // 0.1 uS per count, 100 counts at g_max: f(0.5) = 0.1 (2 + 0.5 * 50).
     const Curve c{.argument_at_g_max = 100.0, .value_scale = 0.1, .pieces = {{.coefficients = {2.0, 0.5}}}};
     EXPECT_DOUBLE_EQ(evaluate(c, 0.5), 2.7);
 }
 
-TEST(Curve, RefusesWhatHasNoValueSomewhere) {
+TEST(Curve, RejectsCurvesThatAreUndefinedSomewhere) {
     const auto error = [](const Curve& c) { return error_of([&] { validate(c, "drift_mean"); }); };
     EXPECT_EQ(error(two_pieces()), "no error");
 

@@ -66,7 +66,7 @@ TEST(Tiling, CoversTheMatrixOnceInTilesOfNearlyOneSize) {
     EXPECT_THAT(error_of([&] { tile_matrix(0, 4, spec); }), HasSubstr("0 inputs and 4 outputs"));
 }
 
-TEST(Plan, SaysHowManyCoresAreMissing) {
+TEST(Plan, ErrorStatesTheNumberOfMissingCores) {
     auto spec = chip_preset("ideal");
     const Matrix<float> large(2048, 2560);
     EXPECT_THAT(
@@ -102,7 +102,7 @@ TEST(Plan, HasATileOnEachCoreAndMatricesOneAfterAnother) {
                 HasSubstr("a group of 2 matrices needs 5 cores of 256 x 256; there are 4"));
 }
 
-TEST(Plan, RefusesRegionsThatDoNotFit) {
+TEST(Plan, RejectsRegionsThatDoNotFit) {
     const auto error = [](const std::function<void(Plan&)>& change) {
         auto plan = place(chip_preset("ideal"), normals(300, 20, 0), {.replicas = 2});
         change(plan);
@@ -110,7 +110,7 @@ TEST(Plan, RefusesRegionsThatDoNotFit) {
     };
     EXPECT_EQ(error([](Plan&) {}), "no error");
     EXPECT_EQ(error([](Plan& p) {
-                  p.regions[1].core = 0;  // beside the first one
+                  p.regions[1].core = 0;  // next to the first one
                   p.regions[1].row = 100;
                   p.regions[1].col = 20;
               }),
@@ -167,7 +167,7 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
                 HasSubstr("matrix 1; the plan has 1"));
 }
 
-TEST(ProgrammedChip, RefusesWeightsAndInputsThatAreNotFinite) {
+TEST(ProgrammedChip, RejectsWeightsAndInputsThatAreNotFinite) {
     auto weights = normals(3, 2, 0);
     weights(1, 1) = std::numeric_limits<float>::quiet_NaN();
     EXPECT_THAT(error_of([&] { place(chip_preset("ideal"), weights); }),
@@ -186,9 +186,9 @@ TEST(ProgrammedChip, RefusesWeightsAndInputsThatAreNotFinite) {
                 HasSubstr("no calibration inputs"));
 }
 
-// Without errors a chip computes the digital product of its quantised inputs, however the matrix is cut.
+// Without errors a chip computes the digital product of its quantised inputs for any tiling.
 TEST(ProgrammedChip, IdealChipIsTheDigitalProductToTheLastInputStep) {
-    // Nominal outputs, since least squares sees the input steps.
+    // Nominal outputs, since least squares would fit the input steps.
     const auto chip = program(programmed(chip_preset("ideal"), 300, 280).plan, 3, {}, {});
     const auto x = normals(50, 300, 99);
     const auto y = products(chip, x);
@@ -230,14 +230,14 @@ TEST(ProgrammedChip, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
             for (std::size_t k = 0; k < part.values().size(); ++k)
                 ASSERT_EQ(part.values()[k], all.values()[first * 260 + k]);
         }
-        // A region alone is the region among others.
+        // A region alone equals the region among others.
         const auto weights = region_weights(one.plan, one.plan.regions[1]);
         const auto alone = program_region(spec, weights.view(), one.plan.scales[1], {.seed = 3, .core = 1});
         EXPECT_EQ(alone.plus.g_us, one.regions[1].plus.g_us);
     }
 }
 
-// n independent copies have an n-th of the variance of one; systematic errors of inputs stay.
+// n independent copies have 1/n of the variance of one; systematic errors of inputs remain.
 TEST(ProgrammedChip, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
     const auto x = normals(400, 64, 777);
     const auto error = [&](int replicas, Replication replication) {
@@ -251,7 +251,7 @@ TEST(ProgrammedChip, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
     EXPECT_NEAR(error(16, Replication::throughput) / one, 1.0, 0.1);
 }
 
-// Mean error in output steps, and the slope of outputs against exact products.
+// Mean error in output steps, and slope of outputs against exact products.
 struct Centring {
     double mean_steps = 0.0;
     double slope = 0.0;
@@ -275,24 +275,25 @@ Centring centring(ProgrammedChip& chip, OutputFit fit) {
     return {.mean_steps = sum / n / chip.plan.scales[0].output_step, .slope = products / squares};
 }
 
-TEST(OutputFit, CentredTakesTheHalfStepThatRoundingDownCosts) {
+TEST(OutputFit, CentredCorrectsTheHalfStepLostByRoundingDown) {
     auto chip = programmed(chip_preset("hermes"), 32, 64);
     EXPECT_NEAR(centring(chip, OutputFit::applied).mean_steps, -0.5, 0.1);
     EXPECT_NEAR(centring(chip, OutputFit::centred).mean_steps, 0.0, 0.1);
     EXPECT_NEAR(centring(chip, OutputFit::centred).mean_steps, 0.0, 0.1) << "not added twice";
 }
 
-TEST(OutputFit, CentredMakesUpForTruncatedInputs) {
+TEST(OutputFit, CentredCorrectsTruncatedInputs) {
     auto spec = chip_preset("ideal");
     spec.core.dac.levels = 31;
     spec.core.dac.rounding = InputRounding::truncate;
     auto chip = programmed(spec, 32, 64);
-    // A step is about 4 deviations / 31, and half of it is lost of inputs of 0.8 deviations on average.
+    // A step is about 4 standard deviations / 31; half of it is lost from inputs of 0.8 standard
+    // deviations on average.
     EXPECT_LT(centring(chip, OutputFit::applied).slope, 0.95);
     EXPECT_NEAR(centring(chip, OutputFit::centred).slope, 1.0, 0.01);
 }
 
-TEST(OutputFit, CentredIsTheOrdinaryOneWhereRoundingIsToTheNearest) {
+TEST(OutputFit, CentredEqualsLeastSquaresIfRoundingIsToNearest) {
     auto spec = chip_preset("hermes");
     spec.core.dac.rounding = InputRounding::nearest;
     spec.core.affine.rounding = OutputRounding::nearest;

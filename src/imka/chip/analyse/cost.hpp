@@ -30,8 +30,8 @@ struct ProductCost {
     std::size_t replicas = 0;       // copies
     std::size_t cores = 0;          // of all copies
     std::size_t core_products = 0;  // products of single cores
-    double operations =
-        0.0;               // 2 * inputs * outputs * products: one multiplication and one addition per weight
+    // 2 * inputs * outputs * products: one multiplication and one addition per weight.
+    double operations = 0.0;
     double seconds = 0.0;  // until the last product is done
     double tera_operations_per_second = 0.0;
     std::optional<double> joules;

@@ -26,13 +26,13 @@ struct AdcConfig {
     int max_count = 0;                   // a conversion saturates here; 0: never
     AdcRounding rounding = AdcRounding::none;
     double gain_sd = 0.0;  // spread of the columns' gains around 1; a gain is at least 0.01; >= 0
-    double negative_gain_sd =
-        0.0;  // spread of the gain for negative currents around the positive one; one-phase reads only; >= 0
+    // Spread of the gain for negative currents around the positive one; one-phase reads only; >= 0.
+    double negative_gain_sd = 0.0;
     double offset_sd_counts = 0.0;    // spread of the columns' offsets, added to every conversion; >= 0
     double noise_counts = 0.0;        // standard deviation, new in every conversion; >= 0
     double offset_mean_counts = 0.0;  // mean of the columns' offsets
-    double polarity_error_counts =
-        0.0;                    // one-phase: standard deviation of the comparator that decides the sign; >= 0
+    // One-phase: standard deviation of the comparator that decides the sign; >= 0.
+    double polarity_error_counts = 0.0;
     bool output_floor = false;  // round down the signed sum of all conversions
 };
 

@@ -45,8 +45,8 @@ struct SpreadBin {
 struct DriftFit {
     FittedConstant mean;
     FittedConstant sd;  // over devices
-    bool noise_removed =
-        false;  // with three or more times the noise of reads is estimated and subtracted from sd
+    // With three or more times the noise of reads is estimated and subtracted from sd.
+    bool noise_removed = false;
     std::size_t devices = 0;
     std::size_t times = 0;
     double t_0_seconds = 0.0;  // the first time

@@ -35,8 +35,8 @@ void validate(const ProgrammingConfig& config);
 // Relative errors t_0 after programming.
 struct ProgrammingErrors {
     double weight = 0.0;  // |g - g_target| / |g_target| of net conductances, without read noise
-    double product =
-        0.0;  // measured products of random inputs; scale and offset of each column fitted on others
+    // Measured products of random inputs; scale and offset of each column fitted on others.
+    double product = 0.0;
 };
 
 struct ProgrammingResult {

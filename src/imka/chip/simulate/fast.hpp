@@ -66,8 +66,8 @@ struct ColumnSpread {
 // deviation deviation * sqrt(E), in counts. All phases must be clear of zero, where the converter clips:
 // mean D - 4 deviation sqrt(E) >= need.
 struct LinearMargin {
-    double need =
-        0.0;  // 4 standard deviations of converter noise plus the largest offset, counts; 0: no condition
+    // 4 standard deviations of converter noise plus the largest offset, counts; 0: no condition.
+    double need = 0.0;
     std::vector<ColumnSpread> columns;  // only those that can be the worst
 };
 

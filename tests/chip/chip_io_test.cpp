@@ -231,7 +231,7 @@ TEST(ChipFile, ErrorsInCurvesNameLineAndKey) {
     std::string many;
     for (int i = 1; i <= 65; ++i)
         many += "\n      - {form: polynomial, coefficients: [1], below: " + std::to_string(i) + "}";
-    EXPECT_THAT(curve(many), HasSubstr("line 8: device.drift_mean.pieces: 65 pieces; at most 64"));
+    EXPECT_THAT(curve(many), HasSubstr("line 8: device.drift_mean.pieces: 65 pieces; expected at most 64"));
 }
 
 TEST(ChipFile, RejectsInputThatExpandsBeyondItsLength) {

@@ -84,7 +84,7 @@ TEST(Emulator, RejectsInputsOfAnotherLengthAndMissingMatrices) {
         EXPECT_THAT(error_of([&] { execute(*driver, 0, normals(2, 5, 0).view(), {}, {}); }),
                     testing::AllOf(testing::StartsWith("bad_data: "), HasSubstr("inputs of length 5")));
         EXPECT_THAT(error_of([&] { execute(*driver, 1, normals(2, 50, 0).view(), {}, {}); }),
-                    HasSubstr("bad_usage: matrix 1; the chip holds 1"));
+                    HasSubstr("bad_usage: no matrix 1; the chip holds 1"));
     }
 }
 

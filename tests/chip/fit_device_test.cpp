@@ -162,7 +162,7 @@ TEST(FitDevice, NamedDevicesMayComeInAnyOrder) {
     reads.device.clear();
     EXPECT_THAT(
         error_of([&] { fit_device(reads, {.degree = 1}); }),
-        testing::AllOf(testing::StartsWith("bad_data: "), testing::HasSubstr("the same device, says")));
+        testing::AllOf(testing::StartsWith("bad_data: "), testing::HasSubstr("the same device, has")));
 }
 
 TEST(FitDevice, RejectsBadReads) {

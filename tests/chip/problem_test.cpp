@@ -44,7 +44,7 @@ TEST(Problem, GivenMatricesMustFitEachOther) {
     EXPECT_EQ(error_of([] { make_problem_source({}, normals(6, 3), normals(10, 5)); }),
               "bad_data: inputs of length 5; the matrix has 6 inputs");
     EXPECT_THAT(error_of([] { make_problem_source({}, normals(6, 3), normals(3, 6)); }),
-                HasSubstr("at least 4 are needed"));
+                HasSubstr("expected at least 4"));
 }
 
 TEST(Problem, DrawnNumbersFollowTheirLaws) {

@@ -72,7 +72,7 @@ TEST(Plan, ErrorStatesTheNumberOfMissingCores) {
     EXPECT_THAT(
         error_of([&] { place(spec, large); }),
         HasSubstr("needs 80 cores of 256 x 256; there are 64 (64 on each of 1 chip), 16 are missing; 2 "
-                  "chips would do"));
+                  "chips are enough"));
     spec.chips = 2;
     EXPECT_EQ(core_count(place(spec, large)), 80U);
     spec.chips = 1;
@@ -124,8 +124,9 @@ TEST(Plan, RejectsRegionsThatDoNotFit) {
     EXPECT_THAT(error([](Plan& p) { p.regions[1].row = 107; }),
                 HasSubstr("region 1: 150 x 20 cells at row 107, column 0 of a core of 256 x 256"));
     EXPECT_THAT(error([](Plan& p) { p.regions[1].core = 64; }), HasSubstr("core 64; the chip has 64 cores"));
-    EXPECT_THAT(error([](Plan& p) { p.regions[1].matrix = 1; }), HasSubstr("matrix 1; the plan has 1"));
-    EXPECT_THAT(error([](Plan& p) { p.regions[1].replica = 2; }), HasSubstr("replica 2 of a matrix with 2"));
+    EXPECT_THAT(error([](Plan& p) { p.regions[1].matrix = 1; }), HasSubstr("no matrix 1; the plan has 1"));
+    EXPECT_THAT(error([](Plan& p) { p.regions[1].replica = 2; }),
+                HasSubstr("no replica 2; the matrix has 2"));
     EXPECT_THAT(error([](Plan& p) { p.regions[1].tile.first_row = 151; }), HasSubstr("rows 151 + 150"));
     EXPECT_THAT(error([](Plan& p) { p.regions[1].tile = p.regions[0].tile; }),
                 HasSubstr("replica 0 of matrix 0: its tiles do not cover each weight once"));
@@ -134,7 +135,8 @@ TEST(Plan, RejectsRegionsThatDoNotFit) {
                     p.scales.pop_back();
                 }),
                 HasSubstr("replica 1 of matrix 0"));
-    EXPECT_THAT(error([](Plan& p) { p.scales.pop_back(); }), HasSubstr("3 scales for 4 regions"));
+    EXPECT_THAT(error([](Plan& p) { p.scales.pop_back(); }),
+                HasSubstr("3 scales for 4 regions; expected one per region"));
     EXPECT_THAT(error([](Plan& p) { p.scales[0].column_us.pop_back(); }),
                 HasSubstr("19 column conductances for 20 columns"));
     EXPECT_THAT(error([](Plan& p) { p.matrices[0].weights(1, 2) = INFINITY; }), HasSubstr("is inf"));
@@ -156,7 +158,8 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
     const auto corrected = compensated(hour, DriftCompensation::column);
     EXPECT_EQ(state_of(corrected), ChipState::compensated);
     EXPECT_EQ(state_of(compensated(corrected, DriftCompensation::none)), ChipState::aged);
-    EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = 60.0}); }), HasSubstr("only goes forward"));
+    EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = 60.0}); }),
+                HasSubstr("before the chip's current time"));
     EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = -1.0}); }), HasSubstr("-1"));
     const auto later = aged(corrected, {.seconds = 7200.0});
     EXPECT_EQ(state_of(later), ChipState::aged) << "what was compensated has aged since";
@@ -164,7 +167,7 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
     EXPECT_THAT(error_of([&] { with_calibrated_outputs(program(plan, 1, {}, {}), OutputFit::applied, {}); }),
                 HasSubstr("without calibration inputs"));
     EXPECT_THAT(error_of([&] { calibrated(plan, {.matrix = 1, .sample = x.view()}, {}); }),
-                HasSubstr("matrix 1; the plan has 1"));
+                HasSubstr("no matrix 1; the plan has 1"));
 }
 
 TEST(ProgrammedChip, RejectsWeightsAndInputsThatAreNotFinite) {

@@ -52,7 +52,7 @@ std::size_t cores_of(const ChipSpec& spec) {
     fail(
         ErrorCode::bad_config,
         fmt::format("{} needs {} cores of {} x {}; there are {} ({} on each of {}), {} are missing; {} chips "
-                    "would do",
+                    "are enough",
                     what, needed, spec.core.rows, spec.core.cols, there, spec.cores,
                     spec.chips == 1 ? "1 chip" : fmt::format("{} chips", spec.chips), needed - there,
                     (needed + cores - 1) / cores));
@@ -120,10 +120,11 @@ void check_region(const Plan& plan, std::size_t number) {
     const auto& region = plan.regions[number];
     const auto& [first_row, rows, first_col, cols] = region.tile;
     if (region.matrix >= plan.matrices.size())
-        fail_region(number, fmt::format("matrix {}; the plan has {}", region.matrix, plan.matrices.size()));
+        fail_region(number,
+                    fmt::format("no matrix {}; the plan has {}", region.matrix, plan.matrices.size()));
     const auto& matrix = plan.matrices[region.matrix];
     if (region.replica >= matrix.replicas)
-        fail_region(number, fmt::format("replica {} of a matrix with {}", region.replica, matrix.replicas));
+        fail_region(number, fmt::format("no replica {}; the matrix has {}", region.replica, matrix.replicas));
     if (region.core >= cores_of(plan.spec))
         fail_region(number, fmt::format("core {}; the chip has {} cores", region.core, cores_of(plan.spec)));
     const auto inside = [](std::size_t first, std::size_t count, std::size_t all) {
@@ -140,7 +141,7 @@ void check_region(const Plan& plan, std::size_t number) {
         fail_region(number, fmt::format("{} x {} cells at row {}, column {} of a core of {} x {}", rows, cols,
                                         region.row, region.col, core.rows, core.cols));
     if (plan.scales[number].column_us.size() != cols)
-        fail_region(number, fmt::format("{} column conductances for {} columns",
+        fail_region(number, fmt::format("{} column conductances for {} columns; expected one per column",
                                         plan.scales[number].column_us.size(), cols));
     (void)device_ids(core, {.core = region.core}, 1);
 }
@@ -226,8 +227,8 @@ Plan place(const ChipSpec& spec, Matrix<float> weights, const PlacementConfig& c
 void validate(const Plan& plan) {
     validate(plan.spec);
     if (plan.scales.size() != plan.regions.size())
-        fail(ErrorCode::bad_data,
-             fmt::format("{} scales for {} regions", plan.scales.size(), plan.regions.size()));
+        fail(ErrorCode::bad_data, fmt::format("{} scales for {} regions; expected one per region",
+                                              plan.scales.size(), plan.regions.size()));
     for (const auto& matrix : plan.matrices) check_matrix(matrix);
     for (std::size_t r = 0; r < plan.regions.size(); ++r) check_region(plan, r);
     check_cover(plan);
@@ -238,7 +239,8 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
     const auto& x = calibration.sample;
     validate(calibration.config);
     if (number >= plan.matrices.size())
-        fail(ErrorCode::bad_usage, fmt::format("matrix {}; the plan has {}", number, plan.matrices.size()));
+        fail(ErrorCode::bad_usage,
+             fmt::format("no matrix {}; the plan has {}", number, plan.matrices.size()));
     auto& matrix = plan.matrices[number];
     if (x.cols() != matrix.weights.rows())
         fail(ErrorCode::bad_data, fmt::format("calibration inputs of length {} for weights of {} inputs",

@@ -142,9 +142,8 @@ ProgrammedChip aged(ProgrammedChip chip, const ReadTime& time) {
     validate(time);
     if (time.seconds < chip.time.seconds)
         fail(ErrorCode::bad_usage,
-             fmt::format("{} s after programming; the chip's clock is at {} s already and "
-                         "only goes forward",
-                         time.seconds, chip.time.seconds));
+             fmt::format("{} s after programming is before the chip's current time, {} s", time.seconds,
+                         chip.time.seconds));
     chip.time = time;
     return chip;
 }

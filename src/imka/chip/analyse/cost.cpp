@@ -82,7 +82,8 @@ ProductCost product_cost(const ChipSpec& chip, const Workload& work) {
 
 ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t products) {
     if (matrix >= plan.matrices.size())
-        fail(ErrorCode::bad_usage, fmt::format("matrix {}; the plan has {}", matrix, plan.matrices.size()));
+        fail(ErrorCode::bad_usage,
+             fmt::format("no matrix {}; the plan has {}", matrix, plan.matrices.size()));
     const auto& placed = plan.matrices[matrix];
     const auto regions = static_cast<std::size_t>(
         std::ranges::count_if(plan.regions, [&](const Region& r) { return r.matrix == matrix; }));

@@ -65,8 +65,9 @@ double squared_bias(const Matrix<double>& errors) {
 
 ErrorParts error_parts(MatrixView<const float> x, MatrixView<const float> y, MatrixView<const double> exact) {
     if (y.rows() != x.rows() || exact.rows() != x.rows() || y.cols() != exact.cols())
-        fail(ErrorCode::bad_data, fmt::format("{} inputs, {} x {} products, {} x {} exact ones", x.rows(),
-                                              y.rows(), y.cols(), exact.rows(), exact.cols()));
+        fail(ErrorCode::bad_data,
+             fmt::format("shapes differ: {} inputs, {} x {} products, {} x {} exact products", x.rows(),
+                         y.rows(), y.cols(), exact.rows(), exact.cols()));
     Matrix<double> errors(y.cols(), y.rows());
     double signal = 0.0;
     double total = 0.0;

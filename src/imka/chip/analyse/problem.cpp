@@ -59,7 +59,7 @@ void check_inputs(const Matrix<float>& inputs, std::size_t rows) {
              fmt::format("inputs of length {}; the matrix has {} inputs", inputs.cols(), rows));
     if (inputs.rows() < 4)
         fail(ErrorCode::bad_data,
-             fmt::format("{} inputs; at least 4 are needed, half of them to calibrate", inputs.rows()));
+             fmt::format("{} inputs; expected at least 4, half of them for calibration", inputs.rows()));
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ std::map<std::size_t, std::vector<std::size_t>> rows_by_device(
             auto& mine = devices[reads.device.empty() ? k : reads.device[rows[k]]];
             if (!mine.empty() && reads.target_us[mine[0]] != reads.target_us[rows[k]])
                 fail(ErrorCode::bad_data,
-                     fmt::format("row {}: the target is {} uS; row {}, the same device, says {} uS",
+                     fmt::format("row {}: the target is {} uS; row {}, the same device, has {} uS",
                                  rows[k] + 1, reads.target_us[rows[k]], mine[0] + 1,
                                  reads.target_us[mine[0]]));
             mine.push_back(rows[k]);

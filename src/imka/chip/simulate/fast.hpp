@@ -62,8 +62,8 @@ struct ColumnSpread {
 };
 
 // Condition for a vector to use the linear fold. Its inputs of one sign have the sum D and the sum of
-// squares E. If weights and inputs are uncorrelated, a phase has the mean mean * D and the standard
-// deviation deviation * sqrt(E), in counts. All phases must be clear of zero, where the converter clips:
+// squares E. If weights and inputs are uncorrelated, a phase has the mean `mean` * D and the standard
+// deviation `deviation` * sqrt(E), in counts. All phases must be clear of zero, where the converter clips:
 // mean D - 4 deviation sqrt(E) >= need.
 struct LinearMargin {
     // 4 standard deviations of converter noise plus the largest offset, counts; 0: no condition.

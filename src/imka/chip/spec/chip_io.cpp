@@ -78,7 +78,7 @@ void read_curve(YamlReader& section, const std::string& key, const CurveField& f
     if (const auto scale = map->find_number("value_scale")) curve.value_scale = *scale;
     for (auto& piece : map->maps("pieces")) curve.pieces.push_back(read_piece(std::move(piece)));
     if (curve.pieces.size() > 64)
-        map->fail_key("pieces", fmt::format("{} pieces; at most 64", curve.pieces.size()));
+        map->fail_key("pieces", fmt::format("{} pieces; expected at most 64", curve.pieces.size()));
     map->done();
     section.at(key, [&] { validate(curve, field.name); });
     field.curve = std::move(curve);

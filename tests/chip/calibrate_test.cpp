@@ -39,7 +39,7 @@ TEST(Calibrate, InputsAreDistinctRowsChosenBySeed) {
     EXPECT_EQ(std::set<float>(a.values().begin(), a.values().end()).size(), 20U);
     EXPECT_EQ(calibration_inputs(config, x.view(), 1), a);
     EXPECT_NE(calibration_inputs(config, x.view(), 2), a);
-    EXPECT_EQ(calibration_inputs({}, x.view(), 1).rows(), 50U) << "there are no more";
+    EXPECT_EQ(calibration_inputs({}, x.view(), 1).rows(), 50U) << "all rows are used";
 }
 
 TEST(Calibrate, RangesFollowTheirRule) {
@@ -73,7 +73,7 @@ TEST(Calibrate, SearchTradesClippingForResolution) {
     EXPECT_EQ(range(), 40.0) << "an outlier costs more than its rounding without converter noise";
     spec.adc.noise_counts = 40.0;
     const double noisy = range();
-    EXPECT_LT(noisy, 40.0) << "noise in counts weighs more the larger the range";
+    EXPECT_LT(noisy, 40.0) << "noise in counts matters more for larger ranges";
     EXPECT_GT(noisy, 3.0);
 }
 
@@ -121,7 +121,7 @@ TEST(Calibrate, AffineUndoesGainAndOffsetOfEveryColumn) {
     };
     EXPECT_LT(snr(), 25.0);
     fit_affine(core, literal_counts(core, x.view(), {}, {}).counts.view(), exact.view());
-    EXPECT_GT(snr(), 70.0) << "what is left are 32767 input steps";
+    EXPECT_GT(snr(), 70.0) << "the remaining error is from 32767 input steps";
     for (std::size_t c = 0; c < 12; ++c) {
         const auto& column = core.affine.columns[c];
         EXPECT_NEAR(column.offset / column.scale, -core.adc[c].offset_counts, 0.05);

@@ -74,8 +74,7 @@ TEST(ExtendsAChip, OverridesOnlyWhatTheFileGives) {
     ASSERT_TRUE(chip.pulses.has_value());
     EXPECT_EQ(chip.provenance.size(), base.provenance.size());
     EXPECT_EQ(source_of(chip, "device.g_max"), "a book");
-    EXPECT_EQ(source_of(chip, "core.adc_noise"), "")
-        << "the new value has no source, not that of the old one";
+    EXPECT_EQ(source_of(chip, "core.adc_noise"), "") << "the new value does not inherit the old source";
     EXPECT_EQ(source_of(chip, "core.rows"), source_of(base, "core.rows"));
     EXPECT_EQ(source_of(chip, "device.drift_sd"), source_of(base, "core.gain_sd")) << "a source of the base";
 }
@@ -98,7 +97,7 @@ TEST(ExtendsAChip, MayBeAFileInTheSameFolder) {
     EXPECT_EQ(chip.cores, 3);
     EXPECT_EQ(chip.chips, 2);
     EXPECT_EQ(chip_hash(parse_chip(chip_text(chip), "t.yaml")), chip_hash(chip))
-        << "written out it needs no base";
+        << "the written file needs no base";
     EXPECT_THAT(error_in("extends: base.yaml\n" + kHead),
                 HasSubstr("c.yaml: line 1: extends: 'base.yaml'; expected a preset"));
     write_file_atomic(dir / "up.yaml", "extends: ../base.yaml\n" + kHead);
@@ -148,7 +147,7 @@ TEST(ChipFile, ReadsConstantsWithUnitAndSource) {
         kHead + "device:\n  g_max: {value: 9.5, unit: uS, source: s}\n  t_0: {value: 2, unit: s}\n",
         "c.yaml");
     EXPECT_EQ(chip.device.g_max_us, 9.5);
-    EXPECT_EQ(chip.device.programming_reference_g_max_us, 9.5) << "the error is that of these devices";
+    EXPECT_EQ(chip.device.programming_reference_g_max_us, 9.5) << "the default is g_max of these devices";
     ASSERT_EQ(chip.provenance.size(), 2U);
     EXPECT_EQ(chip.provenance[0].key, "device.g_max");
     EXPECT_EQ(chip.provenance[0].source, "a book");

@@ -24,7 +24,7 @@ TEST(Dac, RoundsToStepsOfItsRangeAndClips) {
     const std::vector<float> x = {0.0F, 2.0F, -2.0F, 3.0F, -1e30F, 1.0F, 2.0F / 127.0F, 0.0078F, -0.0080F};
     std::vector<std::int32_t> steps(x.size());
     quantize_inputs({}, x, 2.0, steps);
-    EXPECT_THAT(steps, ElementsAre(0, 127, -127, 127, -127, 64, 1, 0, -1)) << "halves go to even: 63.5 -> 64";
+    EXPECT_THAT(steps, ElementsAre(0, 127, -127, 127, -127, 64, 1, 0, -1)) << "ties to even: 63.5 -> 64";
     quantize_inputs({.levels = 7}, x, 2.0, steps);
     EXPECT_EQ(steps[5], 4);
 }
@@ -83,7 +83,7 @@ TEST(Adc, GainAndOffsetComeBeforeRounding) {
     const AdcColumn column{.gain = 1.1, .negative_gain = 0.9, .offset_counts = -1.5};
     EXPECT_EQ(convert(c, column, 100.0, 0.0), 108.0);
     EXPECT_EQ(convert_signed(c, column, 100.0, {}), 108.0);
-    EXPECT_EQ(convert_signed(c, column, -100.0, {}), -91.0) << "whole periods of 91.5, counted downwards";
+    EXPECT_EQ(convert_signed(c, column, -100.0, {}), -91.0) << "floor of 91.5, counted downwards";
     EXPECT_EQ(convert_signed(c, column, 1e4, {}), 423.0);
     EXPECT_EQ(convert_signed(c, column, -1e4, {}), -423.0);
 }
@@ -109,7 +109,7 @@ TEST(Adc, ColumnsDifferByTheirDeviations) {
     check(ratio, 1.0, 0.02);
     check(offset, 0.0, 1.5);
     EXPECT_EQ(draw_adc_columns(c, 5, 100, 1)[0].gain, columns[100].gain)
-        << "a column alone is the same column";
+        << "a column computed alone is the same";
     EXPECT_THAT(error_of([] {
                     CoreSpec wrong;
                     wrong.adc.gain_sd = -1.0;
@@ -156,7 +156,7 @@ TEST(Affine, RoundsAsConfigured) {
     EXPECT_EQ(apply_affine({.output_bits = 8}, column, -1e6), -127.0);
     EXPECT_EQ(apply_affine({.output_bits = 4}, column, 1e6), 7.0);
     EXPECT_EQ(apply_affine({.fp16 = true, .output_bits = 8}, column, 1e9), 127.0)
-        << "infinite is clipped too";
+        << "infinity is clipped too";
     const AffineConfig down{.output_bits = 8, .rounding = OutputRounding::floor};
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, 2.9), 2.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -2.1), -3.0);

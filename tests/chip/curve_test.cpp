@@ -39,7 +39,7 @@ TEST(Curve, UsesThePieceThatContainsTheArgument) {
     const auto c = two_pieces();
     EXPECT_EQ(evaluate(c, 0.25), 1.0 - 0.5 + 0.25) << "the limit belongs to the next piece";
     EXPECT_NEAR(evaluate(c, 0.2499999), -0.5 * std::log(0.2499999) + 0.1, 1e-15);
-    EXPECT_EQ(evaluate(c, 3.0), 1.0 - 6.0 + 36.0) << "the last piece goes on beyond u = 1";
+    EXPECT_EQ(evaluate(c, 3.0), 1.0 - 6.0 + 36.0) << "the last piece is extended beyond u = 1";
 }
 
 TEST(Curve, ClampsAndIsFiniteAtZero) {

@@ -153,7 +153,7 @@ TEST(DeviceState, ReadNoiseHasItsFrozenAndFreshSize) {
     EXPECT_NEAR(g.variance, frozen * frozen, 5.0 * g.variance_error);
     EXPECT_NEAR(now.fresh_sd_us(3, 5), 10.35 * kQ * std::sqrt(6.8845), 1e-5);
     EXPECT_EQ(conductances_at(m, state, {.seconds = 0.0, .spacing_seconds = 1e-3}).g_us, now.g_us)
-        << "what is frozen is the same in every read";
+        << "frozen noise is the same in every read";
 }
 
 TEST(DeviceState, APartAloneEqualsThePartOfTheWhole) {

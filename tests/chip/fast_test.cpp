@@ -300,7 +300,7 @@ TEST(FastLaw, FreshReadNoise) {
         repeat_one_vector(s, 6'000);
         s.chip.device = chip_preset("hermes-published").device;
         s.chip.core.read_mode = mode;
-        EXPECT_EQ(s.fast().exact.charges.size(), 0U) << "nothing but the noise of devices: linear";
+        EXPECT_EQ(s.fast().exact.charges.size(), 0U) << "only device noise: linear";
         expect_same_law(s);
     }
 }

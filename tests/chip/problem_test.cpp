@@ -51,7 +51,7 @@ TEST(Problem, DrawnNumbersFollowTheirLaws) {
     const ProblemConfig config{
         .weight_sigmas = 1.5, .inputs = InputLaw::sparse, .sparsity = 0.75, .rows = 100, .cols = 50};
     const auto problem = draw_problem(make_problem_source(config), 1);
-    EXPECT_EQ(problem.inputs.rows(), 1000U) << "chosen by the size";
+    EXPECT_EQ(problem.inputs.rows(), 1000U) << "depends on the size";
     EXPECT_EQ(problem.calibration.rows(), 2000U);
     EXPECT_LE(std::ranges::max(problem.weights.values()), 1.5F);
     EXPECT_GT(std::ranges::max(problem.weights.values()), 1.4F);

@@ -154,7 +154,7 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
     EXPECT_EQ(state_of(chip), ChipState::programmed);
     const auto hour = aged(chip, {.seconds = 3600.0});
     EXPECT_EQ(state_of(hour), ChipState::aged);
-    EXPECT_EQ(state_of(chip), ChipState::programmed) << "a value of its own";
+    EXPECT_EQ(state_of(chip), ChipState::programmed) << "a separate value";
     const auto corrected = compensated(hour, DriftCompensation::column);
     EXPECT_EQ(state_of(corrected), ChipState::compensated);
     EXPECT_EQ(state_of(compensated(corrected, DriftCompensation::none)), ChipState::aged);
@@ -162,7 +162,7 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
                 HasSubstr("before the chip's current time"));
     EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = -1.0}); }), HasSubstr("-1"));
     const auto later = aged(corrected, {.seconds = 7200.0});
-    EXPECT_EQ(state_of(later), ChipState::aged) << "what was compensated has aged since";
+    EXPECT_EQ(state_of(later), ChipState::aged) << "aged after the compensation";
     EXPECT_EQ(state_of(with_calibrated_outputs(later, OutputFit::applied, {})), ChipState::compensated);
     EXPECT_THAT(error_of([&] { with_calibrated_outputs(program(plan, 1, {}, {}), OutputFit::applied, {}); }),
                 HasSubstr("without calibration inputs"));
@@ -311,7 +311,7 @@ TEST(OutputFit, CentredEqualsLeastSquaresIfRoundingIsToNearest) {
     const auto unrounded = programmed(spec, 32, 16);
     const auto again = with_calibrated_outputs(unrounded, OutputFit::centred, {});
     EXPECT_EQ(again.regions[0].affine.columns[3].offset, unrounded.regions[0].affine.columns[3].offset)
-        << "without steps there is nothing to round down";
+        << "without steps nothing is rounded down";
 }
 
 TEST(ProgrammedChip, CalibratedOutputsUndoDrift) {

@@ -215,7 +215,7 @@ TEST(ProgramAndVerify, LeavesUnreachableTargetsAlone) {
     const auto nothing = program_and_verify(b.context(), b.verify, 0.0, d, b.cost);
     EXPECT_TRUE(nothing.reached);
     EXPECT_NEAR(d.g_us, 0.1, 1e-5);
-    EXPECT_EQ(b.cost.pulses, 1U) << "one RESET, nothing verified";
+    EXPECT_EQ(b.cost.pulses, 1U) << "one RESET without verification";
 }
 
 // Joules and seconds by hand: SET 1.5 V x 100 uA x 1 us = 150 pJ; 500 uA x 1.5 V x 100 ns = 75 pJ; a

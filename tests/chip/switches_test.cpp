@@ -87,7 +87,7 @@ TEST(InputRounding, TruncatesTowardsZero) {
 TEST(InputJitter, LengthensOnlyExistingPulses) {
     const DacConfig c{.jitter_steps = 2.0};
     EXPECT_DOUBLE_EQ(jittered(c, 0.5, 1.5), 0.5 + 3.0 / 127.0);
-    EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "no pulse is shorter than none";
+    EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "a pulse length is never negative";
     EXPECT_EQ(jittered(c, 0.0, 1.5), 0.0);
     EXPECT_THAT(error_of([] {
                     CoreSpec wrong;
@@ -163,7 +163,7 @@ TEST(PolarityError, HasTheProbabilityOfItsFormula) {
             const double value = 180.0 * steps / 127.0;
             double wrong = 0.0;
             for (std::size_t v = 0; v < kCount; ++v) {
-                EXPECT_NEAR(std::abs(counts(v, 0)), std::abs(value), 1e-4) << "the magnitude stays";
+                EXPECT_NEAR(std::abs(counts(v, 0)), std::abs(value), 1e-4) << "the magnitude does not change";
                 if (counts(v, 0) * value < 0.0) wrong += 1.0;
             }
             const double p = 0.5 * std::erfc(std::abs(value) / 20.0 / std::numbers::sqrt2);

@@ -71,7 +71,7 @@ ProgrammedChip with_calibrated_outputs(ProgrammedChip chip, OutputFit fit, const
 // Moves the chip to `time.seconds` after programming. Error{bad_usage} if that is before its current time.
 ProgrammedChip aged(ProgrammedChip chip, const ReadTime& time);
 
-// Multiplies outputs by the loss since programming. `none` removes a compensation.
+// Scales outputs to undo the loss since programming. `none` removes a compensation.
 ProgrammedChip compensated(ProgrammedChip chip, DriftCompensation kind);
 
 }  // namespace imka

@@ -16,8 +16,8 @@ struct DeviceReads {
     std::vector<double> target_us;
     std::vector<double> read_us;
     std::vector<double> seconds;  // since programming; empty: all at one time
-    std::vector<std::size_t>
-        device;  // device of each read; empty: the k-th read of every time belongs to device k
+    // Device of each read; empty: the k-th read of every time belongs to device k.
+    std::vector<std::size_t> device;
 };
 
 struct DeviceFitConfig {

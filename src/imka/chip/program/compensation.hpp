@@ -1,4 +1,4 @@
-// Drift compensation: multiplies outputs by the loss of the array since a reference read.
+// Drift compensation: scales outputs to undo the loss of the array since a reference read.
 #pragma once
 
 #include <string_view>

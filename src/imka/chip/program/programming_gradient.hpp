@@ -34,7 +34,7 @@ void validate(const GradientConfig& config);
 
 struct GradientStep {
     double error = 0.0;        // relative error of the measured products after scale and offset
-    std::uint64_t pulses = 0;  // pulses in response
+    std::uint64_t pulses = 0;  // sent in response
 };
 
 // Input of the loop, which changes the arrays.

@@ -22,7 +22,7 @@ double nominal_current_ua(const PulseModel& model, double target_us);
 
 struct VerifyOutcome {
     bool reached = false;  // the last read was within the tolerance
-    double read_us = 0.0;  // that read
+    double read_us = 0.0;  // value of that read
 };
 
 // Pulses until a read is within the tolerance of the settled target: starts at the amplitude of a nominal

@@ -329,7 +329,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
     expect_fails("mvm --rows 0", 2, "--rows");
     expect_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
-    expect_fails("age --times 1d,1h", 2, "--times 1h: times must be above 0 and increase");
+    expect_fails("age --times 1d,1h", 2, "--times 1h: times must be greater than 0 and increasing");
     expect_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
     expect_fails("program --methods luck", 2, "'luck' is not a known programming method");
 }

@@ -91,7 +91,7 @@ TEST(Cli, BadUsageIsExitCode2BeforeAnyWork) {
     expect_fails("ridge --threads -1", 2, "--threads");
     expect_fails("ridge --load x", 2, "x");
     expect_fails("ridge --predict /dev/null", 2, "--load");
-    expect_fails("features", 2, "--input FILE and --output FILE.npy are needed");
+    expect_fails("features", 2, "expected --input FILE and --output FILE.npy");
 }
 
 TEST(Cli, SettingsComeFromFileThenSetThenFlag) {

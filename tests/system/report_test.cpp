@@ -149,10 +149,10 @@ TEST(ReportCommand, PrintsTheFidelityOfAChip) {
     ASSERT_EQ(r.exit_code, 0) << r.err;
     // Published: letter, rbf, orf, r = 1 on the chip: 0.268; ln(0.3 / 0.268) = 0.11.
     EXPECT_TRUE(has(r.out, "Gram error, rbf: RMS of ln(emulated / measured) 0.11")) << r.out;
-    EXPECT_TRUE(has(r.out, "aim: at most 0.15: met")) << r.out;
+    EXPECT_TRUE(has(r.out, "target: at most 0.15: met")) << r.out;
     for (auto& record : records) record.config["backend"] = "fp32";
     expect_fails("report" + quoted(write_records(dir, records)) + " --fidelity", 3,
-                 "imka reproduce fidelity makes them");
+                 "'imka reproduce fidelity' produces them");
 }
 
 TEST(ReportCommand, SaysWhatIsMissing) {

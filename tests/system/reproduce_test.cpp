@@ -54,7 +54,7 @@ TEST(ReproduceCheck, RefusesWhatCannotBeCompared) {
     const auto none = run_imka("reproduce ridge_measured --check --datasets nowhere --quiet --output '" +
                                dir.path().string() + "'");
     EXPECT_EQ(none.exit_code, 2);
-    EXPECT_NE(none.err.find("none of these data sets"), std::string::npos) << none.err;
+    EXPECT_NE(none.err.find("no run uses these data sets"), std::string::npos) << none.err;
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST(SweepCli, BadInputIsNamedAndNothingStarts) {
         EXPECT_THAT(r.err, HasSubstr(message)) << arguments;
         EXPECT_FALSE(std::filesystem::exists(dir / "out"));
     };
-    fails("", 2, "name an experiment or a file");
+    fails("", 2, "expected the name of an experiment or a file");
     fails("smoek", 2, "neither a known experiment");
     fails("smoke --set gamma", 2, "KEY=VALUE");
     fails("smoke --set gamme=1", 2, "not a known setting");
@@ -167,7 +167,7 @@ TEST(SweepCli, FailedRunsAreExitCode1AndTheOthersFinish) {
     const auto r = run_imka("sweep smoke --set dataset=[ringnorm,letter] --set log_ratio=1 --data-dir " +
                             quoted(dir.path()) + " --output " + quoted(dir / "out"));
     EXPECT_EQ(r.exit_code, 1) << r.err;
-    EXPECT_THAT(r.out, HasSubstr("36 runs: 0 done before, 18 done now (36 of them here), 18 failed"));
+    EXPECT_THAT(r.out, HasSubstr("36 runs: 0 done before, 18 done now, 18 failed; this process recorded 36"));
     EXPECT_THAT(r.out, HasSubstr("imka data fetch letter"));
 }
 

@@ -207,7 +207,7 @@ TEST(Statements, DoNotHoldForAChipWithoutFaults) {
     EXPECT_EQ(found.at("eeg: with rbf the chip").numbers, "rff 1.00 to 1.00; orf 1.00 to 1.00");
     EXPECT_EQ(found.at("eeg: with arccos0 the ").holds, 0U);
     EXPECT_EQ(found.at("cod-rna: with rbf the ").holds, 0U);
-    EXPECT_EQ(found.at("letter: sorf with rbf ").holds, 5U);
+    EXPECT_EQ(found.at("letter: with sorf and ").holds, 5U);
 }
 
 }  // namespace

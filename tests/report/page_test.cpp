@@ -150,7 +150,7 @@ TEST(Page, NamesEveryKindOfTrouble) {
                                                  "mixed", "other_schema", "torn", "uneven"}));
     const auto page = page_of(report);
     for (const auto* text : {"the system is singular", "a.jsonl: line 4: wrong", "0.0.9 (1 runs)",
-                             "SSE4 (1 runs)", "d2 (1 runs)", "1 run failed", "1 to 2 seeds a point"}) {
+                             "SSE4 (1 runs)", "d2 (1 runs)", "1 run failed", "1 to 2 seeds per point"}) {
         EXPECT_GT(times(page, text), 0U) << text;
     }
     EXPECT_GT(times(page, "imka ridge --dataset cod-rna"), 0U) << "imka ridge --dataset cod-rna";

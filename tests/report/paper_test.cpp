@@ -42,7 +42,7 @@ TEST(Paper, IsReadFromItsFile) {
     EXPECT_EQ(p.statements.at(0).than, "arccos0");
 }
 
-TEST(Paper, RefusesWhatACheckDoesNotKnow) {
+TEST(Paper, RejectsArgumentsThatACheckDoesNotUse) {
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: rises}")); }),
                 HasSubstr("line 15: unknown check 'rises'; known: error_falls, errs_less"));
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: gap_is_wider, kernel: rbf}")); }),
@@ -57,7 +57,7 @@ TEST(Paper, RefusesWhatACheckDoesNotKnow) {
                 HasSubstr("expected [low, high]"));
 }
 
-TEST(Paper, ThatIsCompiledInHasWhatReportsNeed) {
+TEST(Paper, EmbeddedFileHasWhatReportsNeed) {
     EXPECT_EQ(reproductions().size(), 5U);
     EXPECT_EQ(find_reproduction("liu")->table, "liu");
     EXPECT_EQ(find_reproduction("mine"), nullptr);

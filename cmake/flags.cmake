@@ -11,7 +11,7 @@ find_program(IMKA_CCACHE ccache)
 if(IMKA_CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${IMKA_CCACHE})
     if(IMKA_PCH)
-        # ccache caches files that use a precompiled header only when told that this is safe.
+        # ccache caches files that use a precompiled header only with this setting.
         set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
             CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${IMKA_CCACHE})
         add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)

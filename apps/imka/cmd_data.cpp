@@ -178,9 +178,8 @@ struct PartOptions {
 
 void add_part_options(CLI::App& verb, PartOptions& options) {
     verb.add_option("name", options.name, "Data set, generator, file, or two files TRAIN:TEST")->required();
-    verb.add_option(
-            "--protocol", options.protocol,
-            "How data are split and scaled: default, or as in the published chip measurements (measured)")
+    verb.add_option("--protocol", options.protocol,
+                    "How data are split and scaled: default, or as in the published measurements (measured)")
         ->check(CLI::IsMember({"default", "measured"}))
         ->capture_default_str();
     verb.add_option("--part", options.part, "Training or test part")

@@ -214,7 +214,7 @@ void run_check(ReproduceArgs args, Context& context) {
 void run(const ReproduceArgs& args, Context& context) {
     if (args.names == std::vector<std::string>{"list"}) return list_reproductions(context);
     if (args.check) return run_check(args, context);
-    check_chart_js(args.chart_js);  // before the work, not after it
+    check_chart_js(args.chart_js);  // fail before the work
     const auto done = run_missing(args, context);
     render(args, done, context);
     if (done.failed > 0) context.exit_code = 1;

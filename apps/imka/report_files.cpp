@@ -137,7 +137,7 @@ void print_fidelity(const report::Report& report) {
     for (const auto& section : report.sections) {
         for (const auto& f : section.fidelity) {
             std::vector<std::vector<std::string>> rows = {{"data set", "kernel", "cells", "RMS of ln ratio",
-                                                           "expected from seeds", "beyond", "mean",
+                                                           "expected from seeds", "excess", "mean",
                                                            "accuracy agrees"}};
             for (const auto* part : {&f.rows, &f.totals}) {
                 for (const auto& row : *part) rows.push_back(fidelity_row(row));
@@ -160,7 +160,7 @@ void print_losses(const report::Report& report) {
              "no run on a chip has a matching run in FP32 (same data, split, kernel, sampler, size and "
              "seed); 'imka sweep mitigation' produces both");
     std::vector<std::vector<std::string>> rows = {{"experiment", "kernel", "sampler", "size", "chip",
-                                                   "data sets", "pairs", "loss, points", "se", "most",
+                                                   "data sets", "pairs", "loss, points", "se", "largest",
                                                    "data set"}};
     for (const auto& l : losses) {
         rows.push_back({l.experiment, l.kernel, l.sampler, l.size, l.chip, std::to_string(l.datasets),

@@ -3,7 +3,7 @@
 
     report_browser_test.py IMKA_PROGRAM
 
-Exit code 77 (skipped) where chromium, chromedriver or selenium are not installed.
+Exit code 77 (skipped) if chromium, chromedriver or selenium are not installed.
 """
 import json
 import os

@@ -167,7 +167,7 @@ void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
     config.backend.name = args.trial.chip.chip;
     config.chip.chip_set = fmt::format("{}", fmt::join(args.trial.chip.overrides, ","));
     auto& build = config.chip.projection;
-    // Keep auto for max, its meaning, so that input_alpha can override it.
+    // `auto` means max and lets input_alpha override it, so max stays auto.
     if (args.trial.problem.input_range != InputRangeRule::max)
         build.input_range = args.trial.problem.input_range;
     build.calibration_inputs = static_cast<std::int64_t>(args.trial.problem.config.calibration_count);

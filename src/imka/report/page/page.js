@@ -276,7 +276,7 @@
   };
   const fidelityPart = (f, alone) => [alone ? null : make("h4", {}, f.chip), make("div", { class: "tiles" }, f.aims.map(aimTile)),
     table("By data set and kernel: RMS of ln(emulated mean / measured mean) of the Gram error; the RMS that an exact emulation would show for these numbers of seeds; the excess over it; the mean; cells whose accuracy agrees within 2 combined standard errors or 0.5 points",
-      ["data set", "kernel", "cells", "RMS", "expected from seeds", "beyond", "mean", "accuracy agrees"], f.rows.map(fidelityRow)),
+      ["data set", "kernel", "cells", "RMS", "expected from seeds", "excess", "mean", "accuracy agrees"], f.rows.map(fidelityRow)),
     details("All " + f.cells.length + " cells", {}, table("All cells: means ± standard errors; accuracies in percent, their differences in points",
       ["data set", "kernel", "sampler", "log2(m/d)", "m", "Gram error, emulated", "measured", "ln ratio", "accuracy, emulated", "measured", "Δ"], f.cells.map(fidelityCell)))];
   const fidelity = (section) => [...section.fidelity.map((f) => fidelityPart(f, section.fidelity.length === 1)),

@@ -320,7 +320,7 @@ TEST(ChipCli, FiguresHaveTheFormatOfTheirExtension) {
 TEST(ChipCli, BadUsageSaysWhatIsExpected) {
     expect_fails("", 2, "subcommand");
     expect_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
-    expect_fails("info --set core.adc_noise=2", 2, "name one");
+    expect_fails("info --set core.adc_noise=2", 2, "--chip-set needs a chip, as in");
     expect_fails("mvm --chip none.yaml", 3, "none.yaml");
     expect_fails("mvm --chip-set core.adc_noise", 2, "expected KEY=VALUE");
     expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");

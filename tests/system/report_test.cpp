@@ -163,7 +163,7 @@ TEST(ReportCommand, SaysWhatIsMissing) {
         4, "apt-get install libjs-chart.js");
     expect_fails("report" + records + " --figures" + quoted(dir / "f"), 4, "apt-get install gnuplot-nox",
                  "PATH=/nonexistent");
-    expect_fails("report" + records, 2, "nothing to write");
+    expect_fails("report" + records, 2, "nothing to do");
     expect_fails("report" + quoted(dir / "nowhere") + " --json", 2, "nowhere");
     fs::create_directory(dir / "empty");
     expect_fails("report" + quoted(dir / "empty") + " --json", 3, "no records");

@@ -1,4 +1,4 @@
-// What analyses of whole chips say: errors by state, by time, by cause and by programming method.
+// Analyses of whole chips: errors by state, time, cause and programming method.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,8 @@ TEST(States, AreMeasuredInTheOrderOfTheChip) {
                                               "aged", "compensated"));
     for (const auto& s : states) EXPECT_EQ(s.values.size(), 2U);
     EXPECT_LT(mean_error(states[0]), 1e-6);
-    // Gaussian inputs of range 1: those beyond a deviation, 31.7 %, are clipped; calibration mends that.
+    // Gaussian inputs with range 1: 31.7 % are beyond one standard deviation and clipped; calibration
+    // fixes that.
     EXPECT_NEAR(states[1].values[0].clipped, 0.317, 0.03);
     EXPECT_LT(states[2].values[0].clipped, 0.001);
     EXPECT_LT(mean_error(states[2]), mean_error(states[1]));
@@ -71,7 +72,7 @@ TEST(States, AreMeasuredInTheOrderOfTheChip) {
     EXPECT_LT(mean_error(states[6]), mean_error(states[5]));
 }
 
-TEST(States, LeaveOutWhatIsNotAskedFor) {
+TEST(States, OmitsStatesThatWereNotRequested) {
     auto trials = small_trials();
     trials.build.output_calibration = false;
     EXPECT_THAT(names_of(measure_states(trials, {}, {})),
@@ -107,7 +108,7 @@ TEST(Ageing, CompensationsLowerTheErrorOfAnOldChip) {
 
 TEST(Attribution, SharesOfIndependentCausesAddUp) {
     const auto settings = small_trials("hermes-published").build.settings;
-    // Half of the error is not the chip's; the rest is one part for each non-ideality that is there.
+    // Half of the error is not caused by the chip; the rest is one part per active non-ideality.
     double present = 0.0;
     for (const auto& n : nonidealities()) present += n.present(settings) ? 1.0 : 0.0;
     const auto squared_error = [&](const ChipSettings& s) {
@@ -135,7 +136,7 @@ TEST(Attribution, NeedsAChipThatAddsErrors) {
         HasSubstr("bad_usage: hermes has no non-ideality"));
 }
 
-TEST(Attribution, FullErrorIsThatOfTheChip) {
+TEST(Attribution, FullErrorEqualsTheErrorOfTheChip) {
     auto trials = small_trials("hermes-published");
     trials.seeds = {3};
     const AgedRead read{.time = {.seconds = 3600.0, .spacing_seconds = 1e-3},
@@ -175,11 +176,11 @@ TEST(CompareProgramming, TriesEveryMethodOnTheSameChips) {
     EXPECT_FALSE(gradient_gains({results[0], results[1]}));
 }
 
-TEST(CompareProgramming, WithoutAModelOfPulsesOnlyTheStatisticalOutcomeIsKnown) {
+TEST(CompareProgramming, WithoutAPulseModelOnlyStatisticalProgrammingWorks) {
     EXPECT_THAT(programming_methods(chip_preset("pcm-like")), ElementsAre(ProgrammingMethod::statistical));
 }
 
-TEST(Capacity, CountsWhatAWholeChipHolds) {
+TEST(Capacity, CountsTheDevicesOfAWholeChip) {
     auto spec = chip_preset("hermes");
     const auto c = chip_capacity(spec);
     EXPECT_EQ(c.cores, 64U);
@@ -192,7 +193,7 @@ TEST(Capacity, CountsWhatAWholeChipHolds) {
     EXPECT_EQ(chip_capacity(spec).devices, 2 * c.devices);
 }
 
-TEST(FittedChip, KeepsAllButWhatWasMeasured) {
+TEST(FittedChip, ReplacesOnlyMeasuredConstants) {
     const auto before = chip_preset("hermes");
     const DeviceFit fit{.g_max_us = 20.0, .reads = 7, .sigma_us = {{.value = 0.3}, {.value = 1.0}}};
     EXPECT_DOUBLE_EQ(fitted_sigma_us(fit, 0.5), 0.8);

@@ -1,4 +1,4 @@
-// What no chip can do is refused wherever it comes in, by an error that names it.
+// Every entry point rejects invalid input with an error that names it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ ProgrammedChip programmed() {
     return program(calibrated(plan, {.sample = sample.view(), .seed = 1}, kExec), 1, {}, kExec);
 }
 
-TEST(BadInput, TimesAreRefusedByWhateverReads) {
+TEST(BadInput, EveryReaderRejectsInvalidTimes) {
     const auto core = core_of(normals(4, 3), {.column_us = {5.0, 5.0, 5.0}});
     const auto x = normals(2, 4);
     for (const double bad : {-1.0, kNan, kInfinite, -kInfinite}) {
@@ -60,7 +60,7 @@ TEST(BadInput, TimesAreRefusedByWhateverReads) {
     }
 }
 
-TEST(BadInput, WeightsAreRefusedByWhateverHoldsThem) {
+TEST(BadInput, EveryUserOfWeightsRejectsInvalidOnes) {
     for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
         auto w = normals(4, 3);
         w(2, 1) = bad;
@@ -75,7 +75,7 @@ TEST(BadInput, WeightsAreRefusedByWhateverHoldsThem) {
     }
 }
 
-TEST(BadInput, InputsAreRefusedByWhateverTakesThem) {
+TEST(BadInput, EveryUserOfInputsRejectsInvalidOnes) {
     const auto chip = programmed();
     FastEmulator emulator(chip);
     for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {

@@ -1,4 +1,4 @@
-// Calibration: ranges of known samples, columns that just do not saturate, least squares that undo known
+// Calibration: ranges of known samples, columns just below saturation, least squares that undoes known
 // errors.
 #include "imka/chip/program/calibrate.hpp"
 
@@ -39,7 +39,7 @@ TEST(Calibrate, InputsAreDistinctRowsChosenBySeed) {
     EXPECT_EQ(std::set<float>(a.values().begin(), a.values().end()).size(), 20U);
     EXPECT_EQ(calibration_inputs(config, x.view(), 1), a);
     EXPECT_NE(calibration_inputs(config, x.view(), 2), a);
-    EXPECT_EQ(calibration_inputs({}, x.view(), 1).rows(), 50U) << "there are no more";
+    EXPECT_EQ(calibration_inputs({}, x.view(), 1).rows(), 50U) << "all rows are used";
 }
 
 TEST(Calibrate, RangesFollowTheirRule) {
@@ -61,7 +61,7 @@ TEST(Calibrate, RangesFollowTheirRule) {
 }
 
 TEST(Calibrate, SearchTradesClippingForResolution) {
-    // One outlier in 4000 values: 127 steps of the full range would be coarse for the rest.
+    // One outlier in 4000 values: 127 steps of the full range would be too coarse for the others.
     const auto w = normals(40, 8, 1, 1.0F);
     auto x = normals(100, 40, 2, 1.0F);
     x(7, 3) = 40.0F;
@@ -73,7 +73,7 @@ TEST(Calibrate, SearchTradesClippingForResolution) {
     EXPECT_EQ(range(), 40.0) << "an outlier costs more than its rounding without converter noise";
     spec.adc.noise_counts = 40.0;
     const double noisy = range();
-    EXPECT_LT(noisy, 40.0) << "noise in counts weighs more the larger the range";
+    EXPECT_LT(noisy, 40.0) << "noise in counts matters more for larger ranges";
     EXPECT_GT(noisy, 3.0);
 }
 
@@ -92,7 +92,7 @@ TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
                 return literal_counts(core, x.view(), {}, {}).saturated;
             };
             EXPECT_EQ(saturated(0.9999), 0U);
-            // A little more conductance and columns that were limited saturate.
+            // With a little more conductance, columns at the limit saturate.
             auto scale = calibrate_scale(chip, w.view(), x.view(), {.margin = 1.0});
             int limited = 0;
             for (auto& g : scale.column_us) {
@@ -121,7 +121,7 @@ TEST(Calibrate, AffineUndoesGainAndOffsetOfEveryColumn) {
     };
     EXPECT_LT(snr(), 25.0);
     fit_affine(core, literal_counts(core, x.view(), {}, {}).counts.view(), exact.view());
-    EXPECT_GT(snr(), 70.0) << "what is left are 32767 input steps";
+    EXPECT_GT(snr(), 70.0) << "the remaining error is from 32767 input steps";
     for (std::size_t c = 0; c < 12; ++c) {
         const auto& column = core.affine.columns[c];
         EXPECT_NEAR(column.offset / column.scale, -core.adc[c].offset_counts, 0.05);
@@ -173,7 +173,7 @@ TEST(Calibrate, RaisesSignalToNoiseOfTheWholeChip) {
     EXPECT_LT(snr(core), 20.0);
 }
 
-TEST(Calibrate, RefusesBadSamples) {
+TEST(Calibrate, RejectsBadSamples) {
     const auto chip = chip_preset("ideal");
     const auto w = normals(4, 2, 1, 1.0F);
     const auto error = [&](const Matrix<float>& x, const CalibrationConfig& config) {
@@ -205,7 +205,7 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     const auto whole = calibrate_scale(chip, w.view(), x.view(), {});
     EXPECT_DOUBLE_EQ(whole.output_step, 0.5 * 4.0);
     EXPECT_TRUE(whole.column_steps.empty());
-    // What is clipped is not part of the range of results.
+    // Clipped inputs do not extend the range of results.
     const auto clipped =
         calibrate_scale(chip, w.view(), x.view(), {.input_range = InputRangeRule::given, .range = 63.5});
     EXPECT_DOUBLE_EQ(clipped.output_step, 0.5 * 2.0);
@@ -215,7 +215,7 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     EXPECT_DOUBLE_EQ(columns.column_steps[0], 1.0);
     EXPECT_DOUBLE_EQ(columns.column_steps[1], 0.25);
     const auto core = program_region(chip, w.view(), columns, {});
-    // 64 of 127 steps of the input, and the largest product is step 254: results stay right in both columns.
+    // 64 of 127 input steps, and the largest product is step 254: results stay correct in both columns.
     Matrix<float> one(1, 1);
     one(0, 0) = 16.0F;
     const auto y = literal_products(core, one.view(), {}, {});

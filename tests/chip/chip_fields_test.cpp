@@ -21,7 +21,7 @@ std::string error_setting(const std::string& preset, const std::string& list) {
     return error_of([&] { set_constants(chip, list); });
 }
 
-TEST(ChipConstants, EveryOneHasItsOwnNameAndHelp) {
+TEST(ChipConstants, EachHasAUniqueNameAndHelp) {
     auto chip = chip_preset("hermes-published");
     std::set<std::string> names;
     for (const auto& row : describe(chip)) {
@@ -33,8 +33,8 @@ TEST(ChipConstants, EveryOneHasItsOwnNameAndHelp) {
     EXPECT_GE(names.size(), 60U);
 }
 
-TEST(ChipConstants, AFileMayGiveEveryOneOfThem) {
-    // The text of each constant, written as a file, gives the chip again.
+TEST(ChipConstants, AFileCanSetEachOfThem) {
+    // Writes the text of each constant to a file and reads the chip back.
     auto chip = chip_preset("hermes-published");
     set_constants(chip, "device.g_ceiling=30,chip.chips=3,core.read_mode=one_phase,core.adc_noise=0.1");
     std::string text = "name: a\ndescription: b\n";
@@ -67,7 +67,7 @@ TEST(ChipConstants, AreSetByName) {
     EXPECT_EQ(chip_hash(chip), before);
 }
 
-TEST(ChipConstants, MistakesAreNamedAndChangeNothing) {
+TEST(ChipConstants, ErrorsNameTheConstantAndChangeNothing) {
     EXPECT_THAT(error_setting("hermes", "core.adc_nois=2"), HasSubstr("nearest: core.adc_noise"));
     EXPECT_THAT(error_setting("hermes", "adc_noise=2"), HasSubstr("nearest: core.adc_noise"));
     EXPECT_THAT(error_setting("hermes", "core.adc_noise=-1"),
@@ -78,7 +78,7 @@ TEST(ChipConstants, MistakesAreNamedAndChangeNothing) {
     EXPECT_THAT(error_setting("hermes", "core.rows=99999999999"), HasSubstr("core.rows: 99999999999 is out"));
     EXPECT_THAT(error_setting("hermes", "core.output_bits=1"), HasSubstr("output_bits: 1"));
     EXPECT_THAT(error_setting("hermes", "core.adc_noise"), HasSubstr("'core.adc_noise': expected KEY=VALUE"));
-    EXPECT_THAT(error_setting("ideal", "pulses.set_mean=1"), HasSubstr("ideal has no model of pulses"));
+    EXPECT_THAT(error_setting("ideal", "pulses.set_mean=1"), HasSubstr("ideal has no pulse model"));
     EXPECT_THAT(error_setting("hermes", "chip.cores=0"), HasSubstr("chip.cores: 0 is out of range"));
 
     auto chip = chip_preset("hermes-published");
@@ -87,16 +87,16 @@ TEST(ChipConstants, MistakesAreNamedAndChangeNothing) {
     EXPECT_EQ(chip_hash(chip), before);
 }
 
-TEST(ChipConstants, TwoThatMustFitTogetherAreCheckedAtTheEnd) {
+TEST(ChipConstants, DependentConstantsAreCheckedTogetherAtTheEnd) {
     auto chip = chip_preset("ideal");
     set_constants(chip, "device.g_ceiling=40");
-    // Each alone would pass the other by.
+    // g_floor=50 alone would be invalid.
     set_constants(chip, "device.g_floor=50,device.g_ceiling=60");
     EXPECT_EQ(chip.device.g_floor_us, 50.0);
     EXPECT_THAT(error_of([&] { set_constants(chip, "device.g_ceiling=45"); }), HasSubstr("above g_floor"));
 }
 
-// A value in the field's range that it does not have.
+// A value in the field's range that differs from its current one.
 std::string other_value(const Field& f) {
     if (f.type == "number") return "0.75";
     if (f.type == "integer") return f.json() == "1" ? "2" : "1";
@@ -105,7 +105,7 @@ std::string other_value(const Field& f) {
     return f.json().find(first) == std::string::npos ? first : last;
 }
 
-TEST(ChipHash, ChangesWithEveryConstantAndCurveAndWithNothingElse) {
+TEST(ChipHash, ChangesOnlyWithConstantsAndCurves) {
     const auto reference = chip_preset("hermes-published");
     std::set<std::string> hashes = {chip_hash(reference)};
     EXPECT_EQ(hashes.begin()->size(), 64U);
@@ -131,7 +131,7 @@ TEST(ChipHash, ChangesWithEveryConstantAndCurveAndWithNothingElse) {
     EXPECT_EQ(chip_hash(renamed), chip_hash(reference));
 }
 
-TEST(ChipHash, OfEveryPresetDiffers) {
+TEST(ChipHash, DiffersBetweenPresets) {
     std::set<std::string> hashes;
     for (const auto& name : chip_names()) hashes.insert(chip_hash(chip_preset(name)));
     EXPECT_EQ(hashes.size(), chip_names().size());

@@ -1,4 +1,4 @@
-// The file of a chip: what it gives, and that mistakes are named with their line.
+// Chip files: parsed values, and errors that name the line.
 #include "imka/chip/spec/chip_io.hpp"
 
 #include <gmock/gmock.h>
@@ -38,8 +38,8 @@ TEST(ChipFile, EveryPresetIsValidAndEveryConstantHasASource) {
     }
 }
 
-// Hashes of the presets as they were when each file gave every constant itself.
-TEST(ChipFile, PresetsHaveTheHashesTheyAlwaysHad) {
+// Hashes from when each preset file gave every constant itself.
+TEST(ChipFile, HashesOfPresetsAreUnchanged) {
     const std::map<std::string, std::string> hashes = {
         {"ideal", "aa1eac77284b10e5de6109f2c572a13f8e7e2bfac9ec07967f29bc996931a47c"},
         {"hermes", "18595bc11aff886adb289ad4b3e05d168dad44b9edb6c92419bb2c12e26f8d6f"},
@@ -57,7 +57,7 @@ std::string source_of(const ChipSpec& chip, const std::string& key) {
     return it == chip.provenance.end() ? "none" : it->source;
 }
 
-TEST(ExtendsAChip, SaysOnlyWhatDiffers) {
+TEST(ExtendsAChip, OverridesOnlyWhatTheFileGives) {
     const auto base = chip_preset("hermes-published");
     const auto chip =
         parse_chip("extends: hermes-published\n" + kHead +
@@ -74,13 +74,12 @@ TEST(ExtendsAChip, SaysOnlyWhatDiffers) {
     ASSERT_TRUE(chip.pulses.has_value());
     EXPECT_EQ(chip.provenance.size(), base.provenance.size());
     EXPECT_EQ(source_of(chip, "device.g_max"), "a book");
-    EXPECT_EQ(source_of(chip, "core.adc_noise"), "")
-        << "the new value has no source, not that of the old one";
+    EXPECT_EQ(source_of(chip, "core.adc_noise"), "") << "the new value does not inherit the old source";
     EXPECT_EQ(source_of(chip, "core.rows"), source_of(base, "core.rows"));
     EXPECT_EQ(source_of(chip, "device.drift_sd"), source_of(base, "core.gain_sd")) << "a source of the base";
 }
 
-TEST(ExtendsAChip, ASourceOfTheSameNameIsThatOfTheFileAlone) {
+TEST(ExtendsAChip, ASourceOfTheSameNameAppliesOnlyToItsFile) {
     const auto chip = parse_chip(
         "extends: hermes-published\nname: a\ndescription: b\nsources: {guess: measured here}\n"
         "core:\n  adc_noise: {value: 2, unit: counts, source: guess}\n",
@@ -98,7 +97,7 @@ TEST(ExtendsAChip, MayBeAFileInTheSameFolder) {
     EXPECT_EQ(chip.cores, 3);
     EXPECT_EQ(chip.chips, 2);
     EXPECT_EQ(chip_hash(parse_chip(chip_text(chip), "t.yaml")), chip_hash(chip))
-        << "written out it needs no base";
+        << "the written file needs no base";
     EXPECT_THAT(error_in("extends: base.yaml\n" + kHead),
                 HasSubstr("c.yaml: line 1: extends: 'base.yaml'; expected a preset"));
     write_file_atomic(dir / "up.yaml", "extends: ../base.yaml\n" + kHead);
@@ -107,7 +106,7 @@ TEST(ExtendsAChip, MayBeAFileInTheSameFolder) {
     EXPECT_THAT(error_of([&] { load_chip(dir / "none.yaml"); }), HasSubstr("none.yaml: line 1: "));
 }
 
-TEST(ExtendsAChip, MistakesAreNamed) {
+TEST(ExtendsAChip, ReportsErrors) {
     EXPECT_THAT(error_in("extends: herms\n" + kHead),
                 HasSubstr("bad_config: c.yaml: line 1: 'herms' is not a known chip; known: ideal, hermes"));
     EXPECT_THAT(error_in("extends: [hermes]\n" + kHead), HasSubstr("line 1: extends: expected a scalar"));
@@ -117,7 +116,7 @@ TEST(ExtendsAChip, MistakesAreNamed) {
     EXPECT_THAT(error_in("extends: hermes\nname: a\n"), HasSubstr("'description' is missing"));
 }
 
-TEST(ExtendsAChip, CyclesAndLongChainsAreRefused) {
+TEST(ExtendsAChip, RejectsCyclesAndLongChains) {
     const TempDir dir;
     write_file_atomic(dir / "a.yaml", "extends: b.yaml\n" + kHead);
     write_file_atomic(dir / "b.yaml", "extends: a.yaml\n" + kHead);
@@ -136,7 +135,7 @@ TEST(ChipFile, UnknownPresetListsTheKnownOnes) {
     EXPECT_THAT(error_of([] { chip_preset("herms"); }), HasSubstr("hermes-od"));
 }
 
-TEST(ChipFile, LeavesDefaultsWhereNothingIsSaid) {
+TEST(ChipFile, KeepsDefaultsOfMissingConstants) {
     const auto chip = parse_chip("name: a\ndescription: b\n", "c.yaml");
     EXPECT_EQ(chip.device.g_max_us, DeviceModel{}.g_max_us);
     EXPECT_TRUE(chip.device.drift_mean.pieces.empty());
@@ -148,14 +147,14 @@ TEST(ChipFile, ReadsConstantsWithUnitAndSource) {
         kHead + "device:\n  g_max: {value: 9.5, unit: uS, source: s}\n  t_0: {value: 2, unit: s}\n",
         "c.yaml");
     EXPECT_EQ(chip.device.g_max_us, 9.5);
-    EXPECT_EQ(chip.device.programming_reference_g_max_us, 9.5) << "the error is that of these devices";
+    EXPECT_EQ(chip.device.programming_reference_g_max_us, 9.5) << "the default is g_max of these devices";
     ASSERT_EQ(chip.provenance.size(), 2U);
     EXPECT_EQ(chip.provenance[0].key, "device.g_max");
     EXPECT_EQ(chip.provenance[0].source, "a book");
     EXPECT_EQ(chip.provenance[1].source, "");
 }
 
-TEST(ChipFile, NamesLineAndKeyOfMistakes) {
+TEST(ChipFile, ErrorsNameLineAndKey) {
     const auto device = [](const std::string& line) { return error_in(kHead + "device:\n  " + line + "\n"); };
     EXPECT_THAT(device("g_mx: {value: 1}"),
                 HasSubstr("bad_config: c.yaml: line 6: 'device.g_mx' is not a known key; nearest: g_max"));
@@ -210,7 +209,7 @@ TEST(ChipFile, ReadsCores) {
     EXPECT_THAT(core("polarity_asymmetry: {value: -1}"), HasSubstr("line 6: core.polarity_asymmetry: -1"));
 }
 
-TEST(ChipFile, NamesLineAndKeyOfMistakesInCurves) {
+TEST(ChipFile, ErrorsInCurvesNameLineAndKey) {
     const auto curve = [](const std::string& pieces) {
         return error_in(kHead + "device:\n  drift_mean:\n    source: s\n    pieces:" + pieces + "\n");
     };
@@ -231,10 +230,10 @@ TEST(ChipFile, NamesLineAndKeyOfMistakesInCurves) {
     std::string many;
     for (int i = 1; i <= 65; ++i)
         many += "\n      - {form: polynomial, coefficients: [1], below: " + std::to_string(i) + "}";
-    EXPECT_THAT(curve(many), HasSubstr("line 8: device.drift_mean.pieces: 65 pieces; at most 64"));
+    EXPECT_THAT(curve(many), HasSubstr("line 8: device.drift_mean.pieces: 65 pieces; expected at most 64"));
 }
 
-TEST(ChipFile, RefusesWhatCouldCostMoreThanItsLength) {
+TEST(ChipFile, RejectsInputThatExpandsBeyondItsLength) {
     EXPECT_THAT(error_in("name: &x a\ndescription: *x\n"), HasSubstr("line 1: anchor '&x'"));
     EXPECT_THAT(error_in("name: a\ndescription: b\n---\nname: c\n"), HasSubstr("a second document"));
     EXPECT_THAT(error_in("name: " + std::string(9, '[') + std::string(9, ']')),

@@ -1,5 +1,4 @@
-// Input and output converters, the affine unit and the loss along wires: each against values worked out by
-// hand.
+// Input and output converters, the affine unit and IR drop, compared with values computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,12 +24,12 @@ TEST(Dac, RoundsToStepsOfItsRangeAndClips) {
     const std::vector<float> x = {0.0F, 2.0F, -2.0F, 3.0F, -1e30F, 1.0F, 2.0F / 127.0F, 0.0078F, -0.0080F};
     std::vector<std::int32_t> steps(x.size());
     quantize_inputs({}, x, 2.0, steps);
-    EXPECT_THAT(steps, ElementsAre(0, 127, -127, 127, -127, 64, 1, 0, -1)) << "halves go to even: 63.5 -> 64";
+    EXPECT_THAT(steps, ElementsAre(0, 127, -127, 127, -127, 64, 1, 0, -1)) << "ties to even: 63.5 -> 64";
     quantize_inputs({.levels = 7}, x, 2.0, steps);
     EXPECT_EQ(steps[5], 4);
 }
 
-TEST(Dac, RefusesWhatIsNotANumber) {
+TEST(Dac, RejectsValuesThatAreNotFinite) {
     std::vector<std::int32_t> steps(2);
     for (const float wrong : {std::nanf(""), INFINITY}) {
         const std::vector<float> x = {0.0F, wrong};
@@ -84,7 +83,7 @@ TEST(Adc, GainAndOffsetComeBeforeRounding) {
     const AdcColumn column{.gain = 1.1, .negative_gain = 0.9, .offset_counts = -1.5};
     EXPECT_EQ(convert(c, column, 100.0, 0.0), 108.0);
     EXPECT_EQ(convert_signed(c, column, 100.0, {}), 108.0);
-    EXPECT_EQ(convert_signed(c, column, -100.0, {}), -91.0) << "whole periods of 91.5, counted downwards";
+    EXPECT_EQ(convert_signed(c, column, -100.0, {}), -91.0) << "floor of 91.5, counted downwards";
     EXPECT_EQ(convert_signed(c, column, 1e4, {}), 423.0);
     EXPECT_EQ(convert_signed(c, column, -1e4, {}), -423.0);
 }
@@ -110,7 +109,7 @@ TEST(Adc, ColumnsDifferByTheirDeviations) {
     check(ratio, 1.0, 0.02);
     check(offset, 0.0, 1.5);
     EXPECT_EQ(draw_adc_columns(c, 5, 100, 1)[0].gain, columns[100].gain)
-        << "a column alone is the same column";
+        << "a column computed alone is the same";
     EXPECT_THAT(error_of([] {
                     CoreSpec wrong;
                     wrong.adc.gain_sd = -1.0;
@@ -125,8 +124,8 @@ TEST(Adc, ColumnsDifferByTheirDeviations) {
                 HasSubstr("counts_per_us: 0"));
 }
 
-TEST(Affine, EveryHalfPrecisionNumberIsItsOwnAndMiddlesGoToEven) {
-    // All finite positive numbers in order: 10 bits of fraction, subnormal below 2^-14.
+TEST(Affine, KeepsHalfPrecisionNumbersAndRoundsTiesToEven) {
+    // All finite positive numbers in order: 10 fraction bits, subnormal below 2^-14.
     double last = 0.0;
     for (int bits = 1; bits < 0x7c00; ++bits) {
         const int exponent = bits >> 10;
@@ -157,7 +156,7 @@ TEST(Affine, RoundsAsConfigured) {
     EXPECT_EQ(apply_affine({.output_bits = 8}, column, -1e6), -127.0);
     EXPECT_EQ(apply_affine({.output_bits = 4}, column, 1e6), 7.0);
     EXPECT_EQ(apply_affine({.fp16 = true, .output_bits = 8}, column, 1e9), 127.0)
-        << "infinite is clipped too";
+        << "infinity is clipped too";
     const AffineConfig down{.output_bits = 8, .rounding = OutputRounding::floor};
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, 2.9), 2.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -2.1), -3.0);
@@ -176,9 +175,9 @@ TEST(Affine, RoundsAsConfigured) {
                 HasSubstr("output_bits: 1"));
 }
 
-TEST(IrDrop, IsThePolynomialWorkedOutByHand) {
+TEST(IrDrop, MatchesThePolynomialComputedByHand) {
     // Four rows, 0.35 ohm, 20.7 uS and full pulses throughout: a = 4 * 0.35 * 82.8e-6 = 1.1592e-4,
-    // c = 5.795731e-5; weights of the rows from the converter on: 0, 7/16, 3/4, 15/16, sum 2.125.
+    // c = 5.795731e-5; weights of the rows, from the converter: 0, 7/16, 3/4, 15/16, sum 2.125.
     ColumnCurrent current;
     for (std::size_t r = 0; r < 4; ++r) {
         current.sum += 20.7;
@@ -192,8 +191,8 @@ TEST(IrDrop, IsThePolynomialWorkedOutByHand) {
 }
 
 TEST(IrDrop, HasTheSizeOfTheFormulaForAFullCore) {
-    // A typical phase of 256 rows: mean relative conductance 0.27 of 20.7 uS, mean input 0.25, a quarter of
-    // the cells at work: about 1/4 of what all would lose.
+    // A typical phase of 256 rows: mean relative conductance 0.27 of 20.7 uS, mean input 0.25, a quarter
+    // of the cells active: about 1/4 of the loss of all cells.
     ColumnCurrent current;
     for (std::size_t r = 0; r < 256; ++r) {
         const double g = 0.27 * 20.7 * 0.25;

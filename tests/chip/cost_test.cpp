@@ -1,4 +1,4 @@
-// Time and energy against the figures published for the chip and for its products.
+// Time and energy compared with the figures published for the chip and its products.
 #include "imka/chip/analyse/cost.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ ChipSpec hermes(ReadMode mode) {
     return chip;
 }
 
-// As a table prints it.
+// As printed in a table.
 std::string printed(double value, int decimals) {
     return fmt::format("{:.{}f}", value, decimals);
 }
@@ -48,7 +48,7 @@ TEST(ProductCost, OfAFullChipIsThePublishedPeak) {
 }
 
 // The table of the paper's supplement, milliseconds and millijoules; throughput without copies from its text.
-TEST(ProductCost, OfAMappingIsThatOfThePublishedTable) {
+TEST(ProductCost, OfAMappingMatchesThePublishedTable) {
     struct Case {
         std::size_t d;
         std::size_t m;
@@ -76,7 +76,7 @@ TEST(ProductCost, OfAMappingIsThatOfThePublishedTable) {
     }
 }
 
-TEST(ProductCost, OfFourPhasesIsFourTimesThatOfOne) {
+TEST(ProductCost, OfFourPhasesIsFourTimesTheCostOfOne) {
     const auto cost =
         product_cost(hermes(ReadMode::four_phase),
                      {.inputs = 512, .outputs = 1024, .products = 1024, .placement = {.replicas = 8}});
@@ -84,7 +84,7 @@ TEST(ProductCost, OfFourPhasesIsFourTimesThatOfOne) {
     EXPECT_EQ(printed(cost.joules.value() * 1e3, 3), "0.433");
 }
 
-TEST(ProductCost, OfCopiesThatAreAveragedIsPaidForEveryCopy) {
+TEST(ProductCost, OfAveragedCopiesCountsEveryCopy) {
     Workload work{.inputs = 256, .outputs = 256, .products = 10, .placement = {.replicas = 4}};
     const auto chip = hermes(ReadMode::one_phase);
     const auto shared = product_cost(chip, work);
@@ -98,27 +98,27 @@ TEST(ProductCost, OfCopiesThatAreAveragedIsPaidForEveryCopy) {
     EXPECT_EQ(averaged.operations, 2.0 * 256 * 256 * 10);
 }
 
-TEST(ProductCost, OfBitsIsAPulseForEachOfThem) {
+TEST(ProductCost, OfBitSerialInputsIsOnePulsePerBit) {
     auto chip = hermes(ReadMode::one_phase);
     chip.core.dac.encoding = InputEncoding::bit_serial;
     // Seven bits of 127 levels.
     EXPECT_NEAR(product_seconds(chip.core), (7 * (127 + 2.363) + 3.578) * 1e-9, 1e-15);
 }
 
-TEST(ProductCost, KnowsNoEnergyWithoutPower) {
+TEST(ProductCost, HasNoEnergyWithoutPower) {
     const auto cost = product_cost(chip_preset("ideal"), {.inputs = 3, .outputs = 5, .products = 7});
     EXPECT_FALSE(cost.joules.has_value());
     EXPECT_FALSE(cost.tera_operations_per_joule.has_value());
     EXPECT_GT(cost.seconds, 0.0);
 }
 
-TEST(ProductCost, OfNothingIsNothing) {
+TEST(ProductCost, OfNoProductsIsZero) {
     const auto cost = product_cost(hermes(ReadMode::one_phase), {.inputs = 3, .outputs = 5, .products = 0});
     EXPECT_EQ(cost.seconds, 0.0);
     EXPECT_EQ(cost.tera_operations_per_second, 0.0);
 }
 
-TEST(ProductCost, SaysHowManyCoresAreThere) {
+TEST(ProductCost, ErrorStatesTheNumberOfCores) {
     const auto chip = hermes(ReadMode::one_phase);
     const auto cost = [&](std::size_t d, std::size_t m, int replicas) {
         product_cost(chip, {.inputs = d, .outputs = m, .placement = {.replicas = replicas}});
@@ -130,7 +130,7 @@ TEST(ProductCost, SaysHowManyCoresAreThere) {
     EXPECT_THAT(error_of([&] { cost(0, 4, 1); }), testing::HasSubstr("0 inputs"));
 }
 
-TEST(ProductCost, OfAPlacedMatrixIsThatOfItsCores) {
+TEST(ProductCost, OfAPlacedMatrixIsTheCostOfItsCores) {
     const auto plan = place(hermes(ReadMode::one_phase), Matrix<float>(300, 500), {.replicas = 3});
     EXPECT_THAT(error_of([&] { product_cost(plan, 1, 9); }), testing::HasSubstr("bad_usage: matrix 1"));
     const auto cost = product_cost(plan, 0, 10);

@@ -28,18 +28,18 @@ TEST(Curve, WithoutPiecesIsZero) {
     EXPECT_NO_THROW(validate(Curve{}, "c"));
 }
 
-TEST(Curve, PolynomialIsExactWhereTheArithmeticIs) {
+TEST(Curve, PolynomialIsExactIfTheArithmeticIs) {
     const Curve c{.pieces = {{.coefficients = {1.0, -2.0, 4.0, 8.0}}}};
     EXPECT_EQ(evaluate(c, 0.0), 1.0);
     EXPECT_EQ(evaluate(c, 0.5), 1.0 - 1.0 + 1.0 + 1.0);
     EXPECT_EQ(evaluate(c, 2.0), 1.0 - 4.0 + 16.0 + 64.0);
 }
 
-TEST(Curve, TakesThePieceBelowWhoseLimitTheArgumentLies) {
+TEST(Curve, UsesThePieceThatContainsTheArgument) {
     const auto c = two_pieces();
     EXPECT_EQ(evaluate(c, 0.25), 1.0 - 0.5 + 0.25) << "the limit belongs to the next piece";
     EXPECT_NEAR(evaluate(c, 0.2499999), -0.5 * std::log(0.2499999) + 0.1, 1e-15);
-    EXPECT_EQ(evaluate(c, 3.0), 1.0 - 6.0 + 36.0) << "the last piece goes on beyond u = 1";
+    EXPECT_EQ(evaluate(c, 3.0), 1.0 - 6.0 + 36.0) << "the last piece is extended beyond u = 1";
 }
 
 TEST(Curve, ClampsAndIsFiniteAtZero) {
@@ -54,18 +54,18 @@ TEST(Curve, ClampsAndIsFiniteAtZero) {
 }
 
 TEST(Curve, ScalesConvertTheUnitsOfItsConstants) {
-    // 0.1 uS a count, 100 counts at g_max: f(0.5) = 0.1 (2 + 0.5 * 50).
+    // 0.1 uS per count, 100 counts at g_max: f(0.5) = 0.1 (2 + 0.5 * 50).
     const Curve c{.argument_at_g_max = 100.0, .value_scale = 0.1, .pieces = {{.coefficients = {2.0, 0.5}}}};
     EXPECT_DOUBLE_EQ(evaluate(c, 0.5), 2.7);
 }
 
-TEST(Curve, RefusesWhatHasNoValueSomewhere) {
+TEST(Curve, RejectsCurvesThatAreUndefinedSomewhere) {
     const auto error = [](const Curve& c) { return error_of([&] { validate(c, "drift_mean"); }); };
     EXPECT_EQ(error(two_pieces()), "no error");
 
     auto c = two_pieces();
     c.pieces[0].max = std::numeric_limits<double>::infinity();
-    EXPECT_THAT(error(c), HasSubstr("bad_config: drift_mean: piece 1: a logarithm that begins at 0 needs"));
+    EXPECT_THAT(error(c), HasSubstr("bad_config: drift_mean: piece 1: a logarithm that starts at 0 needs"));
     c = two_pieces();
     c.pieces[0].below = -1.0;
     EXPECT_THAT(error(c), HasSubstr("'below' is -1; it must be > 0"));

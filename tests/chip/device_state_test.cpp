@@ -1,4 +1,4 @@
-// Programmed devices: moments of what is drawn, time, stuck devices, repeatability.
+// Programmed devices: moments of the draws, time, stuck devices, reproducibility.
 #include "imka/chip/device/device_state.hpp"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(DeviceState, ExponentHasTheMeanAndSpreadOfTheModel) {
     const auto m = chip_preset("hermes-published").device;
     const auto state = program_devices(m, all(0.5F * 20.7F).view(), kIds);
     const auto nu = moments(doubles(state.nu));
-    // At u = 0.5: 0.0736 - 0.0063 - 0.0109 and 0.0073 + 0.00465 - 0.00295; six deviations from 0.
+    // At u = 0.5: 0.0736 - 0.0063 - 0.0109 and 0.0073 + 0.00465 - 0.00295; six standard deviations from 0.
     EXPECT_NEAR(nu.mean, 0.0564, 5.0 * nu.mean_error);
     EXPECT_NEAR(std::sqrt(nu.variance), 0.0090, 5.0 * nu.variance_error / (2.0 * 0.0090));
     EXPECT_NEAR(correlation(doubles(state.g_us), doubles(state.nu)), 0.0, 5.0 / 256.0);
@@ -75,16 +75,16 @@ TEST(DeviceState, TargetsOfZeroAreHalfANormal) {
 
     const auto afm = chip_preset("hermes-afm").device;
     const auto below = program_devices(afm, all(0.06F).view(), kIds);
-    EXPECT_EQ(share(below.g_us, 0.0F), 1.0) << "a target below the threshold is nothing at all";
+    EXPECT_EQ(share(below.g_us, 0.0F), 1.0) << "a target below the threshold becomes exactly 0";
 }
 
-TEST(DeviceState, CorrelationIsTheOneAskedFor) {
+TEST(DeviceState, CorrelationMatchesTheModel) {
     auto m = chip_preset("hermes-published").device;
     for (const double rho : {0.5, 1.0}) {
         m.programming_drift_correlation = rho;
         const auto state = program_devices(m, all(0.5F * 20.7F).view(), kIds);
         const double measured = correlation(doubles(state.g_us), doubles(state.nu));
-        // The standard error of a correlation is (1 - rho²) / sqrt(n); low conductance goes with strong
+        // The standard error of a correlation is (1 - rho²) / sqrt(n); low conductance comes with strong
         // drift.
         EXPECT_NEAR(measured, -rho, 5.0 * (1.0 - rho * rho) / 256.0 + 1e-5) << rho;
         const auto nu = moments(doubles(state.nu));
@@ -92,12 +92,12 @@ TEST(DeviceState, CorrelationIsTheOneAskedFor) {
     }
 }
 
-TEST(DeviceState, StuckDevicesLimitWhatTheOthersReach) {
+TEST(DeviceState, StuckDevicesLimitTheRangeOfTheOthers) {
     auto m = chip_preset("ideal").device;
     m.g_max_us = 20.0;
     m.stuck_at_reset_probability = 0.1;
     m.stuck_at_max_probability = 0.2;
-    // One device a polarity: stuck at 0 or at g_max.
+    // One device per polarity: stuck at 0 or at g_max.
     const auto one = program_devices(m, all(5.0F).view(), kIds);
     EXPECT_NEAR(share(one.g_us, 0.0F), 0.1, 5.0 * 0.3 / 256.0);
     EXPECT_NEAR(share(one.g_us, 20.0F), 0.2, 5.0 * 0.4 / 256.0);
@@ -119,7 +119,7 @@ TEST(DeviceState, FloorAndCeilingHold) {
     EXPECT_GE(*std::min_element(low.g_us.values().begin(), low.g_us.values().end()), 1.0F);
     const auto high = program_devices(m, all(10.35F).view(), kIds);
     EXPECT_EQ(*std::max_element(high.g_us.values().begin(), high.g_us.values().end()), 11.0F);
-    // 0.65 uS above the target is 0.655 of the deviation of 0.9926 uS.
+    // 0.65 uS above the target is 0.655 of the standard deviation of 0.9926 uS.
     EXPECT_NEAR(share(high.g_us, 11.0F), 0.5 * std::erfc(0.65 / 0.9926 / std::sqrt(2.0)), 5.0 * 0.44 / 256.0);
 }
 
@@ -153,10 +153,10 @@ TEST(DeviceState, ReadNoiseHasItsFrozenAndFreshSize) {
     EXPECT_NEAR(g.variance, frozen * frozen, 5.0 * g.variance_error);
     EXPECT_NEAR(now.fresh_sd_us(3, 5), 10.35 * kQ * std::sqrt(6.8845), 1e-5);
     EXPECT_EQ(conductances_at(m, state, {.seconds = 0.0, .spacing_seconds = 1e-3}).g_us, now.g_us)
-        << "what is frozen is the same in every read";
+        << "frozen noise is the same in every read";
 }
 
-TEST(DeviceState, APartAloneIsThePartOfTheWhole) {
+TEST(DeviceState, APartAloneEqualsThePartOfTheWhole) {
     const auto m = chip_preset("hermes-published").device;
     Matrix<float> target(8, 6);
     for (std::size_t i = 0; i < 48; ++i) target.values()[i] = 0.4F * static_cast<float>(i);

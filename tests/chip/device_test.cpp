@@ -1,5 +1,4 @@
-// Device models: the curves of the chips that come with the library against numbers computed elsewhere, and
-// what a model may not be.
+// Device models: curves of the presets compared with numbers computed elsewhere, and invalid models.
 #include "imka/chip/device/device.hpp"
 
 #include <gmock/gmock.h>
@@ -23,7 +22,7 @@ struct Row {
     double nu_mean, nu_sd_od, nu_sd_td;
     double q_od, q_td;
 };
-// Evaluated from the published formulas in a separate program; printed to the digits given here.
+// Evaluated from the published formulas in a separate program, rounded to the digits given here.
 constexpr Row kTable[] = {
     {0.1, 3.57, 2.69, 3.12, 1.79, 0.072, 0.025, 0.021, 0.022, 0.020},
     {0.2, 5.23, 3.90, 4.20, 2.44, 0.069, 0.017, 0.013, 0.019, 0.015},
@@ -77,7 +76,7 @@ TEST(Device, DriftAndReadNoiseAreThePublishedOnes) {
 
 TEST(Device, ErrorsInCountsBecomeMicrosiemens) {
     const auto afm = chip_preset("hermes-afm").device;
-    // The table has the two-device fit; below 52.5 of 180 counts (u = 0.29) the one-device fit holds.
+    // The table has the two-device fit; below 52.5 of 180 counts (u = 0.29) the one-device fit applies.
     for (const auto& row : kTable) {
         if (row.u > 52.5 / 180.0) {
             EXPECT_NEAR(percent_error(afm, row.u), row.afm_td, row.u == 1.0 ? 0.0501 : 0.00501) << row.u;
@@ -134,8 +133,8 @@ TEST(Drift, ExponentIsNeverNegativeAndScales) {
     EXPECT_NEAR(drift_exponent(m, m.g_max_us, 0.0), 0.5 * 0.0174, 1e-12);
 }
 
-// For Q_s = 0.0165, typical of the chip hermes: 7.3 % of g 300 s after programming; 4.3 % and 5.9 % of it
-// fresh and frozen where products are 1 ms apart, 1.0 % and 7.2 % where they are 1 us apart.
+// For Q_s = 0.0165, typical of the chip hermes: 7.3 % of g 300 s after programming; fresh and frozen parts
+// are 4.3 % and 5.9 % for products 1 ms apart, 1.0 % and 7.2 % for products 1 us apart.
 TEST(ReadNoise, SplitsByTheTimeBetweenProducts) {
     const auto m = chip_preset("hermes-published").device;
     constexpr double kQ = 1.65;  // in percent

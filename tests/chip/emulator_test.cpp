@@ -1,5 +1,5 @@
-// Emulated chips: the literal simulator against the fast one, several matrices on one core, and what an
-// execution counts.
+// Emulated chips: the literal simulator compared with the fast one, several matrices on one core, and
+// traces.
 #include "imka/chip/simulate/emulator.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
     return m;
 }
 
-// 50 x 30 on cores of 20 x 16: 3 x 2 tiles. Nothing is fresh, so both simulators agree product by product.
+// 50 x 30 on cores of 20 x 16: 3 x 2 tiles. Nothing is fresh, so both simulators agree on every product.
 ProgrammedChip frozen_chip(const PlacementConfig& placement) {
     auto spec = chip_preset("hermes-published");
     spec.core.rows = 20;
@@ -45,7 +45,7 @@ ProgrammedChip frozen_chip(const PlacementConfig& placement) {
                       kExec);
 }
 
-TEST(LiteralEmulator, AgreesWithTheFastOneWhereNothingIsFresh) {
+TEST(LiteralEmulator, AgreesWithTheFastOneWithoutFreshNoise) {
     const auto x = normals(25, 50, 900'000);
     for (const auto replication : {Replication::throughput, Replication::average}) {
         const auto chip = frozen_chip({.replicas = 3, .replication = replication});
@@ -55,13 +55,13 @@ TEST(LiteralEmulator, AgreesWithTheFastOneWhereNothingIsFresh) {
                                      {.seed = 1, .first = 4}, {.threads = 2});
         std::size_t different = 0;
         for (std::size_t i = 0; i < fast.y.values().size(); ++i) {
-            // A count that float arithmetic puts on the other side of a whole number moves an output step.
+            // A count that float arithmetic rounds to another integer changes an output by one step.
             if (std::abs(fast.y.values()[i] - literal.y.values()[i]) > 1e-3F) ++different;
         }
         EXPECT_LE(different, fast.y.values().size() / 50) << to_string(replication);
         EXPECT_GT(literal.trace.conversions, 0U);
         auto counted = literal.trace;
-        counted.saturated = fast.trace.saturated;  // a count on the other side of a whole number again
+        counted.saturated = fast.trace.saturated;  // again a count rounded to another integer
         EXPECT_EQ(counted, fast.trace);
     }
 }
@@ -77,14 +77,14 @@ TEST(LiteralEmulator, SameBitsForAnyThreadsAndBatch) {
     }
 }
 
-TEST(Emulator, RefusesInputsOfAnotherLengthAndMatricesThatAreNotThere) {
+TEST(Emulator, RejectsInputsOfAnotherLengthAndMissingMatrices) {
     const auto chip = frozen_chip({});
     for (const auto simulator : {Simulator::fast, Simulator::literal}) {
         const auto driver = make_emulator(chip, simulator);
         EXPECT_THAT(error_of([&] { execute(*driver, 0, normals(2, 5, 0).view(), {}, {}); }),
                     testing::AllOf(testing::StartsWith("bad_data: "), HasSubstr("inputs of length 5")));
         EXPECT_THAT(error_of([&] { execute(*driver, 1, normals(2, 50, 0).view(), {}, {}); }),
-                    HasSubstr("bad_usage: matrix 1; the chip holds 1"));
+                    HasSubstr("bad_usage: no matrix 1; the chip holds 1"));
     }
 }
 
@@ -114,7 +114,7 @@ ProgrammedChip on_one_core(const ChipSpec& spec, const std::vector<Place>& place
 ChipSpec noisy_core(ReadMode mode, const std::function<void(CoreSpec&)>& change) {
     auto spec = chip_preset("hermes-published");
     spec.core.rows = 40;
-    spec.core.cols = 31;  // odd: origins do not start at a multiple of what one vector makes
+    spec.core.cols = 31;  // odd: origins are not at a multiple of the vector length
     spec.core.read_mode = mode;
     spec.core.adc.gain_sd = 0.02;
     spec.core.adc.offset_sd_counts = 1.0;
@@ -128,9 +128,9 @@ struct CoreChange {
     std::function<void(CoreSpec&)> change;
 };
 
-// Each of two matrices on one core has the bits that it has alone in its place, side by side, stacked in rows
-// and diagonal, by both simulators.
-TEST(Emulator, TwoMatricesOnOneCoreAreEachThatMatrixAlone) {
+// Each of two matrices on one core has the same bits as alone at its position: side by side, stacked in
+// rows and diagonal, with both simulators.
+TEST(Emulator, TwoMatricesOnOneCoreEachEqualTheMatrixAlone) {
     const std::vector<CoreChange> changes = {
         {"plain", [](CoreSpec&) {}},
         {"IR drop", [](CoreSpec& c) { c.ir_drop = {.scale = 1.0, .wire_ohm = 5.0}; }},
@@ -167,7 +167,7 @@ TEST(Emulator, TwoMatricesOnOneCoreAreEachThatMatrixAlone) {
     }
 }
 
-// The place matters: other devices, converters and wires.
+// The position matters: other devices, converters and wires.
 TEST(Emulator, AnotherOriginIsAnotherPartOfTheCore) {
     const auto spec = noisy_core(ReadMode::one_phase, [](CoreSpec&) {});
     const auto w = normals(17, 12, 0);
@@ -184,8 +184,7 @@ TEST(Emulator, AnotherOriginIsAnotherPartOfTheCore) {
     }
 }
 
-// Both simulators agree at any origin, where nothing is fresh: the wire's row and column are those of the
-// core.
+// Without fresh noise both simulators agree at any origin: wires use the row and column of the core.
 TEST(Emulator, SimulatorsAgreeAboutWiresAtAnyOrigin) {
     auto spec =
         noisy_core(ReadMode::four_phase, [](CoreSpec& c) { c.ir_drop = {.scale = 1.0, .wire_ohm = 20.0}; });
@@ -202,7 +201,7 @@ TEST(Emulator, SimulatorsAgreeAboutWiresAtAnyOrigin) {
 }
 
 // 50 x 30 on 3 x 2 tiles of at most 17 x 15 cells; hermes has 8-bit inputs and results.
-TEST(Trace, CountsWhatAnExecutionDid) {
+TEST(Trace, CountsTheWorkOfAnExecution) {
     auto chip = frozen_chip({.replicas = 2});
     chip.plan.spec.core.affine.output_bits = 8;
     for (auto& region : chip.regions) region.input_range = 1.5;
@@ -214,7 +213,7 @@ TEST(Trace, CountsWhatAnExecutionDid) {
     const Exec exec{.threads = 2, .trace = &total};
     const auto trace = execute(emulator, 0, x.view(), {.seed = 1, .first = 1}, exec).trace;
     EXPECT_EQ(total, Trace{}) << "left to the caller";
-    // Product 1 is the first of copy 1: it has 6 of the 11, copy 0 has 5.
+    // Product 1 is the first of copy 1, which gets 6 of the 11; copy 0 gets 5.
     EXPECT_EQ(trace.core_products, (std::vector<std::uint64_t>{5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6}));
     EXPECT_EQ(trace.conversions, 4U * 3 * 30 * 11) << "phases, row tiles, outputs, rows";
     EXPECT_EQ(trace.inputs, 2U * 50 * 11) << "both column tiles take every input";
@@ -228,7 +227,7 @@ TEST(Trace, CountsWhatAnExecutionDid) {
     EXPECT_EQ(total.core_products.at(11), 12U);
 }
 
-TEST(Trace, AveragedCopiesAllTakeEveryInput) {
+TEST(Trace, AveragedCopiesAllProcessEveryInput) {
     FastEmulator emulator(frozen_chip({.replicas = 2, .replication = Replication::average}));
     const auto x = normals(11, 50, 900'000);
     const auto trace = execute(emulator, 0, x.view(), {}, kExec).trace;

@@ -1,4 +1,4 @@
-// Errors of products whose parts are known by construction.
+// Errors of products with known parts.
 #include "imka/chip/analyse/error_parts.hpp"
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ struct Made {
     Matrix<double> exact;
 };
 
-// Weights that are off by `weight` (exact ones have deviation 1), noise of deviation `noise` of the
-// products', and a constant for each output of that deviation times `bias`.
+// Weights with an error of `weight` (exact ones have standard deviation 1), noise of `noise` times the
+// standard deviation of the products, and a constant per output of `bias` times that standard deviation.
 Made make(std::size_t count, double weight, double noise, double bias) {
     Matrix<float> w(kInputs, kOutputs);
     fill_normal(1, Stream::test, 0, w.values());
@@ -46,8 +46,8 @@ Made make(std::size_t count, double weight, double noise, double bias) {
 }
 
 TEST(ErrorParts, WrongWeightsAreLinearAndNoiseIsResidual) {
-    // 600 weights and 4000 x 30 noise values: their mean squares are known within 5.8 % and 0.4 %, one
-    // deviation.
+    // 600 weights and 4000 x 30 noise values: their mean squares are known within 5.8 % and 0.4 % (one
+    // standard deviation).
     const auto m = make(4000, 0.10, 0.05, 0.0);
     const auto parts = error_parts(m.x.view(), m.y.view(), m.exact.view());
     ASSERT_TRUE(parts.linear && parts.residual);
@@ -58,10 +58,11 @@ TEST(ErrorParts, WrongWeightsAreLinearAndNoiseIsResidual) {
 }
 
 TEST(ErrorParts, FewInputsDoNotTurnNoiseIntoWeights) {
-    // 40 inputs for 20 weights: the map explains half of the noise, which is corrected for.
+    // 40 inputs for 20 weights: the map explains half of the noise, which is corrected.
     const auto m = make(40, 0.0, 0.05, 0.0);
     const auto parts = error_parts(m.x.view(), m.y.view(), m.exact.view());
-    // 20 x 30 degrees of freedom: residual² within 5.8 %, one deviation; the rest of total² is linear.
+    // 20 x 30 degrees of freedom: residual² within 5.8 % (one standard deviation); the rest of total² is
+    // linear.
     EXPECT_NEAR(*parts.residual / parts.total, 1.0, 5 * 0.03);
     EXPECT_LT(*parts.linear / parts.total, 0.54);
 }
@@ -69,13 +70,13 @@ TEST(ErrorParts, FewInputsDoNotTurnNoiseIntoWeights) {
 TEST(ErrorParts, BiasIsTheMeanErrorOfOutputs) {
     const auto with = make(4000, 0.0, 0.05, 0.03);
     const auto parts = error_parts(with.x.view(), with.y.view(), with.exact.view());
-    // The exact products' scale is that of 600 weights: 2.9 % of one deviation.
+    // The scale of the exact products comes from 600 weights: one standard deviation is 2.9 %.
     EXPECT_NEAR(parts.bias, 0.03, 0.03 * 5 * 0.029);
     const auto none = make(4000, 0.0, 0.05, 0.0);
     EXPECT_LT(error_parts(none.x.view(), none.y.view(), none.exact.view()).bias, 0.0008);
 }
 
-TEST(ErrorParts, NoMoreInputsThanRowsHaveNoParts) {
+TEST(ErrorParts, NeedMoreInputsThanRows) {
     const auto m = make(kInputs, 0.1, 0.05, 0.0);
     const auto parts = error_parts(m.x.view(), m.y.view(), m.exact.view());
     EXPECT_FALSE(parts.linear);

@@ -1,5 +1,5 @@
-// The fast simulator against the literal one: without noise the same counts, with noise the same
-// distribution.
+// The fast simulator compared with the literal one: same counts without noise, same distribution with
+// noise.
 #include "imka/chip/simulate/fast.hpp"
 
 #include <gmock/gmock.h>
@@ -136,7 +136,7 @@ const std::vector<Switch>& switches() {
     return list;
 }
 
-// The share of outputs that differ by more than `step` times 1e-3; none may by more than `step`.
+// Share of outputs that differ by more than `step` times 1e-3; none may differ by more than `step`.
 double share_that_differs(const Matrix<float>& a, const Matrix<float>& b, double step) {
     double differ = 0.0;
     for (std::size_t i = 0; i < a.values().size(); ++i) {
@@ -147,10 +147,10 @@ double share_that_differs(const Matrix<float>& a, const Matrix<float>& b, double
     return differ / static_cast<double>(a.values().size());
 }
 
-// Programming errors and drift, no noise that is fresh in conversions: both simulators must give the same
-// outputs, those of jitter and of the comparator from the same numbers. Sums in float may fall on the other
-// side of a rounding, which is one step, or one count, of few outputs.
-TEST(Fast, EverySwitchAloneAndAllTogetherGiveTheOutputsOfTheLiteralOne) {
+// Programming errors and drift, no fresh noise in conversions: both simulators must give the same outputs,
+// with jitter and comparator noise from the same numbers. Float sums may round differently, which changes
+// a few outputs by one step or one count.
+TEST(Fast, MatchesTheLiteralOneForEverySwitchAloneAndAllTogether) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
             for (std::size_t k = 0; k <= switches().size() + 1; ++k) {
@@ -178,7 +178,7 @@ TEST(Fast, EverySwitchAloneAndAllTogetherGiveTheOutputsOfTheLiteralOne) {
     }
 }
 
-TEST(Fast, InputsOfOneSignLeaveTwoPhasesWithNothingButOffsets) {
+TEST(Fast, InputsOfOneSignLeaveTwoPhasesWithOnlyOffsets) {
     for (const float sign : {1.0F, -1.0F}) {
         Bench s;
         for (auto& v : s.x.values()) v = sign * std::abs(v);
@@ -223,7 +223,7 @@ TEST(Fast, DriftCompensationIsInTheOutputs) {
     EXPECT_NE(y, s.fast_y());
 }
 
-// One vector, many products of it: what is left is noise.
+// Many products of one vector: the differences are noise.
 void repeat_one_vector(Bench& s, std::size_t products) {
     const auto one = normals(1, s.w.rows(), 5, 0.5F);
     s.x = Matrix<float>(products, s.w.rows());
@@ -237,7 +237,7 @@ std::vector<double> column(const Matrix<float>& y, std::size_t c) {
     return out;
 }
 
-// Largest difference of the two empirical distribution functions; both samples sorted.
+// Largest difference of the two empirical distribution functions; both samples are sorted.
 double kolmogorov_smirnov(const std::vector<double>& a, const std::vector<double>& b) {
     double largest = 0.0;
     std::size_t i = 0;
@@ -300,14 +300,14 @@ TEST(FastLaw, FreshReadNoise) {
         repeat_one_vector(s, 6'000);
         s.chip.device = chip_preset("hermes-published").device;
         s.chip.core.read_mode = mode;
-        EXPECT_EQ(s.fast().exact.charges.size(), 0U) << "nothing but the noise of devices: linear";
+        EXPECT_EQ(s.fast().exact.charges.size(), 0U) << "only device noise: linear";
         expect_same_law(s);
     }
 }
 
-// Noise so large that many reads would be negative and are 0: mean and variance are those of the truncated
-// reads. The shape is not, since a sum of 24 of them is still skewed: the distribution functions differ by
-// about 0.06 where they differ most.
+// Noise so large that many reads are clipped at 0: mean and variance match the truncated reads. The shape
+// does not, since a sum of 24 of them is still skewed: the distribution functions differ by at most about
+// 0.06.
 TEST(FastLaw, TruncatedReadNoiseKeepsItsMoments) {
     Bench s;
     repeat_one_vector(s, 6'000);
@@ -324,7 +324,7 @@ TEST(FastLaw, ConverterNoiseThatPhasesClipAtZero) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         Bench s;
         repeat_one_vector(s, 6'000);
-        // Every other column has weights of one sign: two of its phases carry nothing but noise.
+        // Every other column has weights of one sign: two of its phases carry only noise.
         for (std::size_t i = 0; i < s.w.rows(); ++i) {
             for (std::size_t c = 0; c < s.w.cols(); c += 2) s.w(i, c) = std::abs(s.w(i, c));
         }
@@ -335,8 +335,8 @@ TEST(FastLaw, ConverterNoiseThatPhasesClipAtZero) {
     }
 }
 
-// Jitter is drawn before anything else, so charges of all columns move together: beside the law of each
-// column, that of the sum of all must be right, whose variance correlations make up.
+// Jitter is drawn first, so charges of all columns move together. Checks the distribution of each column
+// and of the sum of all columns, whose variance depends on the correlations.
 TEST(FastLaw, JitterIsCommonToAllColumns) {
     for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
         Bench s;
@@ -365,7 +365,7 @@ TEST(FastLaw, JitterIsCommonToAllColumns) {
     }
 }
 
-TEST(FastLaw, PolarityIsFoundWrongWhereCurrentsAreSmall) {
+TEST(FastLaw, SmallCurrentsGetTheWrongSign) {
     Bench s;
     repeat_one_vector(s, 2'000);
     s.chip.device = chip_preset("hermes-published").device;
@@ -377,7 +377,7 @@ TEST(FastLaw, PolarityIsFoundWrongWhereCurrentsAreSmall) {
     EXPECT_LT(a.worst_ks, 2.6);
 }
 
-TEST(FastLaw, LinearPlanWherePhasesAreClearOfZero) {
+TEST(FastLaw, LinearFoldIfPhasesAreClearOfZero) {
     Bench s;
     s.w = normals(48, 64, 1, 1.0F);
     repeat_one_vector(s, 6'000);
@@ -435,7 +435,7 @@ TEST(FastLaw, BitByBitDevicesAreDrawn) {
     }
 }
 
-// Vectors of very different size, so that both plans are used within a tile.
+// Vectors of very different size, so that both folds are used within a tile.
 TEST(Fast, SameBitsForAnyThreadsAndBatches) {
     for (const bool linear : {true, false}) {
         Bench s;

@@ -1,4 +1,4 @@
-// Device models recovered from reads that a known model made.
+// Device models recovered from reads of a known model.
 #include "imka/chip/device/fit_device.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(FitDevice, RecoversThePublishedCurveWithinItsStatedErrors) {
         EXPECT_NEAR(fit.sigma_us[k].value, truth[k], 5 * fit.sigma_us[k].error) << k;
         EXPECT_GT(fit.sigma_us[k].error, 0.0);
     }
-    // Constants of a polynomial hang together; the curve itself is known far better.
+    // Coefficients of a polynomial are correlated; the curve itself is known much better.
     for (const double u : {0.1, 0.3, 0.5, 0.7, 0.9}) {
         double curve = 0.0;
         double right = 0.0;
@@ -55,13 +55,13 @@ TEST(FitDevice, RecoversThePublishedCurveWithinItsStatedErrors) {
     }
     EXPECT_NEAR(fit.offset_us.value, 0.0, 5 * fit.offset_us.error);
     EXPECT_GT(fit.at_zero, 0U);
-    // 1.95 / sqrt(n): one in a thousand.
+    // 1.95 / sqrt(n): exceeded once in a thousand.
     EXPECT_LT(fit.ks_distance, 1.95 / std::sqrt(static_cast<double>(fit.ks_reads)));
     EXPECT_LT(fit.chi2_per_freedom, 1.0 + 5 * std::sqrt(2.0 / static_cast<double>(fit.freedom)));
 }
 
-TEST(FitDevice, StatedErrorsAreThoseOfRepeatedFits) {
-    // 60 fits: the deviation of their results is known within 9 %.
+TEST(FitDevice, StatedErrorsMatchRepeatedFits) {
+    // 60 fits: the standard deviation of their results is known within 9 %.
     constexpr int kFits = 60;
     std::vector<double> values;
     double stated = 0.0;
@@ -75,12 +75,12 @@ TEST(FitDevice, StatedErrorsAreThoseOfRepeatedFits) {
     for (const double v : values) mean += v / kFits;
     double variance = 0.0;
     for (const double v : values) variance += (v - mean) * (v - mean) / (kFits - 1);
-    // A line is not the right curve here, so the information matrix is not exact either.
+    // A line is not the correct curve here, so the information matrix is not exact either.
     EXPECT_NEAR(std::sqrt(variance) / stated, 1.0, 5 * 0.09);
 }
 
 TEST(FitDevice, ReadsAtZeroDoNotLowerTheErrorOfSmallTargets) {
-    // A constant error of 1 uS: of targets near 0 half the reads are cut to 0.
+    // A constant error of 1 uS: half the reads of targets near 0 are clipped to 0.
     DeviceModel model;
     model.programming_error_us = {.pieces = {{.coefficients = {1.0}}}};
     model.g_max_us = 2.0;
@@ -102,7 +102,8 @@ TEST(FitDevice, FindsTheMeanOffset) {
 }
 
 TEST(FitDevice, KeepsTheConstantAboveZero) {
-    // A deviation that grows with the square, seen from u = 0.25 on: the best line would begin below 0.
+    // A standard deviation that grows with the square, observed for u >= 0.25: the best line would start
+    // below 0.
     DeviceModel model;
     model.programming_error_us = {.pieces = {{.coefficients = {0.0, 0.0, 2.0}}}};
     auto reads = reads_of(model, 4000, 6);
@@ -115,7 +116,7 @@ TEST(FitDevice, KeepsTheConstantAboveZero) {
     validate(with_fit(model, fit));
 }
 
-// Reads of the same devices at several times, with relative noise of single reads.
+// Reads of the same devices at several times, with relative noise per read.
 DeviceReads drifting(std::size_t devices, const std::vector<double>& times, double noise) {
     DeviceReads reads;
     for (std::size_t t = 0; t < times.size(); ++t) {
@@ -132,7 +133,7 @@ DeviceReads drifting(std::size_t devices, const std::vector<double>& times, doub
     return reads;
 }
 
-TEST(FitDevice, FindsDriftAndTakesTheNoiseOfReadsOffItsDeviation) {
+TEST(FitDevice, FindsDriftAndCorrectsItsDeviationForTheNoiseOfReads) {
     const auto reads = drifting(3000, {300.0, 3000.0, 30000.0, 300000.0}, 0.05);
     const auto fit = fit_device(reads, {.degree = 1});
     ASSERT_TRUE(fit.drift);
@@ -161,10 +162,10 @@ TEST(FitDevice, NamedDevicesMayComeInAnyOrder) {
     reads.device.clear();
     EXPECT_THAT(
         error_of([&] { fit_device(reads, {.degree = 1}); }),
-        testing::AllOf(testing::StartsWith("bad_data: "), testing::HasSubstr("the same device, says")));
+        testing::AllOf(testing::StartsWith("bad_data: "), testing::HasSubstr("the same device, has")));
 }
 
-TEST(FitDevice, BadReadsAreErrorsThatSayWhat) {
+TEST(FitDevice, RejectsBadReads) {
     const auto good = reads_of(chip_preset("hermes-published").device, 100, 3);
     const auto fails = [](const DeviceReads& reads, const std::string& message) {
         EXPECT_THAT(error_of([&] { fit_device(reads, {}); }),
@@ -178,7 +179,7 @@ TEST(FitDevice, BadReadsAreErrorsThatSayWhat) {
     fails(bad, "target 4 is -1 uS; it must be >= 0");
     bad = good;
     bad.target_us.pop_back();
-    fails(bad, "not equally many");
+    fails(bad, "differ in number");
     fails({}, "no reads");
     bad = good;
     bad.target_us.resize(49);

@@ -1,4 +1,4 @@
-// Every seed of the fuzzer of chip files gives a chip that multiplies or an imka::Error.
+// Every seed of the chip file fuzzer gives a chip that multiplies, or an imka::Error.
 #include <gtest/gtest.h>
 
 #include "../../fuzz/feed_chip.hpp"

@@ -1,4 +1,4 @@
-// The literal simulator: without errors it is the digital product; each switch alone has the size of its
+// The literal simulator: the digital product without errors; each switch alone has the effect of its
 // formula.
 #include "imka/chip/simulate/literal.hpp"
 
@@ -148,7 +148,7 @@ TEST(Literal, ConverterNoiseAddsUpOverPhases) {
     }
 }
 
-TEST(Literal, FlooringLosesHalfACountAPhaseWhichCancels) {
+TEST(Literal, FlooringLosesHalfACountPerPhaseWhichCancels) {
     for (const auto rounding : {AdcRounding::floor, AdcRounding::round}) {
         Bench s;
         s.x = normals(200, 64, 2, 0.4F);
@@ -179,7 +179,7 @@ TEST(Literal, FreshReadNoiseIsTheSumOverDevices) {
     Bench s;
     s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.programming_scale = 0.0;
-    // One input vector, 400 products of it: the spread of each column over products.
+    // 400 products of one input vector: the spread of each column over products.
     const auto one = normals(1, 64, 2, 0.4F);
     s.x = Matrix<float>(400, 64);
     for (std::size_t v = 0; v < 400; ++v) std::copy(one.row(0).begin(), one.row(0).end(), s.x.row(v).begin());
@@ -201,7 +201,7 @@ TEST(Literal, FreshReadNoiseIsTheSumOverDevices) {
         for (std::size_t v = 0; v < counts.rows(); ++v) column.push_back(counts(v, c));
         ratio += moments(column).variance / variance / static_cast<double>(counts.cols());
     }
-    // A variance of 400 normals has the relative error sqrt(2 / 399); 48 columns are averaged.
+    // A variance of 400 normals has the relative error sqrt(2 / 399); averaged over 48 columns.
     EXPECT_NEAR(ratio, 1.0, 5.0 * std::sqrt(2.0 / 399.0 / 48.0));
 }
 
@@ -214,7 +214,8 @@ TEST(Literal, PolarityMattersInOnePhaseOnly) {
     s.chip.core.read_mode = ReadMode::one_phase;
     const auto core = s.core();
     const auto with = s.counts();
-    // What subtracts is off by 5 %: 0.05² times the sum of its squares, on average over products and columns.
+    // Subtracting currents are off by 5 %: 0.05² times the sum of their squares, averaged over products
+    // and columns.
     double variance = 0.0;
     std::vector<double> error;
     for (std::size_t v = 0; v < with.rows(); ++v) {
@@ -236,7 +237,7 @@ TEST(Literal, PolarityMattersInOnePhaseOnly) {
     EXPECT_NEAR(measured / variance, 1.0, 5.0 * std::sqrt(2.0 / (48.0 * 64.0)));
 }
 
-TEST(Literal, WiresLoseWhatTheFormulaSays) {
+TEST(Literal, IrDropMatchesTheFormula) {
     Bench s;
     s.chip.core.rows = 2;
     s.w = Matrix<float>(2, 2);
@@ -258,7 +259,7 @@ TEST(Literal, DriftIsSeenAndCompensated) {
     s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.programming_scale = 0.0;
     s.chip.device.read_noise_scale = 0.0;
-    // One input after the other: the counts are those of single cells.
+    // One input at a time: counts of single cells.
     s.x = Matrix<float>(64, 64);
     for (std::size_t i = 0; i < 64; ++i) s.x(i, i) = 1.0F;
     const ReadTime day{.seconds = 86400.0};
@@ -286,7 +287,7 @@ TEST(Literal, DriftIsSeenAndCompensated) {
             total += g;
         }
     }
-    // A factor has a deviation of at most L times 0.04, 3072 devices are averaged.
+    // A factor has a standard deviation of at most L times 0.04, averaged over 3072 devices.
     EXPECT_NEAR(left, expected / total, 5.0 * l * 0.04 / std::sqrt(3072.0));
     EXPECT_LT(left, 0.8);
     compensate_drift(core, DriftCompensation::global, day);

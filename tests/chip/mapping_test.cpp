@@ -48,7 +48,7 @@ TEST(Mapping, TheLargestWeightGetsTheLargestConductance) {
     EXPECT_THAT(mapped.weight_per_us, ElementsAre(0.2, 0.05, 0.0));
 }
 
-TEST(Mapping, RefusesWhatCannotBeHeld) {
+TEST(Mapping, RejectsInvalidWeightsAndConductances) {
     auto w = example();
     w(1, 2) = std::nanf("");
     EXPECT_THAT(error_of([&] { column_conductances(w.view(), WeightScale::layer, 20.0); }),

@@ -1,5 +1,5 @@
-// The error of a matrix-vector product that programming, read noise and drift cause, for known laws of
-// weights and inputs, against numbers of a separate simulation with the same published constants.
+// Error of matrix-vector products from programming, read noise and drift, for known laws of weights and
+// inputs, compared with a separate simulation with the same published constants.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int kSeeds = 4;
 constexpr double kSeconds[] = {0.0, 0.0, 3600.0, 86400.0};
 
 // uniform: weights uniform with 30 % zeros, inputs uniform with 50 % zeros. gaussian: both normal, weights
-// cut at 3 deviations, inputs with a deviation of 40 of 127 steps.
+// truncated at 3 standard deviations, inputs with a standard deviation of 40 of 127 steps.
 enum class Laws { uniform, gaussian };
 
 Matrix<float> draw_weights(Laws laws, std::uint64_t seed) {
@@ -54,8 +54,8 @@ Matrix<float> difference(const Matrix<float>& plus, const Matrix<float>& minus) 
     return out;
 }
 
-// Mean over vectors of |y - Wx| / |Wx|, in percent; y from inputs in 127 steps a side and conductances g
-// whose column c counts weight[c] a uS.
+// Mean over vectors of |y - Wx| / |Wx|, in percent; y from inputs in 127 steps per side and conductances
+// g, where column c has weight[c] per uS.
 double relative_error(const Matrix<float>& w, const Matrix<float>& x, const Matrix<float>& g,
                       const std::vector<double>& weight) {
     double sum = 0.0;
@@ -88,7 +88,7 @@ struct Case {
 
 class MvmError : public testing::TestWithParam<Case> {};
 
-TEST_P(MvmError, IsThatOfTheSeparateSimulation) {
+TEST_P(MvmError, MatchesTheSeparateSimulation) {
     const auto& p = GetParam();
     const auto m = chip_preset(p.chip).device;
     std::vector<double> measured(4, 0.0);
@@ -103,7 +103,7 @@ TEST_P(MvmError, IsThatOfTheSeparateSimulation) {
         measured[0] += relative_error(w, x, difference(plus.g_us, minus.g_us), mapped.weight_per_us);
         Matrix<float> reference;
         for (std::size_t k = 1; k < 4; ++k) {
-            // Products without a pause between them: all noise is frozen, as in the simulation compared with.
+            // Products without a pause: all noise is frozen, as in the reference simulation.
             const ReadTime time{.seconds = kSeconds[k], .spacing_seconds = 0.0};
             const auto now =
                 difference(conductances_at(m, plus, time).g_us, conductances_at(m, minus, time).g_us);
@@ -115,8 +115,8 @@ TEST_P(MvmError, IsThatOfTheSeparateSimulation) {
         }
     }
     for (std::size_t k = 0; k < 4; ++k) {
-        // The numbers are rounded to 0.1 and come from other draws of 65 536 weights; the error of one draw
-        // has a deviation of 0.8 %.
+        // The reference is rounded to 0.1 and uses other draws of 65 536 weights; the error of one draw
+        // has a standard deviation of 0.8 %.
         EXPECT_NEAR(measured[k] / kSeeds, p.expected[k], 0.05 + 0.02 * p.expected[k]) << k;
     }
 }

@@ -18,7 +18,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
     return m;
 }
 
-// Hermes with everything that it has and that it leaves at 0.
+// Hermes with all its errors, and those that it leaves at 0.
 ChipSettings everything(ReadMode mode) {
     ChipSettings s{.spec = chip_preset("hermes"), .calibration = {.inputs = 200}};
     s.calibration.input_range = InputRangeRule::deviation;
@@ -36,7 +36,7 @@ ChipSettings everything(ReadMode mode) {
     s.spec.device.stuck_at_max_probability = 0.02;
     s.spec.device.zero_threshold_us = 0.3;
     s.spec.device.g_ceiling_us = 6.0;
-    // Far below what calibration leaves room for, so that it saturates too.
+    // Far below the margin of calibration, so that it saturates too.
     s.calibration.margin = 1.0;
     return s;
 }
@@ -62,7 +62,7 @@ TEST(Nonideality, WithAllOffHermesEqualsIdeal) {
         const auto bare = products(without_all(everything(mode)));
         ChipSettings ideal{.spec = chip_preset("ideal"), .calibration = {.inputs = 200}};
         ideal.spec.core.read_mode = mode;
-        // g_max and counts_per_us are no errors: only the scales of conductances and counts.
+        // g_max and counts_per_us are not errors, only scales of conductances and counts.
         ideal.spec.device.g_max_us = chip_preset("hermes").device.g_max_us;
         ideal.spec.core.adc.counts_per_us = chip_preset("hermes").core.adc.counts_per_us;
         EXPECT_EQ(bare, products(without_all(ideal)));
@@ -80,7 +80,7 @@ TEST(Nonideality, WithAllOffProductsAreTheDigitalOnes) {
         error += std::pow(bare.values()[i] - exact.values()[i], 2);
         signal += std::pow(exact.values()[i], 2);
     }
-    // 32767 levels a side of a range of about 4 deviations: 4 / 32767 / sqrt(12).
+    // 32767 levels per side of a range of about 4 standard deviations: 4 / 32767 / sqrt(12).
     EXPECT_LT(std::sqrt(error / signal), 5e-5);
 }
 
@@ -92,8 +92,8 @@ TEST(Nonideality, EachAloneChangesSomethingAndEachRemovalToo) {
         EXPECT_TRUE(n.present(all)) << n.name;
         EXPECT_FALSE(n.present(without(all, n.name))) << n.name;
         EXPECT_NE(products(without(all, n.name)), full) << n.name;
-        // A largest count alone only lowers conductances, which is no error: the products differ in the last
-        // bits, and where they saturate.
+        // A limited count alone only lowers conductances, which is not an error: products differ in the
+        // last bits and where they saturate.
         EXPECT_NE(products(only(all, n.name)), bare) << n.name;
     }
 }
@@ -104,7 +104,7 @@ TEST(Nonideality, SwitchingOffTwiceIsSwitchingOffOnce) {
     for (const auto& n : nonidealities()) EXPECT_FALSE(n.present(once)) << n.name;
 }
 
-TEST(Nonideality, UnknownNamesAreListed) {
+TEST(Nonideality, UnknownNameListsTheKnownOnes) {
     EXPECT_THAT(
         error_of([] { nonideality("gravity"); }),
         testing::AllOf(testing::StartsWith("bad_usage: "), testing::HasSubstr("known: input_quantisation")));

@@ -1,4 +1,4 @@
-// Weights and inputs that chips are tried with.
+// Weights and inputs for testing chips.
 #include "imka/chip/analyse/problem.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ TEST(Problem, GivenMatricesDecideTheSizes) {
     EXPECT_EQ(source.config.rows, 6U);
     EXPECT_EQ(source.config.cols, 3U);
     const auto problem = draw_problem(source, 7);
-    // The first half calibrates, the second half tests; every seed gets the same.
+    // The first half calibrates, the second half tests; the same for every seed.
     ASSERT_EQ(problem.calibration.rows(), 5U);
     ASSERT_EQ(problem.inputs.rows(), 5U);
     EXPECT_TRUE(std::ranges::equal(problem.calibration.row(0), x.row(0)));
@@ -44,14 +44,14 @@ TEST(Problem, GivenMatricesMustFitEachOther) {
     EXPECT_EQ(error_of([] { make_problem_source({}, normals(6, 3), normals(10, 5)); }),
               "bad_data: inputs of length 5; the matrix has 6 inputs");
     EXPECT_THAT(error_of([] { make_problem_source({}, normals(6, 3), normals(3, 6)); }),
-                HasSubstr("at least 4 are needed"));
+                HasSubstr("expected at least 4"));
 }
 
 TEST(Problem, DrawnNumbersFollowTheirLaws) {
     const ProblemConfig config{
         .weight_sigmas = 1.5, .inputs = InputLaw::sparse, .sparsity = 0.75, .rows = 100, .cols = 50};
     const auto problem = draw_problem(make_problem_source(config), 1);
-    EXPECT_EQ(problem.inputs.rows(), 1000U) << "chosen by the size";
+    EXPECT_EQ(problem.inputs.rows(), 1000U) << "depends on the size";
     EXPECT_EQ(problem.calibration.rows(), 2000U);
     EXPECT_LE(std::ranges::max(problem.weights.values()), 1.5F);
     EXPECT_GT(std::ranges::max(problem.weights.values()), 1.4F);
@@ -64,13 +64,13 @@ TEST(Problem, DrawnNumbersFollowTheirLaws) {
     EXPECT_LT(std::ranges::min(other.inputs.values()), -0.99F);
 }
 
-TEST(Problem, SeedsNameTheNumbersAndTestInputsAreNew) {
+TEST(Problem, SeedsIdentifyTheNumbersAndTestInputsAreNew) {
     const auto source = make_problem_source({.rows = 8, .cols = 4, .count = 10, .calibration_count = 10});
     const auto a = draw_problem(source, 1);
     EXPECT_EQ(a.weights, draw_problem(source, 1).weights);
     EXPECT_NE(a.weights, draw_problem(source, 2).weights);
     EXPECT_FALSE(std::ranges::equal(a.inputs.values(), a.calibration.values()));
-    // Test inputs go on where the calibration inputs end.
+    // Test inputs continue after the calibration inputs.
     const auto more =
         draw_problem(make_problem_source({.rows = 8, .cols = 4, .count = 10, .calibration_count = 20}), 1);
     EXPECT_TRUE(std::ranges::equal(more.calibration.row(10), a.inputs.row(0)));

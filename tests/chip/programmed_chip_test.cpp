@@ -66,18 +66,18 @@ TEST(Tiling, CoversTheMatrixOnceInTilesOfNearlyOneSize) {
     EXPECT_THAT(error_of([&] { tile_matrix(0, 4, spec); }), HasSubstr("0 inputs and 4 outputs"));
 }
 
-TEST(Plan, SaysHowManyCoresAreMissing) {
+TEST(Plan, ErrorStatesTheNumberOfMissingCores) {
     auto spec = chip_preset("ideal");
     const Matrix<float> large(2048, 2560);
     EXPECT_THAT(
         error_of([&] { place(spec, large); }),
         HasSubstr("needs 80 cores of 256 x 256; there are 64 (64 on each of 1 chip), 16 are missing; 2 "
-                  "chips would do"));
+                  "chips are enough"));
     spec.chips = 2;
     EXPECT_EQ(core_count(place(spec, large)), 80U);
     spec.chips = 1;
     const Matrix<float> small(256, 512);
-    EXPECT_EQ(place(spec, small, {.replicas = 0}).matrices[0].replicas, 32U) << "as many as fit";
+    EXPECT_EQ(place(spec, small, {.replicas = 0}).matrices[0].replicas, 32U) << "the maximum that fits";
     EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = 33}); }), HasSubstr("2 are missing"));
     EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = -1}); }), HasSubstr("must be >= 0"));
     EXPECT_THAT(error_of([&] { place(spec, std::vector<Matrix<float>>{}); }), HasSubstr("no matrix"));
@@ -102,7 +102,7 @@ TEST(Plan, HasATileOnEachCoreAndMatricesOneAfterAnother) {
                 HasSubstr("a group of 2 matrices needs 5 cores of 256 x 256; there are 4"));
 }
 
-TEST(Plan, RefusesRegionsThatDoNotFit) {
+TEST(Plan, RejectsRegionsThatDoNotFit) {
     const auto error = [](const std::function<void(Plan&)>& change) {
         auto plan = place(chip_preset("ideal"), normals(300, 20, 0), {.replicas = 2});
         change(plan);
@@ -110,7 +110,7 @@ TEST(Plan, RefusesRegionsThatDoNotFit) {
     };
     EXPECT_EQ(error([](Plan&) {}), "no error");
     EXPECT_EQ(error([](Plan& p) {
-                  p.regions[1].core = 0;  // beside the first one
+                  p.regions[1].core = 0;  // next to the first one
                   p.regions[1].row = 100;
                   p.regions[1].col = 20;
               }),
@@ -124,8 +124,9 @@ TEST(Plan, RefusesRegionsThatDoNotFit) {
     EXPECT_THAT(error([](Plan& p) { p.regions[1].row = 107; }),
                 HasSubstr("region 1: 150 x 20 cells at row 107, column 0 of a core of 256 x 256"));
     EXPECT_THAT(error([](Plan& p) { p.regions[1].core = 64; }), HasSubstr("core 64; the chip has 64 cores"));
-    EXPECT_THAT(error([](Plan& p) { p.regions[1].matrix = 1; }), HasSubstr("matrix 1; the plan has 1"));
-    EXPECT_THAT(error([](Plan& p) { p.regions[1].replica = 2; }), HasSubstr("replica 2 of a matrix with 2"));
+    EXPECT_THAT(error([](Plan& p) { p.regions[1].matrix = 1; }), HasSubstr("no matrix 1; the plan has 1"));
+    EXPECT_THAT(error([](Plan& p) { p.regions[1].replica = 2; }),
+                HasSubstr("no replica 2; the matrix has 2"));
     EXPECT_THAT(error([](Plan& p) { p.regions[1].tile.first_row = 151; }), HasSubstr("rows 151 + 150"));
     EXPECT_THAT(error([](Plan& p) { p.regions[1].tile = p.regions[0].tile; }),
                 HasSubstr("replica 0 of matrix 0: its tiles do not cover each weight once"));
@@ -134,7 +135,8 @@ TEST(Plan, RefusesRegionsThatDoNotFit) {
                     p.scales.pop_back();
                 }),
                 HasSubstr("replica 1 of matrix 0"));
-    EXPECT_THAT(error([](Plan& p) { p.scales.pop_back(); }), HasSubstr("3 scales for 4 regions"));
+    EXPECT_THAT(error([](Plan& p) { p.scales.pop_back(); }),
+                HasSubstr("3 scales for 4 regions; expected one per region"));
     EXPECT_THAT(error([](Plan& p) { p.scales[0].column_us.pop_back(); }),
                 HasSubstr("19 column conductances for 20 columns"));
     EXPECT_THAT(error([](Plan& p) { p.matrices[0].weights(1, 2) = INFINITY; }), HasSubstr("is inf"));
@@ -152,22 +154,23 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
     EXPECT_EQ(state_of(chip), ChipState::programmed);
     const auto hour = aged(chip, {.seconds = 3600.0});
     EXPECT_EQ(state_of(hour), ChipState::aged);
-    EXPECT_EQ(state_of(chip), ChipState::programmed) << "a value of its own";
+    EXPECT_EQ(state_of(chip), ChipState::programmed) << "a separate value";
     const auto corrected = compensated(hour, DriftCompensation::column);
     EXPECT_EQ(state_of(corrected), ChipState::compensated);
     EXPECT_EQ(state_of(compensated(corrected, DriftCompensation::none)), ChipState::aged);
-    EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = 60.0}); }), HasSubstr("only goes forward"));
+    EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = 60.0}); }),
+                HasSubstr("before the chip's current time"));
     EXPECT_THAT(error_of([&] { aged(corrected, {.seconds = -1.0}); }), HasSubstr("-1"));
     const auto later = aged(corrected, {.seconds = 7200.0});
-    EXPECT_EQ(state_of(later), ChipState::aged) << "what was compensated has aged since";
+    EXPECT_EQ(state_of(later), ChipState::aged) << "aged after the compensation";
     EXPECT_EQ(state_of(with_calibrated_outputs(later, OutputFit::applied, {})), ChipState::compensated);
     EXPECT_THAT(error_of([&] { with_calibrated_outputs(program(plan, 1, {}, {}), OutputFit::applied, {}); }),
                 HasSubstr("without calibration inputs"));
     EXPECT_THAT(error_of([&] { calibrated(plan, {.matrix = 1, .sample = x.view()}, {}); }),
-                HasSubstr("matrix 1; the plan has 1"));
+                HasSubstr("no matrix 1; the plan has 1"));
 }
 
-TEST(ProgrammedChip, RefusesWeightsAndInputsThatAreNotFinite) {
+TEST(ProgrammedChip, RejectsWeightsAndInputsThatAreNotFinite) {
     auto weights = normals(3, 2, 0);
     weights(1, 1) = std::numeric_limits<float>::quiet_NaN();
     EXPECT_THAT(error_of([&] { place(chip_preset("ideal"), weights); }),
@@ -186,9 +189,9 @@ TEST(ProgrammedChip, RefusesWeightsAndInputsThatAreNotFinite) {
                 HasSubstr("no calibration inputs"));
 }
 
-// Without errors a chip computes the digital product of its quantised inputs, however the matrix is cut.
+// Without errors a chip computes the digital product of its quantised inputs for any tiling.
 TEST(ProgrammedChip, IdealChipIsTheDigitalProductToTheLastInputStep) {
-    // Nominal outputs, since least squares sees the input steps.
+    // Nominal outputs, since least squares would fit the input steps.
     const auto chip = program(programmed(chip_preset("ideal"), 300, 280).plan, 3, {}, {});
     const auto x = normals(50, 300, 99);
     const auto y = products(chip, x);
@@ -230,14 +233,14 @@ TEST(ProgrammedChip, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
             for (std::size_t k = 0; k < part.values().size(); ++k)
                 ASSERT_EQ(part.values()[k], all.values()[first * 260 + k]);
         }
-        // A region alone is the region among others.
+        // A region alone equals the region among others.
         const auto weights = region_weights(one.plan, one.plan.regions[1]);
         const auto alone = program_region(spec, weights.view(), one.plan.scales[1], {.seed = 3, .core = 1});
         EXPECT_EQ(alone.plus.g_us, one.regions[1].plus.g_us);
     }
 }
 
-// n independent copies have an n-th of the variance of one; systematic errors of inputs stay.
+// n independent copies have 1/n of the variance of one; systematic errors of inputs remain.
 TEST(ProgrammedChip, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
     const auto x = normals(400, 64, 777);
     const auto error = [&](int replicas, Replication replication) {
@@ -251,7 +254,7 @@ TEST(ProgrammedChip, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
     EXPECT_NEAR(error(16, Replication::throughput) / one, 1.0, 0.1);
 }
 
-// Mean error in output steps, and the slope of outputs against exact products.
+// Mean error in output steps, and slope of outputs against exact products.
 struct Centring {
     double mean_steps = 0.0;
     double slope = 0.0;
@@ -275,24 +278,25 @@ Centring centring(ProgrammedChip& chip, OutputFit fit) {
     return {.mean_steps = sum / n / chip.plan.scales[0].output_step, .slope = products / squares};
 }
 
-TEST(OutputFit, CentredTakesTheHalfStepThatRoundingDownCosts) {
+TEST(OutputFit, CentredCorrectsTheHalfStepLostByRoundingDown) {
     auto chip = programmed(chip_preset("hermes"), 32, 64);
     EXPECT_NEAR(centring(chip, OutputFit::applied).mean_steps, -0.5, 0.1);
     EXPECT_NEAR(centring(chip, OutputFit::centred).mean_steps, 0.0, 0.1);
     EXPECT_NEAR(centring(chip, OutputFit::centred).mean_steps, 0.0, 0.1) << "not added twice";
 }
 
-TEST(OutputFit, CentredMakesUpForTruncatedInputs) {
+TEST(OutputFit, CentredCorrectsTruncatedInputs) {
     auto spec = chip_preset("ideal");
     spec.core.dac.levels = 31;
     spec.core.dac.rounding = InputRounding::truncate;
     auto chip = programmed(spec, 32, 64);
-    // A step is about 4 deviations / 31, and half of it is lost of inputs of 0.8 deviations on average.
+    // A step is about 4 standard deviations / 31; half of it is lost from inputs of 0.8 standard
+    // deviations on average.
     EXPECT_LT(centring(chip, OutputFit::applied).slope, 0.95);
     EXPECT_NEAR(centring(chip, OutputFit::centred).slope, 1.0, 0.01);
 }
 
-TEST(OutputFit, CentredIsTheOrdinaryOneWhereRoundingIsToTheNearest) {
+TEST(OutputFit, CentredEqualsLeastSquaresIfRoundingIsToNearest) {
     auto spec = chip_preset("hermes");
     spec.core.dac.rounding = InputRounding::nearest;
     spec.core.affine.rounding = OutputRounding::nearest;
@@ -307,7 +311,7 @@ TEST(OutputFit, CentredIsTheOrdinaryOneWhereRoundingIsToTheNearest) {
     const auto unrounded = programmed(spec, 32, 16);
     const auto again = with_calibrated_outputs(unrounded, OutputFit::centred, {});
     EXPECT_EQ(again.regions[0].affine.columns[3].offset, unrounded.regions[0].affine.columns[3].offset)
-        << "without steps there is nothing to round down";
+        << "without steps nothing is rounded down";
 }
 
 TEST(ProgrammedChip, CalibratedOutputsUndoDrift) {

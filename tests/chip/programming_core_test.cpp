@@ -1,5 +1,5 @@
-// Whole cores programmed by every method: same bits for any thread count, errors against the statistical
-// model and the literal simulator, and what gradient descent gains.
+// Cores programmed by every method: same bits for any thread count, errors compared with the statistical
+// model and the literal simulator, and the gain of gradient descent.
 #include "imka/chip/program/programming_core.hpp"
 
 #include <gmock/gmock.h>
@@ -97,17 +97,17 @@ TEST(ProgramRegionBy, VerificationBeatsOnePulse) {
     }
 }
 
-// Pulses leave on a core what the statistical model, the published fit, draws.
+// Pulses give the error that the statistical model, the published fit, draws.
 TEST(ProgramRegionBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
     Bench b(128, 128);
     b.mapping.column_us = column_conductances(b.w.view(), WeightScale::column, 20.7);
-    b.chip.core.adc.max_count = 0;  // such large conductances exceed the converter
+    b.chip.core.adc.max_count = 0;  // such large conductances exceed the converter's range
     const auto drawn = b.run(ProgrammingMethod::statistical).after.weight;
     const auto pulsed = b.run(ProgrammingMethod::max_set_fill).after.weight;
     EXPECT_NEAR(pulsed / drawn, 1.0, 0.05) << pulsed << " " << drawn;
 }
 
-TEST(ProgramRegionBy, NeedsAModelOfPulses) {
+TEST(ProgramRegionBy, NeedsAPulseModel) {
     Bench b(8, 8);
     b.chip = chip_preset("rram-wan");
     EXPECT_NO_THROW(b.run(ProgrammingMethod::statistical));
@@ -116,7 +116,7 @@ TEST(ProgramRegionBy, NeedsAModelOfPulses) {
         HasSubstr("bad_config: chip 'rram-wan' has no section 'pulses', which programming by max_set_fill"));
 }
 
-TEST(ProgramRegionBy, RefusesWhatMakesNoSense) {
+TEST(ProgramRegionBy, RejectsInvalidSettings) {
     Bench b(8, 8);
     b.config.gradient.inputs = 1;
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::statistical); }),
@@ -132,8 +132,8 @@ TEST(ProgramRegionBy, RefusesWhatMakesNoSense) {
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::max_set_fill); }), HasSubstr("is not finite"));
 }
 
-// The sum of two devices of different drift, represented by one exponent: exact at once and after a day, near
-// in between.
+// The sum of two devices with different drift, represented by one exponent: exact at 0 s and after a day,
+// close in between.
 TEST(PulsedArray, StateDriftsLikeItsDevices) {
     const Bench b(24, 24);
     const PulseContext context{b.chip.device, *b.chip.pulses, 3};
@@ -157,9 +157,9 @@ TEST(PulsedArray, StateDriftsLikeItsDevices) {
     }
 }
 
-// Without noise and rounding the products are those of the literal simulator; with them, their error has the
-// same size. 200 products of 40 outputs: the error of a root mean square of 8000 is 0.8 %.
-TEST(MeasuredProducts, AreThoseOfTheLiteralSimulator) {
+// Without noise and rounding, products match the literal simulator; with them, the error has the same
+// size. 200 products of 40 outputs: the error of a root mean square of 8000 is 0.8 %.
+TEST(MeasuredProducts, MatchTheLiteralSimulator) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         Bench b(60, 40);
         b.chip.core.read_mode = mode;
@@ -180,7 +180,7 @@ TEST(MeasuredProducts, AreThoseOfTheLiteralSimulator) {
         EXPECT_LT(rms_difference(quiet.run(ProgrammingMethod::statistical).region, {.spacing_seconds = 0.0}),
                   1e-2)
             << to_string(mode);
-        // Both have the noise once, independently: the difference of two has the root of two of it.
+        // Both have independent noise: their difference has sqrt(2) times as much.
         const auto noisy = b.run(ProgrammingMethod::statistical).region;
         const ReadTime slow{.seconds = 0.0, .spacing_seconds = 1e-3};
         const auto literal_one = literal_counts(noisy, x.view(), slow, {.seed = 4, .first = 0}).counts;
@@ -227,7 +227,7 @@ TEST(GradientDescent, LowersTheMeasuredErrorByAQuarter) {
     EXPECT_LT(after, 0.75 * before);
 }
 
-// Mean relative error of a core's outputs, scale and offset fitted anew, by the literal simulator.
+// Mean relative error of a core's outputs with refitted scale and offset, by the literal simulator.
 double literal_error(ProgrammedRegion core, const Matrix<float>& w) {
     const auto fit = inputs_of(300, w.rows(), 71);
     const auto x = inputs_of(60, w.rows(), 72);
@@ -238,8 +238,8 @@ double literal_error(ProgrammedRegion core, const Matrix<float>& w) {
     return std::pow(10.0, -signal_to_noise_db(y.view(), exact.view()) / 20.0);
 }
 
-// Columns calibrated for smaller inputs than those of the loop have conductances at which these would
-// saturate.
+// Columns calibrated for smaller inputs than the loop uses have conductances at which the loop's inputs
+// would saturate.
 TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
     Bench b(120, 24);
     auto x = inputs_of(500, 120, 77);
@@ -252,12 +252,12 @@ TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
     EXPECT_LT(result.after.product, 0.85 * result.before.product);
 }
 
-TEST(GradientDescent, IsSeenByTheLiteralSimulator) {
+TEST(GradientDescent, AlsoImprovesTheLiteralSimulator) {
     const Bench b(128, 128);
     const auto filled = b.run(ProgrammingMethod::max_set_fill).region;
     const auto tuned = b.run(ProgrammingMethod::gradient_descent).region;
     EXPECT_LT(literal_error(tuned, b.w), 0.8 * literal_error(filled, b.w));
-    // Scale and offset come with it: outputs need no calibration.
+    // Scale and offset are included: outputs need no calibration.
     const auto x = inputs_of(60, 128, 72);
     const auto exact = exact_products(x.view(), b.w.view());
     const auto y = literal_products(tuned, x.view(), {}, {.seed = 82});

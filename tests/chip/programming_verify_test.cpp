@@ -1,5 +1,5 @@
-// Pulses on one polarity: the response of a device, program-and-verify, every branch of max-SET-fill, and the
-// error they leave against published numbers.
+// Pulses on one polarity: response of a device, program-and-verify, every branch of max-SET-fill, and
+// their errors compared with published numbers.
 #include "imka/chip/program/programming_verify.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ struct Bench {
     PulseContext context() const { return {device, pulse, 5}; }
 };
 
-// Neither spread nor noise nor drift: what is left is the law of the pulse.
+// No spread, noise or drift: only the law of the pulse.
 Bench exact_bench() {
     Bench b;
     b.pulse.set_sd_us = 0.0;
@@ -60,7 +60,7 @@ TEST(PulsedDevice, FollowsTheCurveOfConductanceAgainstCurrent) {
     EXPECT_EQ(d.reads, 4U);
 }
 
-// The published curve that the constants were read off, within what reading it off allows.
+// The published curve from which the constants were read, within the reading accuracy.
 TEST(PulsedDevice, IsNearThePublishedCurve) {
     const auto b = exact_bench();
     auto d = make_device(b.context(), 0);
@@ -96,7 +96,7 @@ TEST(PulsedDevice, SpreadsOverDevicesAndOverPulses) {
     EXPECT_NEAR(p.variance, 0.05 * 0.05, 5.0 * p.variance_error);
 }
 
-// ln g(t_0) - ln g(t_verify) = -(settling + nu - mean) ln(t_0 / t_verify): its deviation is sd_nu
+// ln g(t_0) - ln g(t_verify) = -(settling + nu - mean) ln(t_0 / t_verify): its standard deviation is sd_nu
 // times 13.66.
 TEST(PulsedDevice, DriftsBetweenPulseAndSettledState) {
     constexpr int kPulses = 20000;
@@ -149,7 +149,7 @@ TEST(PulsedDevice, ReadsInStepsOfItsConverterWithNoise) {
     EXPECT_NEAR(std::sqrt(m.variance), 0.02 * 2.4152, 5.0 * m.variance_error / (2.0 * 0.048));
 }
 
-TEST(PulsedDevice, DrawsDependOnSeedDeviceAndPulseAlone) {
+TEST(PulsedDevice, DrawsDependOnlyOnSeedDeviceAndPulse) {
     const Bench b;
     auto one = make_device(b.context(), 77);
     auto two = make_device(b.context(), 77);
@@ -164,7 +164,7 @@ TEST(PulsedDevice, DrawsDependOnSeedDeviceAndPulseAlone) {
     EXPECT_NE(one.g_us, other.g_us);
 }
 
-TEST(PulsedDevice, StuckDevicesAreThoseOfTheStatisticalModelAndStay) {
+TEST(PulsedDevice, StuckDevicesMatchTheStatisticalModelAndStayStuck) {
     constexpr std::uint64_t kDevices = 10000;
     Bench b;
     b.device.stuck_at_reset_probability = 0.1;
@@ -205,7 +205,7 @@ TEST(ProgramAndVerify, EndsWithinToleranceOrBounds) {
     EXPECT_EQ(b.cost.pulses, 3U);
 }
 
-TEST(ProgramAndVerify, LeavesAloneWhatCannotBeReached) {
+TEST(ProgramAndVerify, LeavesUnreachableTargetsAlone) {
     auto b = exact_bench();
     auto d = make_device(b.context(), 0);
     const auto high = program_and_verify(b.context(), b.verify, 20.0, d, b.cost);
@@ -215,7 +215,7 @@ TEST(ProgramAndVerify, LeavesAloneWhatCannotBeReached) {
     const auto nothing = program_and_verify(b.context(), b.verify, 0.0, d, b.cost);
     EXPECT_TRUE(nothing.reached);
     EXPECT_NEAR(d.g_us, 0.1, 1e-5);
-    EXPECT_EQ(b.cost.pulses, 1U) << "one RESET, nothing verified";
+    EXPECT_EQ(b.cost.pulses, 1U) << "one RESET without verification";
 }
 
 // Joules and seconds by hand: SET 1.5 V x 100 uA x 1 us = 150 pJ; 500 uA x 1.5 V x 100 ns = 75 pJ; a
@@ -233,7 +233,7 @@ TEST(ProgramAndVerify, CountsJoulesAndSeconds) {
     EXPECT_EQ(cost.products, 1000U);
 }
 
-// Two exact devices whose SET is 8 and 5 uS.
+// Two exact devices with SET conductances of 8 and 5 uS.
 struct Pair {
     Bench bench = exact_bench();
     std::array<PulsedDevice, 2> devices;
@@ -248,7 +248,7 @@ struct Pair {
     }
 };
 
-TEST(MaxSetFill, LeavesBothAtSetWhereTheyAreTooSmall) {
+TEST(MaxSetFill, LeavesBothAtSetIfTheyAreTooSmall) {
     Pair p;
     const auto out = p.fill(14.0);
     EXPECT_EQ(out.branch, FillBranch::too_small);
@@ -277,14 +277,14 @@ TEST(MaxSetFill, ResetsTheSmallerAndProgramsTheLarger) {
     EXPECT_NEAR(p.devices[1].g_us, 6.0, 0.025 * 10.35);
 }
 
-TEST(MaxSetFill, ResetsBothForNothing) {
+TEST(MaxSetFill, ResetsBothForATargetOfZero) {
     Pair p;
     EXPECT_EQ(p.fill(0.0).branch, FillBranch::reset);
     EXPECT_NEAR(p.devices[0].g_us + p.devices[1].g_us, 0.2, 1e-5);
     EXPECT_EQ(p.bench.cost.pulses, 2U);
 }
 
-TEST(MaxSetFill, OfMoreDevicesHasAtMostOneInBetween) {
+TEST(MaxSetFill, OfMoreDevicesHasAtMostOneIntermediateState) {
     auto b = exact_bench();
     std::array<PulsedDevice, 4> devices;
     constexpr float kSet[] = {5.0F, 9.0F, 7.0F, 6.0F};
@@ -318,7 +318,7 @@ double fill_sigma_us(const Bench& b, double target_us, std::uint64_t first, int 
     return std::sqrt(moments(g).variance);
 }
 
-// The polynomial is the published fit to the chip; 20 000 pairs a point give our spread to 0.7 %.
+// The polynomial is the published fit to the chip; 20 000 pairs per point give the spread to 0.7 %.
 TEST(MaxSetFill, LeavesThePublishedErrorWithinTenPercent) {
     const Bench b;
     std::printf("   u  published  max-SET-fill, uS\n");
@@ -331,15 +331,15 @@ TEST(MaxSetFill, LeavesThePublishedErrorWithinTenPercent) {
     }
 }
 
-// Without drift between pulse and t_0 the same procedure is far better than the chip: the error is not that
-// of verification.
+// Without drift between pulse and t_0 the same procedure is far better than the chip: verification does
+// not cause the error.
 TEST(MaxSetFill, OwesItsErrorToDrift) {
     Bench b;
     b.pulse.drift_sd = {};
     EXPECT_LT(fill_sigma_us(b, 0.5 * 20.7, 1, 5000), 0.6 * 0.9914);
 }
 
-TEST(PulseModel, IsReadFromTheChipFileWithItsMistakes) {
+TEST(PulseModel, IsReadFromTheChipFileAndErrorsAreReported) {
     EXPECT_TRUE(chip_preset("hermes-published").pulses.has_value());
     EXPECT_TRUE(chip_preset("hermes-od").pulses.has_value());
     EXPECT_FALSE(chip_preset("ideal").pulses.has_value());
@@ -355,7 +355,7 @@ TEST(PulseModel, IsReadFromTheChipFileWithItsMistakes) {
     EXPECT_THAT(error("device_share: {value: 2}"), HasSubstr("it must be >= 0 and <= 1"));
 }
 
-TEST(ProgramAndVerify, RefusesBoundsThatMakeNoSense) {
+TEST(ProgramAndVerify, RejectsInvalidBounds) {
     EXPECT_THAT(error_of([] { validate(VerifyConfig{.tolerance = 0.0}); }),
                 HasSubstr("tolerance: 0 is out of range; it must be > 0"));
     EXPECT_THAT(error_of([] { validate(VerifyConfig{.max_pulses = 0}); }), HasSubstr("max_pulses: 0"));

@@ -1,4 +1,4 @@
-// Every small error of the converters alone has the size its formula says, in both simulators.
+// Each small converter error alone has the effect of its formula, in both simulators.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Counts of a perfect core with one error, by one simulator. Weights of 1 are g_max: 180 counts for a full
+// Counts of a perfect core with one error, by one simulator. A weight of 1 is g_max: 180 counts for a full
 // input.
 using Simulator = std::function<Matrix<double>(const ProgrammedRegion&, MatrixView<const float>)>;
 
@@ -55,7 +55,7 @@ ProgrammedRegion core_with(const Matrix<float>& w, const std::function<void(Core
     return program_region(chip, w.view(), {.column_us = us}, {.seed = 1, .core = 2});
 }
 
-// The same inputs again and again.
+// The same inputs, repeated.
 Matrix<float> repeated(const std::vector<float>& x, std::size_t times) {
     Matrix<float> m(times, x.size());
     for (std::size_t v = 0; v < times; ++v) std::ranges::copy(x, m.row(v).begin());
@@ -73,7 +73,7 @@ TEST(InputRounding, TruncatesTowardsZero) {
     std::vector<std::int32_t> steps(x.size());
     quantize_inputs({.rounding = InputRounding::truncate}, x, 1.0, steps);
     EXPECT_THAT(steps, ElementsAre(0, 0, 1, -63, 127));
-    // A mean loss of half a step of every input that is not 0.
+    // A mean loss of half a step for every input that is not 0.
     const auto w = matrix(1, {1.0F});
     const auto in = matrix(1, {0.5F * 127.0F / 127.0F, -10.9F / 127.0F});
     for (const auto& run : simulators()) {
@@ -84,10 +84,10 @@ TEST(InputRounding, TruncatesTowardsZero) {
     }
 }
 
-TEST(InputJitter, LengthensPulsesThatAreThere) {
+TEST(InputJitter, LengthensOnlyExistingPulses) {
     const DacConfig c{.jitter_steps = 2.0};
     EXPECT_DOUBLE_EQ(jittered(c, 0.5, 1.5), 0.5 + 3.0 / 127.0);
-    EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "no pulse is shorter than none";
+    EXPECT_EQ(jittered(c, 0.01, -1.0), 0.0) << "a pulse length is never negative";
     EXPECT_EQ(jittered(c, 0.0, 1.5), 0.0);
     EXPECT_THAT(error_of([] {
                     CoreSpec wrong;
@@ -97,8 +97,8 @@ TEST(InputJitter, LengthensPulsesThatAreThere) {
                 HasSubstr("input_jitter: -1"));
 }
 
-// Counts of columns j and k vary together: cov = (180 jitter / 127)² sum_i w_ij w_ik over the inputs that are
-// not 0.
+// Counts of columns j and k vary together: cov = (180 jitter / 127)² sum_i w_ij w_ik over the inputs that
+// are not 0.
 TEST(InputJitter, HasItsSizeAndMovesColumnsTogether) {
     const auto w = matrix(2, {1.0F, 0.5F, -0.5F, 1.0F, 0.8F, 0.2F});
     const auto x = repeated({0.9F, -0.6F, 0.0F}, 20'000);
@@ -117,15 +117,16 @@ TEST(InputJitter, HasItsSizeAndMovesColumnsTogether) {
             const auto first = moments(column(counts, 0));
             const auto both = moments(sums);
             EXPECT_NEAR(first.variance, unit * unit * (1.0 + 0.25), 5 * first.variance_error);
-            // Input 2 is negative; a longer pulse moves its two columns by +0.5 and -1 times the same.
+            // Input 2 is negative; a longer pulse changes its two columns by +0.5 and -1 times the same
+            // amount.
             const double expected = unit * unit * (1.5 * 1.5 + 0.5 * 0.5);
             EXPECT_NEAR(both.variance, expected, 5 * both.variance_error);
         }
     }
 }
 
-// Every pulse of an input lasts longer by the same time: sum_b 2^b / 127 = steps / 127 times a share jitter /
-// 127.
+// All pulses of an input are lengthened by the same time: sum_b 2^b / 127 = steps / 127, times the share
+// jitter / 127.
 TEST(InputJitter, OfBitsHasItsSize) {
     const auto w = matrix(1, {1.0F});
     const auto x = repeated({85.0F / 127.0F}, 20'000);
@@ -147,7 +148,7 @@ TEST(InputJitter, OfBitsHasItsSize) {
 }
 
 // The sign is wrong with probability Phi(-|v| / polarity_error).
-TEST(PolarityError, IsAsLikelyAsItsFormulaSays) {
+TEST(PolarityError, HasTheProbabilityOfItsFormula) {
     const auto w = matrix(1, {1.0F});
     constexpr std::size_t kCount = 20'000;
     for (const auto& run : simulators()) {
@@ -162,7 +163,7 @@ TEST(PolarityError, IsAsLikelyAsItsFormulaSays) {
             const double value = 180.0 * steps / 127.0;
             double wrong = 0.0;
             for (std::size_t v = 0; v < kCount; ++v) {
-                EXPECT_NEAR(std::abs(counts(v, 0)), std::abs(value), 1e-4) << "the magnitude stays";
+                EXPECT_NEAR(std::abs(counts(v, 0)), std::abs(value), 1e-4) << "the magnitude does not change";
                 if (counts(v, 0) * value < 0.0) wrong += 1.0;
             }
             const double p = 0.5 * std::erfc(std::abs(value) / 20.0 / std::numbers::sqrt2);
@@ -171,7 +172,7 @@ TEST(PolarityError, IsAsLikelyAsItsFormulaSays) {
     }
 }
 
-TEST(PolarityError, IsNothingWhereSignsArePhases) {
+TEST(PolarityError, HasNoEffectInFourPhases) {
     const auto w = matrix(1, {0.1F});
     const auto x = repeated({0.01F}, 50);
     for (const auto& run : simulators()) {
@@ -245,8 +246,8 @@ TEST(Gain, OfAConverterIsNeverNegative) {
     EXPECT_GT(least, 200U) << "1 + 3 N is below 0.01 with probability 0.37";
 }
 
-// Where a gain was negative, the two simulators once took different counters.
-TEST(Gain, AbsurdlySpreadIsTheSameInBothSimulators) {
+// With a negative gain the two simulators once chose different counters.
+TEST(Gain, WithExtremeSpreadIsTheSameInBothSimulators) {
     Matrix<float> w(6, 40);
     fill_normal(1, Stream::test, 0, w.values());
     Matrix<float> x(50, 6);

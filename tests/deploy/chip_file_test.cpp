@@ -1,4 +1,4 @@
-// A matrix on a chip, saved and loaded: the same bits in every state, and no damage that is not noticed.
+// Chips saved and loaded: same bits in every state, and all damage is detected.
 #include "imka/deploy/chip_file.hpp"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ ProgrammedChip at_state(ChipState state, const std::string& name = "hermes") {
     return chip;
 }
 
-// Two matrices, the second in two regions of core 0 beside and below the first.
+// Two matrices, the second in two regions of core 0 next to and below the first.
 Plan shared_core_plan() {
     auto plan = place(small_chip("hermes"), std::vector<Matrix<float>>{normals(3, 2, 4), normals(6, 4, 5)});
     plan.regions[1].core = 0;
@@ -158,7 +158,7 @@ TEST(ChipFile, HoldsEverything) {
         EXPECT_EQ(again.time.seconds, chip.time.seconds);
         EXPECT_EQ(again.time.spacing_seconds, chip.time.spacing_seconds);
         EXPECT_EQ(again.corrected_seconds, chip.corrected_seconds);
-        // A file of what was loaded is the file that was loaded.
+        // Saving a loaded chip gives the same file.
         EXPECT_EQ(to_tensors(again).metadata, to_tensors(chip).metadata);
     }
 }
@@ -200,7 +200,7 @@ std::string load_error(const std::string& bytes, const TempDir& folder) {
     return error_of([&] { load_chip_file(folder / "bad"); });
 }
 
-TEST(ChipFile, CutShortIsAnError) {
+TEST(ChipFile, TruncatedIsAnError) {
     const TempDir folder;
     const auto good = bytes_of(at_state(ChipState::compensated), folder);
     for (std::size_t part = 0; part < 50; ++part)
@@ -220,7 +220,7 @@ TEST(ChipFile, WithAFlippedByteIsAnError) {
     }
 }
 
-// What a change that carries a right checksum gives.
+// The error for a change with a valid checksum.
 std::string error_after(const std::function<void(TensorFile&)>& change) {
     auto file = to_tensors(at_state(ChipState::aged));
     change(file);
@@ -228,7 +228,7 @@ std::string error_after(const std::function<void(TensorFile&)>& change) {
     return error_of([&] { chip_from_tensors(std::move(file)); });
 }
 
-TEST(ChipFile, RefusesTensorsThatDoNotFit) {
+TEST(ChipFile, RejectsTensorsThatDoNotFit) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     const auto& error = error_after;
     EXPECT_EQ(error([](TensorFile&) {}), "no error");
@@ -253,7 +253,7 @@ TEST(ChipFile, RefusesTensorsThatDoNotFit) {
                 HasSubstr("and <= 20.7"));
     EXPECT_THAT(error([](TensorFile& f) { f.f64["time"](0, 0) = -1.0; }), HasSubstr("'time'"));
     EXPECT_THAT(error([](TensorFile& f) { f.f64["corrected"](0, 0) = 2000.0; }),
-                HasSubstr("corrected after the time of the chip"));
+                HasSubstr("must not be later than the time of the chip"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.weights"](0, 0) = kNan; }), HasSubstr("weights'"));
     EXPECT_THAT(error([](TensorFile& f) { f.f32["matrix.0.weights"] = Matrix<float>(0, 0); }),
                 HasSubstr("weights of 0 inputs"));
@@ -261,7 +261,7 @@ TEST(ChipFile, RefusesTensorsThatDoNotFit) {
                 HasSubstr("calibration inputs of length 5"));
 }
 
-TEST(ChipFile, RefusesSettingsThatDoNotFit) {
+TEST(ChipFile, RejectsSettingsThatDoNotFit) {
     const auto error = [](const std::string& key, const std::string& text) {
         return error_after([&](TensorFile& f) { f.metadata[key] = text; });
     };
@@ -273,7 +273,7 @@ TEST(ChipFile, RefusesSettingsThatDoNotFit) {
     EXPECT_THAT(error("chip", "name: x"), HasSubstr("bad_data: metadata 'chip'"));
     EXPECT_THAT(error("plan", "{"), HasSubstr("bad_data: metadata 'plan'"));
     EXPECT_THAT(error("plan", "7"), HasSubstr("bad_data: metadata 'plan'"));
-    // One value of the plan replaced by another.
+    // Replaces one value of the plan.
     const auto replaced = [](const std::string& from, const std::string& to) {
         return error_after([&](TensorFile& f) {
             auto& plan = f.metadata["plan"];
@@ -283,21 +283,21 @@ TEST(ChipFile, RefusesSettingsThatDoNotFit) {
         });
     };
     EXPECT_EQ(replaced("\"replicas\":2", "\"replicas\":2"), "no error");
-    EXPECT_THAT(replaced("9223372036854775808", "-1"), HasSubstr("seed must be a whole number"));
+    EXPECT_THAT(replaced("9223372036854775808", "-1"), HasSubstr("seed must be an integer"));
     EXPECT_THAT(replaced("\"replicas\":2", "\"replicas\":0"), HasSubstr("0 replicas"));
     EXPECT_THAT(replaced("\"replicas\":2", "\"replicas\":3"), HasSubstr("replica 2 of matrix 0"));
     EXPECT_THAT(replaced("\"replicas\":2", "\"replicas\":18446744073709551615"),
-                HasSubstr("replicas must be a whole number"));
+                HasSubstr("replicas must be an integer"));
     EXPECT_THAT(replaced("average", "mean"), HasSubstr("bad_data: 'mean' is not a known replication"));
     EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,1,0,0,"), HasSubstr("core 1: two regions overlap"));
     EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,0,0,"), HasSubstr("must have 9 numbers"));
-    EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,0,0,-1,"), HasSubstr("must be a whole number"));
+    EXPECT_THAT(replaced("[0,0,0,0,0,", "[0,0,0,0,-1,"), HasSubstr("must be an integer"));
 }
 
-TEST(ChipFile, WithoutTheRightChecksumIsAnError) {
+TEST(ChipFile, WithAWrongChecksumIsAnError) {
     auto file = to_tensors(small_plan(ChipState::mapped));
     file.f32["matrix.0.weights"](0, 0) += 1.0F;
-    EXPECT_THAT(error_of([&] { plan_from_tensors(file); }), HasSubstr("bad_data: wrong checksum"));
+    EXPECT_THAT(error_of([&] { plan_from_tensors(file); }), HasSubstr("bad_data: checksum mismatch"));
 }
 
 TEST(ChipFile, ThatCannotBeWrittenLeavesTheOldOne) {

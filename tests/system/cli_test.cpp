@@ -76,7 +76,7 @@ TEST(Cli, BadUsageIsExitCode2BeforeAnyWork) {
     expect_fails("ridge --kernel rbx", 2, "'rbx' is not a known kernel; known: rbf, laplace");
     expect_fails("ridge --n-components 0", 2, "n_components: 0 is out of range");
     expect_fails("ridge --n-components 101", 2, "not a multiple of 2");
-    expect_fails("ridge --n-components 10 --log-ratio 2", 2, "give one");
+    expect_fails("ridge --n-components 10 --log-ratio 2", 2, "both set the number of features; give one");
     expect_fails("ridge --n-components 1000000000000", 2, "more than the");
     expect_fails("ridge --gamma -1", 2, "gamma: -1 is out of range");
     expect_fails("ridge --gamma nan", 2, "gamma");

@@ -28,7 +28,7 @@ double root_mean_square(MatrixView<const float> x) {
     return std::sqrt(sum / static_cast<double>(x.rows() * x.cols()));
 }
 
-// Standard deviations are those of all rows offered: a few outliers decide them, and a sample may miss these.
+// Standard deviations use all rows: they depend on a few outliers that a sample may miss.
 CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x, double input_scale) {
     auto out = calibration_of(c);
     if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
@@ -45,8 +45,8 @@ Matrix<float> transposed(const Matrix<float>& m) {
     return out;
 }
 
-// For each output its largest product over that of all; empty where rows are left as they are. Inputs beyond
-// a range that is given will not be applied: outliers do not count.
+// Largest product of each output relative to the largest of all; empty if rows are not scaled. Inputs are
+// clipped to a given range first, so outliers do not count.
 std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float> inputs,
                                const CalibrationConfig& calibration) {
     if (!job.config.range_scaling) return {};
@@ -63,7 +63,7 @@ std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float>
     }
     const double most = std::ranges::max(largest);
     std::vector<float> factors(largest.size());
-    // An output without products has nothing to be scaled to.
+    // An output without products cannot be scaled.
     std::ranges::transform(largest, factors.begin(),
                            [most](double l) { return l > 0.0 ? static_cast<float>(l / most) : 1.0F; });
     return factors;
@@ -115,7 +115,7 @@ ProgrammedChip build_chip(BuildJob job, const Exec& exec) {
 BuiltChip build_chip(const ProjectionJob& job, const Exec& exec) {
     validate(job.config);
     const auto calibration = calibration_of(job.config, job.inputs, job.input_scale);
-    // The rows that calibration will use, as the chip gets them.
+    // The rows used for calibration, as the chip receives them.
     auto inputs = calibration_inputs(calibration, job.inputs, job.seed);
     for (float& v : inputs.values()) v *= static_cast<float>(job.input_scale);
     BuiltChip out{.factors = row_factors(job, inputs.view(), calibration),
@@ -138,31 +138,34 @@ Fields fields(BuildConfig& c) {
         field("input_range", c.input_range,
               {.help = "Range of a core's inputs; auto: max, or deviation with input_alpha"}),
         field("input_alpha", c.input_alpha,
-              {.help = "Inputs are clipped at this many standard deviations; -1: none is; auto: by "
+              {.help = "Inputs are clipped at this many standard deviations; -1: no clipping; auto: by "
                        "input_range",
                .min = -1.0}),
         field("calibration_inputs", c.calibration_inputs,
-              {.help = "Training rows that ranges and outputs are calibrated on", .min = 1.0, .max = 1e6}),
+              {.help = "Training rows used to calibrate ranges and outputs", .min = 1.0, .max = 1e6}),
         field("programming", c.programming, {.help = "How devices are programmed"}),
         field("output_calibration", c.output_calibration,
               {.help = "Scale and offset of columns: fitted after programming, nominal, or fitted and "
                        "centred against truncation"}),
         field("read_seconds", c.read_seconds,
               {.help = "Time from programming to the products", .unit = "s", .min = 0.0}),
-        field(
-            "read_spacing", c.read_spacing,
-            {.help = "Time between two products: what is new in the noise of each", .unit = "s", .min = 0.0}),
+        field("read_spacing", c.read_spacing,
+              {.help = "Time between two products; decides how much of the noise is new in each",
+               .unit = "s",
+               .min = 0.0}),
         field("compensation", c.compensation,
-              {.help = "Of drift: a factor a core or a column, or outputs calibrated again"}),
+              {.help = "Drift compensation: one factor per core or per column, or recalibrated outputs"}),
         field("range_scaling", c.range_scaling,
-              {.help = "Rows of the matrix are scaled to fill the range of results, outputs scaled back"}),
+              {.help = "Scale rows of the matrix to fill the output range, and scale outputs back"}),
         field("lost_rows", c.lost_rows,
-              {.help = "Every n-th product comes back as 0, as in a measured run that lost some; 0: none",
+              {.help = "Every n-th product is returned as 0, as in a measured run that lost some; 0: none",
                .min = 0.0}),
         field("replicas", c.replicas,
-              {.help = "Copies of the matrix on the chip; 0: as many as fit", .min = 0.0, .max = 65536.0}),
+              {.help = "Copies of the matrix on the chip; 0: the maximum that fits",
+               .min = 0.0,
+               .max = 65536.0}),
         field("replication", c.replication,
-              {.help = "Copies share inputs, or all take each and are averaged"}),
+              {.help = "Copies share the inputs, or all process every input and are averaged"}),
     };
 }
 
@@ -173,16 +176,16 @@ void validate(const BuildConfig& config) {
     const double alpha = *config.input_alpha;
     if (alpha != -1.0 && alpha <= 0.0)
         fail(ErrorCode::bad_config,
-             fmt::format("input_alpha: {}; it must be > 0, or -1 for inputs that are not clipped", alpha));
+             fmt::format("input_alpha: {}; it must be > 0, or -1 for no clipping", alpha));
     const auto meant = alpha > 0.0 ? InputRangeRule::deviation : InputRangeRule::max;
     if (config.input_range && *config.input_range != meant)
         fail(ErrorCode::bad_config,
-             fmt::format("input_alpha {} means input_range {}, not {}; give one of them", alpha,
+             fmt::format("input_alpha {} implies input_range {}, not {}; set only one of them", alpha,
                          to_string(meant), to_string(*config.input_range)));
 }
 
 std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose) {
-    // A bijection of (seed, purpose) under a key of its own, so that no two of them meet in all 128 bits.
+    // A bijection of (seed, purpose) under a separate key, so that no two pairs agree in all 128 bits.
     const auto block =
         philox4x32_10({static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U), purpose, 0},
                       {0x63686970U, 0x73656564U});

@@ -1,5 +1,5 @@
-// Builds a chip from weights, calibration inputs and settings: placed, calibrated, programmed, outputs
-// calibrated, aged, compensated.
+// Builds a chip from weights, calibration inputs and settings: place, calibrate, program, calibrate
+// outputs, age, compensate.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace imka {
 
-// Where scale and offset of the columns come from.
+// Source of the scale and offset of the columns.
 enum class OutputCalibration {
     least_squares,  // fitted to the calibration inputs after programming
-    nominal,        // those of a chip without errors
-    centred,        // fitted, and made up for what inputs lose by truncation and results by rounding down
+    nominal,        // scales of a chip without errors
+    centred,        // fitted, and corrected for truncated inputs and results rounded down
 };
 template <>
 struct EnumNames<OutputCalibration> {
@@ -25,12 +25,12 @@ struct EnumNames<OutputCalibration> {
     static constexpr std::string_view values[] = {"least_squares", "nominal", "centred"};
 };
 
-// What is done about the time since programming.
+// Compensation of the time since programming.
 enum class AgeCompensation {
     none,
-    global,   // one factor for each core
-    column,   // one for each column
-    outputs,  // scale and offset of the columns are fitted again
+    global,   // one factor per core
+    column,   // one factor per column
+    outputs,  // refits scale and offset of the columns
 };
 template <>
 struct EnumNames<AgeCompensation> {
@@ -38,7 +38,7 @@ struct EnumNames<AgeCompensation> {
     static constexpr std::string_view values[] = {"none", "global", "column", "outputs"};
 };
 
-// Corrects outputs at the chip's time. `outputs` fits them to `fit`.
+// Corrects the outputs at the chip's current time. `outputs` fits them to `fit`.
 ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit fit, const Exec& exec);
 
 // The steps of a build, each with its own settings.
@@ -46,12 +46,12 @@ struct BuildSteps {
     PlacementConfig placement;
     CalibrationConfig calibration;
     ProgrammingConfig programming;
-    std::optional<OutputFit> output_fit = OutputFit::applied;  // none: outputs keep their nominal scales
+    std::optional<OutputFit> output_fit = OutputFit::applied;  // none: nominal scales
     ReadTime time;  // outputs are calibrated at 0 s with this spacing
     AgeCompensation compensation = AgeCompensation::none;
 };
 
-// Weights (inputs x outputs) and the sample of inputs that calibration draws its rows from.
+// Weights (inputs x outputs) and the inputs from which calibration draws its rows.
 struct BuildJob {
     const ChipSpec& chip;
     Matrix<float> weights;
@@ -61,44 +61,44 @@ struct BuildJob {
 };
 ProgrammedChip build_chip(BuildJob job, const Exec& exec);
 
-// How a matrix gets onto a chip and when it is read.
+// How a matrix is put on a chip and when it is read.
 struct BuildConfig {
-    std::optional<InputRangeRule> input_range;  // auto: max, or deviation where input_alpha is given
-    std::optional<double> input_alpha;  // standard deviations at which inputs are clipped; -1: none are
+    std::optional<InputRangeRule> input_range;  // auto: max, or deviation if input_alpha is set
+    std::optional<double> input_alpha;  // clip inputs at this many standard deviations; -1: no clipping
     std::int64_t calibration_inputs = 2000;
     ProgrammingMethod programming = ProgrammingMethod::statistical;
     OutputCalibration output_calibration = OutputCalibration::least_squares;
     double read_seconds = 0.0;   // since programming; >= 0
     double read_spacing = 1e-3;  // seconds between two products; >= 0
     AgeCompensation compensation = AgeCompensation::none;
-    // Rows of Ω are scaled so that the largest product of every output fills the range of results, and
-    // outputs are scaled back behind the chip.
+    // Scales rows of Ω so that the largest product of every output fills the output range; outputs are
+    // scaled back after the chip.
     bool range_scaling = false;
-    std::int64_t lost_rows =
-        0;             // every n-th product comes back as 0, as some measured runs seem to have had; 0: none
-    int replicas = 1;  // copies of the matrix; 0: as many as fit
+    // Every n-th product is returned as 0, as some measured runs seem to have had; 0: none.
+    std::int64_t lost_rows = 0;
+    int replicas = 1;  // copies of the matrix; 0: the maximum that fits
     Replication replication = Replication::throughput;
 };
 Fields fields(BuildConfig& config);
 // Error{bad_config}, also for settings that exclude each other.
 void validate(const BuildConfig& config);
 
-// A seed that no other (seed, purpose) has.
+// Returns a seed that is unique for (seed, purpose).
 std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose);
 
-// A matrix as a projection has it, and the chip that is to hold it.
+// A matrix of a projection, and the chip to put it on.
 struct ProjectionJob {
     const ChipSpec& chip;
     const Matrix<float>& omega;      // m x d
-    MatrixView<const float> inputs;  // rows from which the calibration inputs are drawn
+    MatrixView<const float> inputs;  // calibration inputs are drawn from these rows
     const BuildConfig& config;
     std::uint64_t seed = 0;    // of the chip
-    double input_scale = 1.0;  // inputs are multiplied by this before they reach the chip
+    double input_scale = 1.0;  // inputs are multiplied by this before the chip
 };
-// A chip, and what its outputs still need.
+// A chip, and the corrections still to be applied to its outputs.
 struct BuiltChip {
     ProgrammedChip chip;
-    std::vector<float> factors;   // of each output; empty: all 1
+    std::vector<float> factors;   // one per output; empty: all 1
     std::uint64_t lost_rows = 0;  // as in BuildConfig
 };
 BuiltChip build_chip(const ProjectionJob& job, const Exec& exec);

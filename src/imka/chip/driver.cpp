@@ -18,7 +18,7 @@ Products execute(ChipDriver& driver, std::uint32_t matrix, MatrixView<const floa
 
 void check_call(const ChipDriver& driver, std::uint32_t matrix, MatrixView<const float> x) {
     if (matrix >= driver.matrices())
-        fail(ErrorCode::bad_usage, fmt::format("matrix {}; the chip holds {}", matrix, driver.matrices()));
+        fail(ErrorCode::bad_usage, fmt::format("no matrix {}; the chip holds {}", matrix, driver.matrices()));
     const auto inputs = driver.shape(matrix).inputs;
     if (x.cols() != inputs)
         fail(ErrorCode::bad_data,

@@ -1,4 +1,4 @@
-// The seam between programs and whatever multiplies: an emulated chip, a recording of one, or hardware.
+// Interface between programs and whatever multiplies: an emulated chip, a recording, or hardware.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ public:
     virtual ~ChipDriver() = default;
     virtual std::size_t matrices() const = 0;
     virtual MatrixShape shape(std::uint32_t matrix) const = 0;
-    // Row v of y: the outputs of one matrix for row v of x, which is product ids.first + v. Returns what was
-    // done; exec.trace is left to the caller. Any number of threads may call it at once. Error{bad_data} for
-    // inputs that are not finite or rows of another length.
+    // Row v of y: outputs of one matrix for row v of x, which is product ids.first + v. Returns the trace;
+    // does not add it to exec.trace. Thread-safe. Error{bad_data} for inputs that are not finite or rows
+    // of another length.
     virtual Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
                            const Exec& exec, MatrixView<float> y) = 0;
 };
 
-// The same with results in memory of their own.
+// The same, with newly allocated results.
 struct Products {
     Matrix<float> y;
     Trace trace;
@@ -36,7 +36,7 @@ struct Products {
 Products execute(ChipDriver& driver, std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
                  const Exec& exec);
 
-// Error{bad_usage} for a matrix that the driver does not have, Error{bad_data} for inputs that do not fit it.
+// Error{bad_usage} if the driver has no such matrix, Error{bad_data} for inputs that do not fit it.
 void check_call(const ChipDriver& driver, std::uint32_t matrix, MatrixView<const float> x);
 
 }  // namespace imka

@@ -21,7 +21,7 @@ struct Part {
     std::size_t count = 0;
 };
 
-// [0, n) in the fewest parts of at most `most`; sizes differ by at most 1.
+// Splits [0, n) into the fewest parts of at most `most`; sizes differ by at most 1.
 std::vector<Part> even_parts(std::size_t n, std::size_t most) {
     const std::size_t parts = (n + most - 1) / most;
     std::vector<Part> out;
@@ -52,7 +52,7 @@ std::size_t cores_of(const ChipSpec& spec) {
     fail(
         ErrorCode::bad_config,
         fmt::format("{} needs {} cores of {} x {}; there are {} ({} on each of {}), {} are missing; {} chips "
-                    "would do",
+                    "are enough",
                     what, needed, spec.core.rows, spec.core.cols, there, spec.cores,
                     spec.chips == 1 ? "1 chip" : fmt::format("{} chips", spec.chips), needed - there,
                     (needed + cores - 1) / cores));
@@ -70,7 +70,7 @@ std::string matrices_text(const std::vector<PlannedMatrix>& matrices, std::size_
 std::size_t count_replicas(const ChipSpec& spec, std::size_t tiles, int replicas) {
     if (replicas < 0)
         fail(ErrorCode::bad_config,
-             fmt::format("replicas: {}; it must be >= 0, 0 for as many as fit", replicas));
+             fmt::format("replicas: {}; it must be >= 0, 0 for the maximum that fits", replicas));
     return replicas == 0 ? std::max<std::size_t>(1, cores_of(spec) / tiles)
                          : static_cast<std::size_t>(replicas);
 }
@@ -120,10 +120,11 @@ void check_region(const Plan& plan, std::size_t number) {
     const auto& region = plan.regions[number];
     const auto& [first_row, rows, first_col, cols] = region.tile;
     if (region.matrix >= plan.matrices.size())
-        fail_region(number, fmt::format("matrix {}; the plan has {}", region.matrix, plan.matrices.size()));
+        fail_region(number,
+                    fmt::format("no matrix {}; the plan has {}", region.matrix, plan.matrices.size()));
     const auto& matrix = plan.matrices[region.matrix];
     if (region.replica >= matrix.replicas)
-        fail_region(number, fmt::format("replica {} of a matrix with {}", region.replica, matrix.replicas));
+        fail_region(number, fmt::format("no replica {}; the matrix has {}", region.replica, matrix.replicas));
     if (region.core >= cores_of(plan.spec))
         fail_region(number, fmt::format("core {}; the chip has {} cores", region.core, cores_of(plan.spec)));
     const auto inside = [](std::size_t first, std::size_t count, std::size_t all) {
@@ -140,12 +141,12 @@ void check_region(const Plan& plan, std::size_t number) {
         fail_region(number, fmt::format("{} x {} cells at row {}, column {} of a core of {} x {}", rows, cols,
                                         region.row, region.col, core.rows, core.cols));
     if (plan.scales[number].column_us.size() != cols)
-        fail_region(number, fmt::format("{} column conductances for {} columns",
+        fail_region(number, fmt::format("{} column conductances for {} columns; expected one per column",
                                         plan.scales[number].column_us.size(), cols));
     (void)device_ids(core, {.core = region.core}, 1);
 }
 
-// No two regions share a cell, and the tiles of each replica cover its matrix.
+// Checks that no two regions share a cell and that the tiles of each replica cover its matrix.
 void check_cover(const Plan& plan) {
     std::map<std::uint32_t, std::vector<Rectangle>> cores;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Rectangle>> replicas;
@@ -170,7 +171,7 @@ void check_cover(const Plan& plan) {
 }
 
 void check_matrix(const PlannedMatrix& matrix) {
-    if (matrix.replicas < 1) fail(ErrorCode::bad_data, "a matrix with 0 replicas; it needs 1");
+    if (matrix.replicas < 1) fail(ErrorCode::bad_data, "a matrix with 0 replicas; expected at least 1");
     check_weights(matrix.weights);
     const auto& x = matrix.inputs;
     if (x.rows() > 0 && x.cols() != matrix.weights.rows())
@@ -185,7 +186,8 @@ void check_matrix(const PlannedMatrix& matrix) {
 std::vector<Tile> tile_matrix(std::size_t inputs, std::size_t outputs, const CoreSpec& spec) {
     if (inputs == 0 || outputs == 0)
         fail(ErrorCode::bad_config,
-             fmt::format("a matrix of {} inputs and {} outputs; a chip needs one of each", inputs, outputs));
+             fmt::format("a matrix of {} inputs and {} outputs; expected at least one of each", inputs,
+                         outputs));
     std::vector<Tile> tiles;
     const auto rows = even_parts(inputs, static_cast<std::size_t>(spec.rows));
     for (const auto& col : even_parts(outputs, static_cast<std::size_t>(spec.cols))) {
@@ -225,8 +227,8 @@ Plan place(const ChipSpec& spec, Matrix<float> weights, const PlacementConfig& c
 void validate(const Plan& plan) {
     validate(plan.spec);
     if (plan.scales.size() != plan.regions.size())
-        fail(ErrorCode::bad_data,
-             fmt::format("{} scales for {} regions", plan.scales.size(), plan.regions.size()));
+        fail(ErrorCode::bad_data, fmt::format("{} scales for {} regions; expected one per region",
+                                              plan.scales.size(), plan.regions.size()));
     for (const auto& matrix : plan.matrices) check_matrix(matrix);
     for (std::size_t r = 0; r < plan.regions.size(); ++r) check_region(plan, r);
     check_cover(plan);
@@ -237,7 +239,8 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
     const auto& x = calibration.sample;
     validate(calibration.config);
     if (number >= plan.matrices.size())
-        fail(ErrorCode::bad_usage, fmt::format("matrix {}; the plan has {}", number, plan.matrices.size()));
+        fail(ErrorCode::bad_usage,
+             fmt::format("no matrix {}; the plan has {}", number, plan.matrices.size()));
     auto& matrix = plan.matrices[number];
     if (x.cols() != matrix.weights.rows())
         fail(ErrorCode::bad_data, fmt::format("calibration inputs of length {} for weights of {} inputs",

@@ -1,4 +1,5 @@
-// A plan: matrices cut into tiles, and the place of every tile on the cores of a chip. No device is written.
+// A plan: matrices cut into tiles, and the position of every tile on the cores of a chip. Writes no
+// device.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace imka {
 
-// What several copies of a matrix are for.
+// Purpose of several copies of a matrix.
 enum class Replication {
-    throughput,  // each takes every n-th input
-    average,     // each takes every input; outputs are averaged
+    throughput,  // each processes every n-th input
+    average,     // each processes every input; outputs are averaged
 };
 template <>
 struct EnumNames<Replication> {
@@ -25,7 +26,7 @@ struct EnumNames<Replication> {
 };
 
 struct PlacementConfig {
-    int replicas = 1;  // copies of each matrix; 0: as many as fit
+    int replicas = 1;  // copies of each matrix; 0: the maximum that fits
     Replication replication = Replication::throughput;
 };
 
@@ -39,39 +40,39 @@ struct PlannedMatrix {
 struct Plan {
     ChipSpec spec;
     std::vector<PlannedMatrix> matrices;
-    // Partial sums of the regions of a matrix are added in this order.
+    // Partial sums of a matrix are added in this order.
     std::vector<Region> regions;
-    std::vector<RegionScale> scales;  // one for each region
+    std::vector<RegionScale> scales;  // one per region
 };
 
-// As few tiles as possible, all of nearly one size: outputs in groups of columns, inputs in groups of rows.
-// Tiles of one group of columns follow each other, from the first inputs to the last. Error{bad_config} for a
-// matrix without inputs or outputs.
+// Cuts a matrix into as few tiles as possible, of nearly equal size: outputs into groups of columns,
+// inputs into groups of rows. Tiles of one group of columns are consecutive, from the first inputs to the
+// last. Error{bad_config} for a matrix without inputs or outputs.
 std::vector<Tile> tile_matrix(std::size_t inputs, std::size_t outputs, const CoreSpec& spec);
 
-// One tile on each core, at row 0 and column 0: tile t of replica r on core r * tiles + t, matrices one after
-// another. All columns at g_max, inputs of range 1. Error{bad_data} for weights that are not finite, naming
-// the first; Error{bad_config} where there are too few cores, saying how many are missing.
+// Places one tile on each core, at row 0 and column 0: tile t of replica r on core r * tiles + t, matrices
+// one after another. All columns use g_max, inputs have the range 1. Error{bad_data} for weights that are
+// not finite, naming the first; Error{bad_config} if there are too few cores, with the number missing.
 Plan place(const ChipSpec& spec, Matrix<float> weights, const PlacementConfig& config = {});
 Plan place(const ChipSpec& spec, std::vector<Matrix<float>> matrices, const PlacementConfig& config = {});
 
 // Error{bad_data} unless every weight of every replica has exactly one cell, all regions are inside their
-// cores without overlap, and all values are finite.
+// cores and do not overlap, and all values are finite.
 void validate(const Plan& plan);
 
-// Ranges and conductances of the regions of one matrix, chosen from config.inputs rows of the sample.
+// Ranges and conductances of the regions of one matrix, from config.inputs rows of the sample.
 struct Calibration {
     std::uint32_t matrix = 0;
     MatrixView<const float> sample;
     CalibrationConfig config;
-    std::uint64_t seed = 0;  // draws the rows
+    std::uint64_t seed = 0;  // for drawing the rows
 };
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec);
 
 // Cores with at least one region.
 std::size_t core_count(const Plan& plan);
 
-// The part of the matrix, and of the calibration sample, that a region holds.
+// The part of the matrix and of the calibration sample that belongs to a region.
 Matrix<float> region_weights(const Plan& plan, const Region& region);
 Matrix<float> region_inputs(const Plan& plan, const Region& region);
 

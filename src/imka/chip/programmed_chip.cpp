@@ -16,7 +16,7 @@ RegionIds ids_of(std::uint64_t seed, const Region& region) {
     return {.seed = seed, .core = region.core, .row = region.row, .col = region.col};
 }
 
-// The outcome is drawn, region by region on all threads: there is nothing to count or to measure.
+// Draws the outcome, regions in parallel; there is nothing to count or measure.
 void draw_regions(ProgrammedChip& chip, const Exec& exec) {
     const auto& plan = chip.plan;
     parallel_for(exec, plan.regions.size(), [&](std::size_t r) {
@@ -70,8 +70,8 @@ Matrix<float> clipped_inputs(MatrixView<const float> x, double range) {
     return out;
 }
 
-// The inputs that a region's outputs are to be right for. What clipping and rounding take from an input is no
-// error of the columns behind it; only what truncation takes from all of them is for their scale to make up.
+// Inputs whose products the outputs are fitted to. Clipping and rounding of an input are not errors of a
+// column; only the systematic loss by truncation is left for the scale to correct.
 Matrix<float> target_inputs(const ProgrammedRegion& region, MatrixView<const float> x, OutputFit fit) {
     if (fit == OutputFit::centred && region.spec.dac.rounding == InputRounding::truncate)
         return clipped_inputs(x, region.input_range);
@@ -84,8 +84,8 @@ void add_half_steps(ProgrammedRegion& region) {
     for (auto& column : region.affine.columns) column.offset += 0.5;
 }
 
-// Products of the calibration sample have numbers and a seed that no later product has: the chip's devices
-// and its reads are named by different streams, so the seed of the chip itself serves.
+// Calibration products must not share noise with later ones. Devices and reads use different streams, so
+// the seed of the chip can be reused.
 constexpr std::uint64_t kFirstCalibrationProduct = std::uint64_t{1} << 31U;
 
 }  // namespace
@@ -120,7 +120,7 @@ ProgrammedChip with_calibrated_outputs(ProgrammedChip chip, OutputFit fit, const
     for (const auto& matrix : plan.matrices) {
         if (matrix.inputs.rows() == 0)
             fail(ErrorCode::bad_usage,
-                 "calibrating outputs: the chip was programmed without calibration inputs");
+                 "cannot calibrate outputs: the chip was programmed without calibration inputs");
     }
     const ProductIds ids{.seed = chip.seed, .first = kFirstCalibrationProduct};
     parallel_for(exec, chip.regions.size(), [&](std::size_t r) {
@@ -142,9 +142,8 @@ ProgrammedChip aged(ProgrammedChip chip, const ReadTime& time) {
     validate(time);
     if (time.seconds < chip.time.seconds)
         fail(ErrorCode::bad_usage,
-             fmt::format("{} s after programming; the chip's clock is at {} s already and "
-                         "only goes forward",
-                         time.seconds, chip.time.seconds));
+             fmt::format("{} s after programming is before the chip's current time, {} s", time.seconds,
+                         chip.time.seconds));
     chip.time = time;
     return chip;
 }

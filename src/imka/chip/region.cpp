@@ -31,14 +31,16 @@ void check_fits(const CoreSpec& spec, MatrixView<const float> weights, const Reg
              fmt::format("weights of {} inputs and {} outputs{}; a core has {} rows and {} columns",
                          weights.rows(), weights.cols(), origin_text(ids), rows, cols));
     if (scale.column_us.size() != weights.cols())
-        fail(ErrorCode::bad_config, fmt::format("{} column conductances for weights of {} outputs",
-                                                scale.column_us.size(), weights.cols()));
+        fail(ErrorCode::bad_config,
+             fmt::format("{} column conductances for weights of {} outputs; expected one per output",
+                         scale.column_us.size(), weights.cols()));
     if (!scale.column_steps.empty() && scale.column_steps.size() != weights.cols())
-        fail(ErrorCode::bad_config, fmt::format("{} column steps for weights of {} outputs",
-                                                scale.column_steps.size(), weights.cols()));
+        fail(ErrorCode::bad_config,
+             fmt::format("{} column steps for weights of {} outputs; expected one per output",
+                         scale.column_steps.size(), weights.cols()));
 }
 
-// Numbers of devices and conversions are kept below 2^32, so that the number of a product fits beside them.
+// Numbers of devices and conversions stay below 2^32, so that 64 bits also hold the product number.
 void check_numbers(const CoreSpec& spec, const RegionIds& ids) {
     const auto cells = static_cast<double>(spec.rows) * spec.cols;
     if ((ids.core + 1.0) * std::max(2.0 * cells, 64.0 * spec.cols) > 0x1p32)

@@ -1,4 +1,4 @@
-// A region: the cells of one core that hold one tile of one matrix, and what is programmed into them.
+// A region: the cells of one core that hold one tile of one matrix, and their programmed state.
 #pragma once
 
 #include <compare>
@@ -21,7 +21,7 @@ struct Tile {
     auto operator<=>(const Tile&) const = default;
 };
 
-// Where one tile sits: cells row to row + tile.rows, col to col + tile.cols of a core. A core may hold
+// Position of one tile: cells row to row + tile.rows, col to col + tile.cols of a core. A core may hold
 // several regions that do not overlap.
 struct Region {
     std::uint32_t matrix = 0;
@@ -33,16 +33,16 @@ struct Region {
     bool operator==(const Region&) const = default;
 };
 
-// Conductances and ranges of a region: what calibration chooses.
+// Conductances and ranges of a region, chosen by calibration.
 struct RegionScale {
-    std::vector<double> column_us;          // of the largest weight of each column, uS
+    std::vector<double> column_us;          // conductance of the largest weight of each column, uS
     double input_range = 1.0;               // inputs beyond are clipped; > 0
-    double output_step = 1.0;               // value of one step of the output; > 0
-    std::vector<double> column_steps = {};  // of each column, in output_step; empty: all 1
+    double output_step = 1.0;               // value of one output step; > 0
+    std::vector<double> column_steps = {};  // per column, relative to output_step; empty: all 1
     bool operator==(const RegionScale&) const = default;
 };
 
-// Seed of a chip, and the place on it: together they name every device and converter of a region.
+// Seed of a chip and a position on it: together they identify every device and converter of a region.
 struct RegionIds {
     std::uint64_t seed = 0;
     std::uint32_t core = 0;
@@ -50,16 +50,16 @@ struct RegionIds {
     std::uint32_t col = 0;
 };
 
-// The numbers of a region's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core
-// whose devices or conversions would have numbers from 2^32 on.
+// Numbers of a region's devices of one polarity (0: positive, 1: negative). Error{bad_config} for a core
+// whose devices or conversions would have numbers of 2^32 or more.
 DeviceIds device_ids(const CoreSpec& spec, const RegionIds& ids, std::uint64_t polarity);
 // Numbers of the first input and of the first output converter of a region, over all cores of a chip.
 std::uint64_t first_input(const CoreSpec& spec, const RegionIds& ids);
 std::uint64_t first_column(const CoreSpec& spec, const RegionIds& ids);
 
-// Which products these are: names the noise that is new in each. Product v of a batch has the number
-// first + v, below 2^32. Regions of one core share its converters: products of two matrices with the same
-// numbers need different seeds, or both get the same noise.
+// Identifies products and thereby the noise that is new in each. Product v of a batch has the number first
+// + v, below 2^32. Regions of one core share its converters: use different seeds for products of two
+// matrices with the same numbers, or both get the same noise.
 struct ProductIds {
     std::uint64_t seed = 0;
     std::uint64_t first = 0;
@@ -74,19 +74,19 @@ struct ProgrammedRegion {
     DeviceState minus;
     std::vector<AdcColumn> adc;
     AffineCorrection affine;
-    std::vector<double> compensation;  // factor of each output
+    std::vector<double> compensation;  // factor per output
 
     std::size_t rows() const { return plus.g_us.rows(); }
     std::size_t cols() const { return plus.g_us.cols(); }
 };
 
-// Maps the weights (inputs x outputs), programs both polarities and gives the affine correction its nominal
-// values: the scale that makes outputs those of the weights if nothing were wrong, offset 0.
-// Error{bad_config} where the weights need more rows or columns than the core has from the origin on.
+// Maps the weights (inputs x outputs), programs both polarities and sets the affine correction to its
+// nominal values: offset 0 and the scale for a chip without errors. Error{bad_config} if the weights do
+// not fit the core at this origin.
 ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> weights,
                                 const RegionScale& scale, const RegionIds& ids);
 
-// Sets the factors that bring outputs at `time` back to those right after programming.
+// Sets the factors that restore outputs at `time` to their level right after programming.
 void compensate_drift(ProgrammedRegion& region, DriftCompensation kind, const ReadTime& time);
 
 }  // namespace imka

@@ -1,5 +1,5 @@
-// The file of a chip: a plan and, where it is programmed, the state of every device. safetensors, sealed by a
-// checksum (docs/formats.md).
+// Chip file: a plan and, if programmed, the state of every device. A safetensors file with a checksum
+// (docs/formats.md).
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,14 @@
 
 namespace imka {
 
-// Atomic. A chip that is loaded again multiplies with the same bits, now and at any later time.
+// Atomic. A loaded chip multiplies with the same bits, now and at any later time.
 void save_chip_file(const std::filesystem::path& path, const ProgrammedChip& chip);
 void save_plan_file(const std::filesystem::path& path, const Plan& plan);
 
-// Error{bad_data} that names the file for anything that is missing, left over, of another shape, out of
-// range, or not what the checksum says.
+// Error{bad_data} that names the file if anything is missing, unexpected, of another shape, out of range,
+// or does not match the checksum.
 ProgrammedChip load_chip_file(const std::filesystem::path& path);
-// The plan of either kind of file.
+// The plan, from a file with or without a programmed chip.
 Plan load_plan_file(const std::filesystem::path& path);
 
 // The same without a file.

@@ -26,7 +26,7 @@ Matrix<double> row_of(const std::vector<double>& values) {
     return row;
 }
 
-// One number of each item.
+// One member of each item.
 template <class Item>
 Matrix<double> row_of(const std::vector<Item>& items, double Item::*number) {
     Matrix<double> row(1, items.size());
@@ -55,7 +55,7 @@ void write_scale(std::size_t region, const RegionScale& scale, TensorFile& file)
 }
 
 RegionScale read_scale(std::size_t region, std::size_t cols, double g_max_us, SealedReader& file) {
-    // Room for the rounding of a target to float, as programming allows it.
+    // Allows for rounding of a target to float, as programming does.
     const ValueRange conductance{.least = 0.0, .most = g_max_us * (1.0 + 1e-6), .above = true};
     return {.column_us = file.f64(region_name(region, "column_us"), cols, conductance),
             .input_range = file.f64(region_name(region, "input_range"), 1, kPositive)[0],
@@ -132,7 +132,7 @@ ProgrammedRegion read_region(const ProgrammedChip& chip, std::size_t number, Sea
 template <class T>
 T whole_number(const nlohmann::json& value, std::string_view what) {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<T>::max())
-        fail(ErrorCode::bad_data, fmt::format("metadata 'plan': {} must be a whole number", what));
+        fail(ErrorCode::bad_data, fmt::format("metadata 'plan': {} must be an integer", what));
     return value.get<T>();
 }
 
@@ -184,12 +184,12 @@ void read_devices(const nlohmann::json& settings, SealedReader& file, Programmed
     chip.time = {.seconds = time[0], .spacing_seconds = time[1]};
     if (file.has_f64("corrected")) chip.corrected_seconds = file.f64("corrected", 1, kNotNegative)[0];
     if (chip.corrected_seconds > chip.time.seconds)
-        fail(ErrorCode::bad_data, "tensor 'corrected': outputs were corrected after the time of the chip");
+        fail(ErrorCode::bad_data, "tensor 'corrected': must not be later than the time of the chip");
     for (std::size_t r = 0; r < chip.plan.regions.size(); ++r)
         chip.regions.push_back(read_region(chip, r, file));
 }
 
-// A chip without regions where only the plan is there.
+// Returns a chip without regions if the file holds only a plan.
 ProgrammedChip read_tensors(TensorFile tensors) {
     const auto format = tensors.metadata.find("format");
     if (format != tensors.metadata.end() && format->second == "imka-chip-matrix")

@@ -14,7 +14,7 @@ namespace {
 
 constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "1"};
 constexpr std::size_t kKeyNumbers = 5;    // matrix, two halves of the seed, first, rows
-constexpr std::size_t kTraceNumbers = 7;  // before the products of each core
+constexpr std::size_t kTraceNumbers = 7;  // followed by the products of each core
 
 Matrix<float> copy_of(MatrixView<const float> m) {
     Matrix<float> out(m.rows(), m.cols());
@@ -30,7 +30,7 @@ bool same_bits(MatrixView<const float> a, const Matrix<float>& b) {
     return true;
 }
 
-// A call as a row of numbers; counts are far below 2^53, where doubles stop being exact.
+// A call as a row of numbers; counts are far below 2^53, the limit of exact integers in double.
 std::vector<double> numbers_of(const CallKey& key, const Trace& t) {
     std::vector<double> out;
     const auto add = [&](std::uint64_t n) { out.push_back(static_cast<double>(n)); };
@@ -44,7 +44,7 @@ std::vector<double> numbers_of(const CallKey& key, const Trace& t) {
 
 std::uint64_t count_of(double value) {
     if (!(value >= 0.0 && value < 0x1p53) || value != static_cast<double>(static_cast<std::uint64_t>(value)))
-        fail(ErrorCode::bad_data, fmt::format("tensor 'calls': {} must be a whole number", value));
+        fail(ErrorCode::bad_data, fmt::format("tensor 'calls': {} must be an integer", value));
     return static_cast<std::uint64_t>(value);
 }
 
@@ -64,7 +64,7 @@ Trace trace_of(std::span<const double> numbers) {
             .bytes_out = count_of(numbers[5]),
             .digital_operations = count_of(numbers[6])};
     for (const double n : numbers.subspan(kTraceNumbers)) t.core_products.push_back(count_of(n));
-    // Rows of the table are as long as the longest.
+    // All rows of the table are as long as the longest.
     while (!t.core_products.empty() && t.core_products.back() == 0) t.core_products.pop_back();
     return t;
 }
@@ -76,7 +76,7 @@ std::string outputs_name(std::size_t matrix) {
     return fmt::format("matrix.{}.y", matrix);
 }
 
-// Rows of all calls of one matrix below each other.
+// Concatenates the rows of all calls of one matrix.
 void append_rows(const Matrix<float>& rows, Matrix<float>& all) {
     const std::size_t first = all.rows();
     all.resize_rows(first + rows.rows());
@@ -103,7 +103,7 @@ TensorFile tensors_of(const Recording& recording) {
     return file;
 }
 
-// The rows of one matrix, taken call by call.
+// Reads the rows of one matrix, call by call.
 struct Rows {
     Matrix<float> x;
     Matrix<float> y;
@@ -111,8 +111,7 @@ struct Rows {
 };
 
 Recording::Call next_call(std::span<const double> numbers, std::size_t rows, Rows& all) {
-    if (rows > all.x.rows() - all.used)
-        fail(ErrorCode::bad_data, "tensor 'calls': more rows than there are inputs");
+    if (rows > all.x.rows() - all.used) fail(ErrorCode::bad_data, "tensor 'calls': more rows than inputs");
     Recording::Call call{.x = copy_of(std::as_const(all.x).view().slice_rows(all.used, rows)),
                          .y = copy_of(std::as_const(all.y).view().slice_rows(all.used, rows)),
                          .trace = trace_of(numbers.subspan(kKeyNumbers))};
@@ -127,7 +126,8 @@ Recording from_tensors(TensorFile tensors) {
     while (file.has_f32(inputs_name(matrices.size()))) {
         auto x = file.f32(inputs_name(matrices.size()));
         auto y = file.f32(outputs_name(matrices.size()));
-        if (x.rows() != y.rows()) fail(ErrorCode::bad_data, "inputs and outputs differ in their rows");
+        if (x.rows() != y.rows())
+            fail(ErrorCode::bad_data, "inputs and outputs have different numbers of rows");
         recording.shapes.push_back({x.cols(), y.cols()});
         matrices.push_back({.x = std::move(x), .y = std::move(y)});
     }

@@ -1,4 +1,4 @@
-// Drivers that record the calls of another and play them back: a run can be repeated without its chip.
+// Drivers that record the calls of another driver and replay them: repeats a run without its chip.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,7 @@
 
 namespace imka {
 
-// Which rows of which matrix a call is about.
+// Identifies a call: matrix and rows.
 struct CallKey {
     std::uint32_t matrix = 0;
     std::uint64_t seed = 0;
@@ -22,7 +22,7 @@ struct CallKey {
     auto operator<=>(const CallKey&) const = default;
 };
 
-// Every call of a run, in an order that does not depend on threads.
+// All calls of a run, in an order that does not depend on threads.
 struct Recording {
     struct Call {
         Matrix<float> x;
@@ -33,12 +33,12 @@ struct Recording {
     std::multimap<CallKey, Call> calls;
 };
 
-// One sealed safetensors file (docs/formats.md), written whole or not at all.
+// One safetensors file with a checksum (docs/formats.md), written atomically.
 void save_recording(const std::filesystem::path& path, const Recording& recording);
-// Error{bad_data} that names the file for one that is cut, changed or of another kind.
+// Error{bad_data} that names the file if it is truncated, changed or of another kind.
 Recording load_recording(const std::filesystem::path& path);
 
-// Passes calls on and keeps them in memory.
+// Forwards calls and records them in memory.
 class RecordingDriver final : public ChipDriver {
 public:
     explicit RecordingDriver(std::unique_ptr<ChipDriver> inner);
@@ -46,7 +46,7 @@ public:
     MatrixShape shape(std::uint32_t matrix) const override { return inner_->shape(matrix); }
     Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> y) override;
-    // Not while another thread multiplies.
+    // Not thread-safe with concurrent products.
     const Recording& recording() const { return recording_; }
 
 private:
@@ -55,7 +55,7 @@ private:
     Recording recording_;
 };
 
-// Answers with what was recorded. Error{bad_usage} for a call that was not: other rows, seed, number of rows
+// Replays a recording. Error{bad_usage} for a call that was not recorded: other rows, seed, number of rows
 // or inputs.
 class ReplayingDriver final : public ChipDriver {
 public:

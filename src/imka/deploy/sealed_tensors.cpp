@@ -91,7 +91,7 @@ SealedReader::SealedReader(const FileKind& kind, TensorFile file) : file_(std::m
     if (text("format") != kind.format || text("schema") != kind.schema)
         fail(ErrorCode::bad_data, fmt::format("not an {} file of schema {}", kind.format, kind.schema));
     if (text(std::string(kChecksum)) != sum)
-        fail(ErrorCode::bad_data, "wrong checksum: the file was damaged or changed by hand");
+        fail(ErrorCode::bad_data, "checksum mismatch: the file is damaged or was edited");
     (void)text("imka_version");
 }
 

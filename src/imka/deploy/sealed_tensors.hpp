@@ -1,4 +1,4 @@
-// safetensors files that say what they are and carry a checksum: chips and recordings.
+// safetensors files with a kind, a version and a checksum: chips and recordings.
 #pragma once
 
 #include <filesystem>
@@ -14,44 +14,44 @@
 
 namespace imka {
 
-// What a file holds, and the version of its layout.
+// Kind of a file, and the version of its layout.
 struct FileKind {
     std::string_view format;
     std::string_view schema;
 };
 
-// SHA-256 over metadata (but for the entry "sha256") and tensors: names, shapes, bytes.
+// SHA-256 over metadata (except the entry "sha256") and tensors: names, shapes, bytes.
 std::string checksum(const TensorFile& file);
 // Sets format, schema, the version of imka and the checksum.
 void seal(const FileKind& kind, TensorFile& file);
 
-// What the values of a tensor may be.
+// Valid range of a tensor's values.
 struct ValueRange {
     double least = -std::numeric_limits<double>::infinity();
     double most = std::numeric_limits<double>::infinity();
-    bool above = false;  // the least itself is excluded
+    bool above = false;  // excludes `least` itself
 };
 inline constexpr ValueRange kAnyValue{};
 inline constexpr ValueRange kNotNegative{.least = 0.0};
 inline constexpr ValueRange kPositive{.least = 0.0, .above = true};
 
-// Takes metadata and tensors one by one; anything missing, left over, of another shape or out of range is
+// Takes metadata and tensors one by one; anything missing, unexpected, of another shape or out of range is
 // Error{bad_data}.
 class SealedReader {
 public:
-    // Error{bad_data} unless the file is of this kind and has the checksum it says.
+    // Error{bad_data} unless the file is of this kind and its checksum matches.
     SealedReader(const FileKind& kind, TensorFile file);
 
     std::string text(const std::string& key);
     bool has_f32(const std::string& name) const { return file_.f32.contains(name); }
     bool has_f64(const std::string& name) const { return file_.f64.contains(name); }
-    // Of any shape, with finite values.
+    // Any shape, finite values.
     Matrix<float> f32(const std::string& name);
     Matrix<double> f64(const std::string& name);
     Matrix<float> f32(const std::string& name, std::pair<std::size_t, std::size_t> shape,
                       const ValueRange& range);
     std::vector<double> f64(const std::string& name, std::size_t count, const ValueRange& range);
-    // Nothing may be left.
+    // Error{bad_data} if anything is left.
     void done() const;
 
 private:

@@ -22,7 +22,7 @@ std::vector<const Nonideality*> present_items(const ChipSettings& settings) {
     return items;
 }
 
-// One chip to try, and where its squared error goes.
+// One chip to measure, and where to store its squared error.
 struct Case {
     ChipSettings settings;
     double* error;

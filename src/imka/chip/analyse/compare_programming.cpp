@@ -6,7 +6,7 @@
 namespace imka {
 namespace {
 
-// The outcome of statistical programming is drawn, not measured: it is measured here as the others are.
+// Statistical programming draws its outcome; measure it in the same way as the other methods.
 void measure_statistical(const ProgrammedChip& chip, const ProgrammingConfig& config, const Exec& exec,
                          ProgrammingSummary& summary) {
     const auto& plan = chip.plan;

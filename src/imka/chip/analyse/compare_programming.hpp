@@ -1,4 +1,4 @@
-// What each way to program a chip achieves, on the same chips and weights.
+// Compares programming methods on the same chips and weights.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace imka {
 
-// All methods that the chip has a model for.
+// All methods that the chip supports.
 std::vector<ProgrammingMethod> programming_methods(const ChipSpec& spec);
 
 struct MethodResult {
@@ -20,11 +20,11 @@ struct ProgrammingComparison {
     std::vector<MethodResult> methods;
     ProgrammedChip first;  // the chip of the first seed, programmed by the last method
 };
-// Chips are those of trials.build, but for the method. At least one method.
+// Chips as in trials.build, except for the method. Expects at least one method.
 ProgrammingComparison compare_programming(const ChipTrials& trials,
                                           const std::vector<ProgrammingMethod>& methods, const Exec& exec);
 
-// Share of max-SET-fill's error of products that gradient descent removes, one per draw; none unless both
+// Share of max-SET-fill's product error that gradient descent removes, one per draw; empty unless both
 // methods were compared.
 std::optional<std::vector<double>> gradient_gains(const std::vector<MethodResult>& results);
 

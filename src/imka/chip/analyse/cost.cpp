@@ -28,7 +28,7 @@ std::size_t replicas_that_fit(const ChipSpec& chip, std::size_t tiles, int wante
     return replicas;
 }
 
-// Copies of a matrix, as they are placed.
+// Copies of a matrix as placed.
 struct Copies {
     std::size_t tiles;
     std::size_t replicas;
@@ -82,7 +82,8 @@ ProductCost product_cost(const ChipSpec& chip, const Workload& work) {
 
 ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t products) {
     if (matrix >= plan.matrices.size())
-        fail(ErrorCode::bad_usage, fmt::format("matrix {}; the plan has {}", matrix, plan.matrices.size()));
+        fail(ErrorCode::bad_usage,
+             fmt::format("no matrix {}; the plan has {}", matrix, plan.matrices.size()));
     const auto& placed = plan.matrices[matrix];
     const auto regions = static_cast<std::size_t>(
         std::ranges::count_if(plan.regions, [&](const Region& r) { return r.matrix == matrix; }));
@@ -98,7 +99,7 @@ ChipCapacity chip_capacity(const ChipSpec& spec) {
     ChipCapacity c{.cores = static_cast<std::uint64_t>(spec.cores) * static_cast<std::uint64_t>(spec.chips)};
     c.weights = c.cores * cells;
     c.devices = c.weights * 2 * static_cast<std::uint64_t>(spec.device.devices_per_polarity);
-    // A weight, and for each polarity conductance, exponent and noise.
+    // One weight, and conductance, exponent and noise for each polarity.
     c.emulator_bytes = static_cast<double>(c.weights * (1 + 2 * 3) * sizeof(float));
     c.product_seconds = product_seconds(spec.core);
     c.product_joules = product_joules(spec.core);

@@ -1,5 +1,5 @@
-// What products take on a chip: time and energy of its cores. Digital work beside them (adding the partial
-// sums of tiles, functions of the outputs, the link to a host) is not counted.
+// Time and energy of products on a chip. Counts only the cores, not the digital work around them (adding
+// partial sums of tiles, functions of the outputs, the link to a host).
 #pragma once
 
 #include <cstddef>
@@ -10,41 +10,42 @@
 
 namespace imka {
 
-// One product of a core, all its inputs and outputs at once:
+// One product of a core with all its inputs and outputs:
 //   phases * slices * (levels * input_step + phase_overhead) + product_overhead
 double product_seconds(const CoreSpec& spec);
-// Energy of one product: the power of the read mode times its time, however many rows and columns are used.
-// None where the power is not known.
+// Energy of one product: power of the read mode times duration, independent of the rows and columns in
+// use. None if the power is unknown.
 std::optional<double> product_joules(const CoreSpec& spec);
 
 // Products of a matrix on a chip.
 struct Workload {
     std::size_t inputs = 0;    // of the matrix; >= 1
     std::size_t outputs = 0;   // >= 1
-    std::size_t products = 1;  // vectors that are multiplied
+    std::size_t products = 1;  // number of input vectors
     PlacementConfig placement;
 };
 
 struct ProductCost {
-    std::size_t tiles = 0;          // cores that hold one copy of the matrix
+    std::size_t tiles = 0;          // cores per copy of the matrix
     std::size_t replicas = 0;       // copies
     std::size_t cores = 0;          // of all copies
     std::size_t core_products = 0;  // products of single cores
-    double operations = 0.0;        // 2 inputs outputs products: a multiplication and an addition a weight
-    double seconds = 0.0;           // until the last product is there
+    // 2 * inputs * outputs * products: one multiplication and one addition per weight.
+    double operations = 0.0;
+    double seconds = 0.0;  // until the last product is done
     double tera_operations_per_second = 0.0;
     std::optional<double> joules;
     std::optional<double> tera_operations_per_joule;  // the TOPS/W of data sheets
 };
 
-// Tiles work at the same time; copies take turns (throughput: ceil(products / replicas) rounds) or all take
-// every vector (average: `products` rounds). Error{bad_config} where the copies need more cores than there
-// are.
+// Tiles work in parallel; copies take turns (throughput: ceil(products / replicas) rounds) or all process
+// every vector (average: `products` rounds). Error{bad_config} if the copies need more cores than the chip
+// has.
 ProductCost product_cost(const ChipSpec& chip, const Workload& work);
-// The same for a matrix of a plan; Error{bad_usage} for a number without matrix.
+// The same for a matrix of a plan; Error{bad_usage} if the plan has no such matrix.
 ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t products);
 
-// What a whole chip holds and how fast it is.
+// Capacity and speed of a whole chip.
 struct ChipCapacity {
     std::uint64_t cores = 0;
     std::uint64_t weights = 0;

@@ -13,7 +13,7 @@
 namespace imka {
 namespace {
 
-// Columns of x that are not all 0, as rows.
+// Columns of x that are not all zero, as rows.
 Matrix<double> used_inputs(MatrixView<const float> x) {
     std::vector<std::size_t> used;
     for (std::size_t i = 0; i < x.cols(); ++i) {
@@ -28,14 +28,14 @@ Matrix<double> used_inputs(MatrixView<const float> x) {
     return out;
 }
 
-// |XD|² of the least squares, from A = X'X and B = X'E: the sum of D * B with A D = B.
+// |XD|² of the least-squares solution from A = X'X and B = X'E: the sum of D * B with A D = B.
 double explained(const Matrix<double>& inputs, const Matrix<double>& errors) {
     const std::size_t p = inputs.rows();
     Matrix<double> a(p, p);
     gemm_nt(inputs.view(), inputs.view(), a.view());
     Matrix<double> b(p, errors.rows());
     gemm_nt(inputs.view(), errors.view(), b.view());
-    // Inputs that depend on each other leave a singular matrix; far below any noise of the sums.
+    // Linearly dependent inputs give a singular matrix; the ridge is far below the noise of the sums.
     double trace = 0.0;
     for (std::size_t i = 0; i < p; ++i) trace += a(i, i);
     for (std::size_t i = 0; i < p; ++i) a(i, i) += 1e-10 * trace / static_cast<double>(p);
@@ -46,7 +46,7 @@ double explained(const Matrix<double>& inputs, const Matrix<double>& errors) {
     return sum;
 }
 
-// Sum over outputs of the squared mean error, without what the errors' own noise adds.
+// Sum over outputs of the squared mean error, corrected for the noise of the errors.
 double squared_bias(const Matrix<double>& errors) {
     const auto n = static_cast<double>(errors.cols());
     if (n < 2.0) return 0.0;
@@ -65,8 +65,9 @@ double squared_bias(const Matrix<double>& errors) {
 
 ErrorParts error_parts(MatrixView<const float> x, MatrixView<const float> y, MatrixView<const double> exact) {
     if (y.rows() != x.rows() || exact.rows() != x.rows() || y.cols() != exact.cols())
-        fail(ErrorCode::bad_data, fmt::format("{} inputs, {} x {} products, {} x {} exact ones", x.rows(),
-                                              y.rows(), y.cols(), exact.rows(), exact.cols()));
+        fail(ErrorCode::bad_data,
+             fmt::format("shapes differ: {} inputs, {} x {} products, {} x {} exact products", x.rows(),
+                         y.rows(), y.cols(), exact.rows(), exact.cols()));
     Matrix<double> errors(y.cols(), y.rows());
     double signal = 0.0;
     double total = 0.0;
@@ -78,7 +79,7 @@ ErrorParts error_parts(MatrixView<const float> x, MatrixView<const float> y, Mat
             signal += exact(v, c) * exact(v, c);
         }
     }
-    if (signal == 0.0) fail(ErrorCode::bad_data, "all exact products are 0; no error is relative to that");
+    if (signal == 0.0) fail(ErrorCode::bad_data, "all exact products are 0; the relative error is undefined");
     const auto n = static_cast<double>(x.rows());
     ErrorParts parts{.total = std::sqrt(total / signal),
                      .linear = std::nullopt,

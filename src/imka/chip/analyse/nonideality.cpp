@@ -30,16 +30,16 @@ bool has_read_noise(const DeviceModel& m) {
 }
 
 constexpr std::array kList = {
-    Nonideality{"input_quantisation", "inputs have few levels",
+    Nonideality{"input_quantisation", "inputs are rounded to few levels",
                 [](const Settings& s) { return s.spec.core.dac.levels < kMostLevels; },
                 [](Settings& s) { s.spec.core.dac.levels = kMostLevels; }},
-    Nonideality{"input_truncation", "inputs lose what is left of a step",
+    Nonideality{"input_truncation", "inputs are rounded towards 0",
                 [](const Settings& s) { return s.spec.core.dac.rounding == InputRounding::truncate; },
                 [](Settings& s) { s.spec.core.dac.rounding = InputRounding::nearest; }},
     Nonideality{"input_jitter", "pulses vary in length",
                 [](const Settings& s) { return s.spec.core.dac.jitter_steps > 0.0; },
                 [](Settings& s) { s.spec.core.dac.jitter_steps = 0.0; }},
-    Nonideality{"input_clipping", "inputs beyond the range are cut",
+    Nonideality{"input_clipping", "inputs beyond the range are clipped",
                 [](const Settings& s) { return !s.whole_range; },
                 [](Settings& s) {
                     s.whole_range = true;
@@ -54,7 +54,7 @@ constexpr std::array kList = {
     Nonideality{"zero_threshold", "small targets become 0",
                 [](const Settings& s) { return s.spec.device.zero_threshold_us > 0.0; },
                 [](Settings& s) { s.spec.device.zero_threshold_us = 0.0; }},
-    Nonideality{"conductance_limits", "a polarity cannot hold less or more",
+    Nonideality{"conductance_limits", "a polarity has a minimum and a maximum conductance",
                 [](const Settings& s) {
                     return s.spec.device.g_floor_us > 0.0 || std::isfinite(s.spec.device.g_ceiling_us);
                 },
@@ -62,7 +62,7 @@ constexpr std::array kList = {
                     s.spec.device.g_floor_us = 0.0;
                     s.spec.device.g_ceiling_us = std::numeric_limits<double>::infinity();
                 }},
-    Nonideality{"stuck_devices", "devices that do not answer to pulses",
+    Nonideality{"stuck_devices", "devices that do not respond to pulses",
                 [](const Settings& s) {
                     return s.spec.device.stuck_at_reset_probability + s.spec.device.stuck_at_max_probability >
                            0.0;
@@ -98,7 +98,7 @@ constexpr std::array kList = {
                     return s.spec.core.ir_drop.scale > 0.0 && s.spec.core.ir_drop.wire_ohm > 0.0;
                 },
                 [](Settings& s) { s.spec.core.ir_drop.scale = 0.0; }},
-    Nonideality{"adc_gain", "gains of converters differ",
+    Nonideality{"adc_gain", "converter gains differ",
                 [](const Settings& s) {
                     return s.spec.core.adc.gain_sd > 0.0 || (s.spec.core.adc.negative_gain_sd > 0.0 &&
                                                              s.spec.core.read_mode == ReadMode::one_phase);
@@ -107,7 +107,7 @@ constexpr std::array kList = {
                     s.spec.core.adc.gain_sd = 0.0;
                     s.spec.core.adc.negative_gain_sd = 0.0;
                 }},
-    Nonideality{"adc_offset", "converters do not begin at 0",
+    Nonideality{"adc_offset", "converters have an offset",
                 [](const Settings& s) {
                     return s.spec.core.adc.offset_sd_counts > 0.0 ||
                            s.spec.core.adc.offset_mean_counts != 0.0;
@@ -116,7 +116,7 @@ constexpr std::array kList = {
                     s.spec.core.adc.offset_sd_counts = 0.0;
                     s.spec.core.adc.offset_mean_counts = 0.0;
                 }},
-    Nonideality{"polarity_error", "the sign of small currents is mistaken (one-phase)",
+    Nonideality{"polarity_error", "small currents get the wrong sign (one-phase)",
                 [](const Settings& s) {
                     return s.spec.core.adc.polarity_error_counts > 0.0 &&
                            s.spec.core.read_mode == ReadMode::one_phase;
@@ -125,10 +125,10 @@ constexpr std::array kList = {
     Nonideality{"adc_noise", "noise of each conversion",
                 [](const Settings& s) { return s.spec.core.adc.noise_counts > 0.0; },
                 [](Settings& s) { s.spec.core.adc.noise_counts = 0.0; }},
-    Nonideality{"adc_rounding", "whole counts",
+    Nonideality{"adc_rounding", "counts are integers",
                 [](const Settings& s) { return s.spec.core.adc.rounding != AdcRounding::none; },
                 [](Settings& s) { s.spec.core.adc.rounding = AdcRounding::none; }},
-    Nonideality{"adc_range", "a largest count: columns get less conductance, or saturate",
+    Nonideality{"adc_range", "counts are limited: columns get less conductance, or saturate",
                 [](const Settings& s) { return s.spec.core.adc.max_count > 0; },
                 [](Settings& s) { s.spec.core.adc.max_count = 0; }},
     Nonideality{"output_fp16", "half-precision scale and offset",
@@ -144,7 +144,7 @@ constexpr std::array kList = {
                     s.spec.core.adc.output_floor = false;
                     s.spec.core.affine.rounding = OutputRounding::nearest;
                 }},
-    Nonideality{"output_bits", "outputs have few bits",
+    Nonideality{"output_bits", "outputs are rounded to few bits",
                 [](const Settings& s) { return s.spec.core.affine.output_bits > 0; },
                 [](Settings& s) {
                     s.spec.core.affine.output_bits = 0;

@@ -1,5 +1,5 @@
-// What makes a chip differ from exact arithmetic, as a list of switches: each can be taken away alone, or
-// kept alone, to see what it causes.
+// Differences between a chip and exact arithmetic, as a list of switches. Switch one off, or all but one,
+// to see its effect.
 #pragma once
 
 #include <span>
@@ -10,30 +10,30 @@
 
 namespace imka {
 
-// What the switches act on. Programming is statistical: its error is a curve of the device model.
+// What the switches change. Programming is statistical: its error is a curve of the device model.
 struct ChipSettings {
     ChipSpec spec;
     CalibrationConfig calibration;
-    // The range is the largest of all inputs, also of those that come after calibration: nothing is clipped.
+    // The range covers all inputs, including the test inputs, so nothing is clipped.
     bool whole_range = false;
 };
 
 struct Nonideality {
     std::string_view name;
     std::string_view help;
-    // Whether there is anything to switch off.
+    // True if there is anything to switch off.
     bool (*present)(const ChipSettings& settings);
     void (*switch_off)(ChipSettings& settings);
 };
 
-// In the order of the signal: inputs, devices, wires, converters, outputs. Switches are independent of each
-// other; with all off the chip computes the digital product but for float arithmetic and 32767 input levels.
+// In signal order: inputs, devices, wires, converters, outputs. Switches are independent. With all of them
+// off the chip computes the digital product, up to float arithmetic and 32767 input levels.
 std::span<const Nonideality> nonidealities();
 
-// Error{bad_usage} that lists the names when there is none.
+// Error{bad_usage} that lists the known names if there is none.
 const Nonideality& nonideality(std::string_view name);
 
-// All but one switched off.
+// Switches off all but one.
 ChipSettings only(ChipSettings settings, std::string_view name);
 ChipSettings without(ChipSettings settings, std::string_view name);
 ChipSettings without_all(ChipSettings settings);

@@ -41,7 +41,8 @@ Matrix<float> draw_inputs(const ProblemConfig& config, std::uint64_t seed, std::
 }
 
 std::size_t default_count(std::size_t rows) {
-    // Enough to tell effective weights from noise; for large matrices that would take too long.
+    // Enough to separate effective weights from noise; fewer for large matrices, which would take too
+    // long.
     constexpr std::size_t kMost = 4096;
     return 4 * rows <= kMost ? std::max<std::size_t>(1000, 4 * rows) : 2000;
 }
@@ -58,7 +59,7 @@ void check_inputs(const Matrix<float>& inputs, std::size_t rows) {
              fmt::format("inputs of length {}; the matrix has {} inputs", inputs.cols(), rows));
     if (inputs.rows() < 4)
         fail(ErrorCode::bad_data,
-             fmt::format("{} inputs; at least 4 are needed, half of them to calibrate", inputs.rows()));
+             fmt::format("{} inputs; expected at least 4, half of them for calibration", inputs.rows()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Weights and inputs to try a chip with: drawn from a law by a seed, or given.
+// Weights and inputs to test a chip with: sampled with a seed, or given.
 #pragma once
 
 #include <cstddef>
@@ -31,26 +31,26 @@ struct ProblemConfig {
     double sparsity = 0.9;   // share of zeros in sparse inputs
     std::size_t rows = 256;  // inputs of the matrix
     std::size_t cols = 256;  // outputs of the matrix
-    std::size_t count = 0;   // test inputs; 0: chosen by the size of the matrix
+    std::size_t count = 0;   // test inputs; 0: depends on the size of the matrix
     std::size_t calibration_count = 2000;
 };
 
-// Given matrices are the same for every seed; an empty one is drawn.
+// Given matrices are the same for every seed; an empty one is sampled.
 struct ProblemSource {
-    ProblemConfig config;   // sizes are those of the given matrices, where there are any
+    ProblemConfig config;   // given matrices override its sizes
     Matrix<float> weights;  // inputs x outputs
     Matrix<float> inputs;   // one per row; the first half calibrates, the second half tests
 };
-// Checks that the given matrices fit each other (Error{bad_data}) and sets the sizes that follow from them.
+// Checks that the given matrices match (Error{bad_data}) and sets the sizes that follow from them.
 ProblemSource make_problem_source(ProblemConfig config, Matrix<float> weights = {},
                                   Matrix<float> inputs = {});
 
-// Everything that one chip is tried with.
+// Everything needed to test one chip.
 struct Problem {
-    std::uint64_t seed = 0;     // names the chip and the numbers drawn
+    std::uint64_t seed = 0;     // identifies the chip and the sampled values
     Matrix<float> weights;      // inputs x outputs
     Matrix<float> calibration;  // sample of inputs
-    Matrix<float> inputs;       // others, to test with
+    Matrix<float> inputs;       // test inputs
     Matrix<double> exact;       // products of the test inputs; empty until with_exact_products
 };
 Problem draw_problem(const ProblemSource& source, std::uint64_t seed);

@@ -14,8 +14,8 @@ ChipBuild with_perfect_devices(ChipBuild build) {
     return build;
 }
 
-// The states of one chip. Chips are read at the spacing of the settings from the start: outputs are
-// calibrated on such reads.
+// States of one chip. Reads use the spacing of the settings from the start, because outputs are calibrated
+// on such reads.
 struct StateWalk {
     const ChipTrials& trials;
     const StatesConfig& config;

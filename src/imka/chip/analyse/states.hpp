@@ -1,4 +1,4 @@
-// The error of products in every state of a chip, and against the time since programming.
+// Error of products in every state of a chip, and as a function of the time since programming.
 #pragma once
 
 #include <array>
@@ -15,23 +15,23 @@ struct StatesConfig {
     AgedRead read;  // 0 s: the chip does not age
 };
 
-// A state's name is that of ChipState. "mapped" and "calibrated" have devices without error: what is left is
-// mapping and converters. "programmed+" is programmed with its outputs calibrated.
+// Names as in ChipState. "mapped" and "calibrated" have devices without error, so only mapping and
+// converters contribute. "programmed+" is programmed with calibrated outputs.
 struct MeasuredState {
     std::string name;
     std::vector<Measurement> values;  // one per seed
 };
-// In the order in which a chip passes them; a programmed chip begins with the state that it is in.
+// In the order in which a chip passes through them; a programmed chip starts at its current state.
 std::vector<MeasuredState> measure_states(const ChipTrials& trials, const StatesConfig& config,
                                           const Exec& exec);
 
 inline constexpr std::array kAgeCompensations = {AgeCompensation::none, AgeCompensation::global,
                                                  AgeCompensation::column, AgeCompensation::outputs};
-// The relative errors at one time: a list for each of kAgeCompensations, with a value per seed.
+// Relative errors at one time: one list for each of kAgeCompensations, with one value per seed.
 using AgedErrors = std::array<std::vector<double>, kAgeCompensations.size()>;
 
 struct AgeingConfig {
-    std::vector<double> seconds;  // since programming, rising
+    std::vector<double> seconds;  // since programming, increasing
     double spacing_seconds = 1e-3;
 };
 // One per time.

@@ -1,4 +1,4 @@
-// Chips to analyse, one for each seed, and the errors of their products.
+// Chips to analyse, one per seed, and the errors of their products.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,23 @@ ProgrammedChip build_chip(const ChipBuild& build, const Problem& problem, const 
 struct ChipTrials {
     ProblemSource source;
     ChipBuild build;
-    std::vector<std::uint64_t> seeds;          // one chip and one problem each
-    std::optional<ProgrammedChip> programmed;  // read for every seed, instead of building chips
+    std::vector<std::uint64_t> seeds;          // one chip and one problem per seed
+    std::optional<ProgrammedChip> programmed;  // read for every seed instead of building chips
 };
-// Error{bad_config} where the matrix does not fit the chip.
+// Error{bad_config} if the matrix does not fit the chip.
 void validate(const ChipTrials& trials);
-// The chip of a problem, fresh from programming, or the one that is given.
+// The chip of a problem right after programming, or the given one.
 ProgrammedChip trial_chip(const ChipTrials& trials, const Problem& problem, const Exec& exec);
 
-// When products are read, and what is done about the time since programming.
+// When products are read, and how drift is compensated.
 struct AgedRead {
     ReadTime time;
     AgeCompensation compensation = AgeCompensation::none;
 };
-// The chip at that time; at 0 s nothing is compensated.
+// The chip at that time; no compensation at 0 s.
 ProgrammedChip aged_and_compensated(ProgrammedChip chip, const AgedRead& read, const Exec& exec);
 
-// Seed of the noise that is new in every product, apart from that of the chip.
+// Seed of the noise that is new in every product; differs from the seed of the chip.
 std::uint64_t product_seed(std::uint64_t chip_seed);
 
 struct Measurement {
@@ -51,13 +51,13 @@ struct Measurement {
     double clipped = 0.0;    // share of inputs
 };
 
-// Products of the test inputs of a problem that has its exact products.
+// Measures the products of the test inputs. The problem must have its exact products.
 Measurement measure(const ProgrammedChip& chip, const Problem& problem, Simulator simulator,
                     const Exec& exec);
 // The same without a chip: float32 products.
 Measurement measure_digital(const Problem& problem, const Exec& exec);
 
-// The relative error alone.
+// Only the relative error.
 double measure_error(const ProgrammedChip& chip, const Problem& problem, const Exec& exec);
 
 }  // namespace imka

@@ -9,7 +9,7 @@
 namespace imka {
 namespace {
 
-// A counter counts forwards, however wide the spread of gains is said to be.
+// The gain stays positive for any spread: a counter only counts forwards.
 constexpr double kLeastGain = 0.01;
 
 double rounded(AdcRounding rounding, double value) {

@@ -8,7 +8,7 @@ namespace imka {
 
 double round_to_half(double x) {
     if (x == 0.0 || !std::isfinite(x)) return x;
-    // 11 significant bits; below 2^-14 the last place stays that of 2^-24.
+    // 11 significant bits; below 2^-14 the spacing stays 2^-24.
     int exponent = 0;
     std::frexp(x, &exponent);
     const double place = std::ldexp(1.0, std::max(exponent - 11, -24));
@@ -19,8 +19,7 @@ double round_to_half(double x) {
 double apply_affine(const AffineConfig& config, const AffineColumn& column, double counts) {
     double value = column.scale * counts + column.offset;
     if (config.fp16) {
-        // Products and sums of half-precision numbers are exact in double up to the one rounding that
-        // matters.
+        // Products and sums of half-precision numbers are exact in double, so there is only one rounding.
         value =
             round_to_half(round_to_half(column.scale) * round_to_half(counts) + round_to_half(column.offset));
     }

@@ -1,5 +1,5 @@
-// The digital unit behind the converters: a scale and an offset for each column, in half precision and
-// rounded to few bits where the chip has that.
+// Digital unit after the converters: scale and offset per column, in half precision and with rounding to
+// few bits if the chip has them.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@
 namespace imka {
 
 enum class OutputRounding {
-    nearest,  // halves to even
-    floor,    // down: the converter of the result drops what is left of a step
+    nearest,  // ties to even
+    floor,    // down: the fraction of a step is dropped
 };
 template <>
 struct EnumNames<OutputRounding> {
@@ -19,10 +19,10 @@ struct EnumNames<OutputRounding> {
     static constexpr std::string_view values[] = {"nearest", "floor"};
 };
 
-// What the steps of the result are counted in.
+// Unit of the steps of a result.
 enum class OutputScale {
-    core,    // one step for all columns: the largest product of the core is the last
-    column,  // a step for each column, after its own largest product
+    core,    // one step size for all columns: the core's largest product is the last step
+    column,  // one step size per column, from the column's largest product
 };
 template <>
 struct EnumNames<OutputScale> {
@@ -30,34 +30,34 @@ struct EnumNames<OutputScale> {
     static constexpr std::string_view values[] = {"core", "column"};
 };
 
-// The defaults are exact arithmetic.
+// Defaults: exact arithmetic.
 struct AffineConfig {
-    bool fp16 =
-        false;  // scale, offset, count and result are IEEE half precision; one rounding a multiply-add
-    int output_bits =
-        0;  // of the result, sign included: clip to ±(2^(bits-1) - 1) and round; 0: not rounded; else 2 to 16
+    // Scale, offset, count and result in IEEE half precision; one rounding per multiply-add.
+    bool fp16 = false;
+    // Bits of the result, sign included: clip to ±(2^(bits-1) - 1) and round. 0: no rounding; else 2 to 16.
+    int output_bits = 0;
     OutputRounding rounding = OutputRounding::nearest;
     OutputScale output_scale = OutputScale::core;
-    // The last step of the result is this multiple of the largest product that calibration saw; > 0.
+    // The last step of the result is this multiple of the largest calibration product; > 0.
     double headroom = 1.0;
 };
 
-// Results are in output steps, so that half precision and few bits have a range to work in.
+// Results are in output steps, which gives half precision and few bits a suitable range.
 struct AffineColumn {
-    double scale = 1.0;   // output steps a count
+    double scale = 1.0;   // output steps per count
     double offset = 0.0;  // output steps
-    double step = 1.0;    // what a step of this column is worth, in those of the core; > 0
+    double step = 1.0;    // step size of this column relative to the core's; > 0
 };
 struct AffineCorrection {
-    double output_step = 1.0;  // what one output step is worth; > 0
+    double output_step = 1.0;  // value of one output step; > 0
     std::vector<AffineColumn> columns;
 };
 
-// scale * counts + offset in output steps, rounded as configured. A result is worth step * output_step times
-// that.
+// Returns scale * counts + offset in output steps, rounded as configured. Multiply by step * output_step
+// for the value.
 double apply_affine(const AffineConfig& config, const AffineColumn& column, double counts);
 
-// The IEEE half-precision number nearest to x, halves to even; infinite beyond 65520 as IEEE says.
+// Nearest IEEE half-precision number to x (ties to even); infinite beyond 65520 as in IEEE 754.
 double round_to_half(double x);
 
 }  // namespace imka

@@ -10,8 +10,8 @@
 namespace imka {
 
 enum class InputEncoding {
-    pulse_width,  // one pulse as long as the magnitude
-    bit_serial,   // one pulse of full length for each bit of the magnitude; counts are weighted and added
+    pulse_width,  // one pulse whose length is the magnitude
+    bit_serial,   // one full-length pulse per bit of the magnitude; counts are weighted and added
 };
 template <>
 struct EnumNames<InputEncoding> {
@@ -20,7 +20,7 @@ struct EnumNames<InputEncoding> {
 };
 
 enum class InputRounding {
-    nearest,   // halves to even
+    nearest,   // ties to even
     truncate,  // towards 0
 };
 template <>
@@ -32,24 +32,24 @@ struct EnumNames<InputRounding> {
 struct DacConfig {
     int levels = 127;  // steps on either side of 0; 1 to 32767
     InputEncoding encoding = InputEncoding::pulse_width;
-    double step_seconds = 1e-9;  // pulse of one step; a full pulse has `levels` of them; > 0
+    double step_seconds = 1e-9;  // pulse length of one step; a full pulse has `levels` steps; > 0
     InputRounding rounding = InputRounding::nearest;
-    double jitter_steps = 0.0;  // deviation of the length of an input's pulses, new in every product; >= 0
+    double jitter_steps = 0.0;  // standard deviation of an input's pulse length, new in every product; >= 0
 };
 
-// steps[i] = clip(x[i] / range, -1, 1) * levels, rounded as configured. range > 0. Error{bad_data} for values
-// that are not finite, naming the first.
+// steps[i] = clip(x[i] / range, -1, 1) * levels, rounded as configured. range > 0. Error{bad_data} for a
+// value that is not finite, naming the first.
 void quantize_inputs(const DacConfig& config, std::span<const float> x, double range,
                      std::span<std::int32_t> steps);
 
-// A magnitude is applied in slices, each followed by a conversion: sum over slices of
-// slice_weight * slice_duration = |steps| / levels. Durations are in full pulses.
+// A magnitude is applied in slices, each followed by a conversion: the sum over slices of slice_weight *
+// slice_duration is |steps| / levels. Durations are in full pulses.
 int slice_count(const DacConfig& config);
 double slice_duration(const DacConfig& config, std::int32_t steps, int slice);
 double slice_weight(const DacConfig& config, int slice);
 
-// A pulse that lasts jitter_steps * z steps longer: max(0, duration + jitter_steps z / levels), in full
-// pulses. Where there is no pulse, nothing is longer.
+// A pulse lengthened by jitter_steps * z steps: max(0, duration + jitter_steps z / levels), in full
+// pulses. No pulse stays no pulse.
 double jittered(const DacConfig& config, double duration, double z);
 
 }  // namespace imka

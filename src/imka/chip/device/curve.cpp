@@ -29,7 +29,7 @@ bool all_finite(const std::vector<double>& values) {
     return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
-// At a = 0 the formula itself is infinite (or 0 times infinity), so only its clamps give a value there.
+// At a = 0 the formula is infinite (or 0 times infinity), so only the clamps give a value there.
 bool infinite_at_zero(const CurvePiece& piece) {
     return piece.form == CurveForm::logarithm ||
            (piece.form == CurveForm::power && piece.coefficients[1] < 0.0);
@@ -49,7 +49,7 @@ void validate_piece(const CurvePiece& piece, bool first, const std::string& wher
     if (!first || !infinite_at_zero(piece)) return;
     if (piece.coefficients[0] == 0.0) wrong("the first coefficient must not be 0; use a polynomial");
     if (!std::isfinite(piece.min) || !std::isfinite(piece.max))
-        wrong(fmt::format("a {} that begins at 0 needs 'min' and 'max'", to_string(piece.form)));
+        wrong(fmt::format("a {} that starts at 0 needs 'min' and 'max'", to_string(piece.form)));
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ void validate(const Curve& curve, std::string_view name) {
             fail(ErrorCode::bad_config, fmt::format("{}: the last piece must have no 'below'", where));
         last = piece.below;
     }
-    // Finite coefficients may still overflow; what devices ask for lies between 0 and 1.
+    // Finite coefficients may still overflow; devices evaluate the curve between 0 and 1.
     for (int i = 0; i <= 64; ++i) {
         if (!std::isfinite(evaluate(curve, i / 64.0)))
             fail(ErrorCode::bad_config, fmt::format("{}: not finite at u = {}", name, i / 64.0));

@@ -1,5 +1,5 @@
-// A device constant as a function of the relative conductance u = g / g_max, given by pieces. Every published
-// formula of a device (programming error, drift exponent, read noise) is such a curve, so a device model is
+// A device constant as a piecewise function of the relative conductance u = g / g_max. All published
+// device formulas (programming error, drift exponent, read noise) are such curves, so a device model is
 // data, not code.
 #pragma once
 
@@ -25,26 +25,26 @@ struct EnumNames<CurveForm> {
 // One piece, in terms of the argument a of its curve. The value is clamped to [min, max].
 struct CurvePiece {
     CurveForm form = CurveForm::polynomial;
-    double below = std::numeric_limits<double>::infinity();  // holds for a < below
+    double below = std::numeric_limits<double>::infinity();  // valid for a < below
     std::vector<double> coefficients;
     double min = -std::numeric_limits<double>::infinity();
     double max = std::numeric_limits<double>::infinity();
 };
 
-// f(u) = value_scale * piece(argument_at_g_max * u). The two scales keep the constants of formulas that were
-// published in other units than u and the unit of the model.
+// f(u) = value_scale * piece(argument_at_g_max * u). The two scales allow constants published in other
+// units.
 struct Curve {
-    double argument_at_g_max = 1.0;  // the argument where u = 1; > 0
+    double argument_at_g_max = 1.0;  // argument at u = 1; > 0
     double value_scale = 1.0;        // > 0
-    std::vector<CurvePiece> pieces;  // by rising `below`, the last without bound; none: 0 everywhere
+    std::vector<CurvePiece> pieces;  // by increasing `below`, the last without bound; none: 0 everywhere
 };
 
-// The value at u >= 0, in double. u may exceed 1: the last piece goes on.
+// Value at u >= 0, in double. For u > 1 the last piece is extended.
 double evaluate(const Curve& curve, double u);
 
-// Error{bad_config} that begins with `name`: pieces out of order, too few or too many coefficients, values
-// that are not finite (coefficients, or the curve itself between 0 and 1), a logarithm or a falling power
-// that reaches u = 0 unclamped.
+// Error{bad_config} that starts with `name`: pieces out of order, wrong number of coefficients, values
+// that are not finite (coefficients, or the curve between 0 and 1), a logarithm or decreasing power that
+// is unclamped at u = 0.
 void validate(const Curve& curve, std::string_view name);
 
 }  // namespace imka

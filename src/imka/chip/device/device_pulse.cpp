@@ -8,21 +8,21 @@
 namespace imka {
 namespace {
 
-constexpr unsigned kDeviceBits = 36;  // of the number of a device; what is above counts its pulses or reads
+constexpr unsigned kDeviceBits = 36;  // bits of a device number; higher bits count its pulses or reads
 
-// Two numbers for every event of a device.
+// Two random numbers per event of a device.
 double event_normal(const PulseContext& c, Stream stream, const PulsedDevice& d, std::uint64_t event,
                     std::uint64_t which) {
     return normal(c.seed, stream, 2 * ((event << kDeviceBits) | d.index) + which);
 }
 
-// 1 where a device holds enough glass to drift as the curves say, 0 at SET.
+// 1 if the device holds enough glass to drift as the curves say, 0 at SET.
 double glass(const PulseContext& c, const PulsedDevice& d, double g_us) {
     return std::clamp((1.0 - g_us / d.set_us) / c.pulse.glass_full, 0.0, 1.0);
 }
 
-// A pulse left the device where it will settle at g_us if it drifts as the mean does: draws how it does
-// drift, and where it settles.
+// After a pulse that leaves the device at g_us under mean drift: draws its actual drift and settled
+// conductance.
 void relax(const PulseContext& c, double g_us, PulsedDevice& d) {
     const auto& p = c.pulse;
     const double u = g_us / p.drift_g_max_us;
@@ -41,7 +41,7 @@ double cycle_factor(const PulseContext& c, const PulsedDevice& d) {
     return std::max(0.0, 1.0 + c.pulse.cycle_sd * event_normal(c, Stream::chip_pulse, d, d.pulses, 0));
 }
 
-// The same draw as that of the statistical model, so that a chip has the same stuck devices.
+// Same draw as in the statistical model, so that a chip has the same stuck devices.
 void draw_stuck(const PulseContext& c, PulsedDevice& d) {
     const auto& m = c.device;
     if (m.stuck_at_reset_probability + m.stuck_at_max_probability == 0.0) return;
@@ -56,9 +56,9 @@ void draw_stuck(const PulseContext& c, PulsedDevice& d) {
     if (d.stuck) d.set_us = d.g_us;
 }
 
-// Relative noise of the mean of n reads spread over t_verify, for Q_s = 1. Of the power ln(t / (2 t_read))
-// that 1/f noise has after t, the part slower than the pause between two reads is common to all of them; the
-// rest averages out.
+// Relative noise of the mean of n reads spread over t_verify, for Q_s = 1. After time t, 1/f noise has the
+// power ln(t / (2 t_read)). The part slower than the pause between two reads is common to all reads; the
+// remainder averages out.
 double verify_noise(const PulseContext& c) {
     const double t_read = c.device.t_read_seconds;
     const double n = c.pulse.verify_reads;

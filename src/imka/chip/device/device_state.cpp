@@ -13,7 +13,7 @@
 namespace imka {
 namespace {
 
-// What the working devices of a polarity can be set to, uS.
+// Range that the working devices of a polarity can reach, uS.
 struct Reach {
     double low;
     double high;
@@ -36,14 +36,14 @@ Reach reach(const DeviceModel& m, std::uint64_t seed, std::uint64_t index) {
 }
 
 double programmed_us(const DeviceModel& m, double target_us, const Reach& r, double z) {
-    // Nothing is left to program where every device is stuck.
+    // If every device is stuck there is nothing to program.
     if (r.high - r.low < 1e-9 * m.g_max_us) return r.low;
     const double g = target_us + programming_sigma_us(m, target_us) * z;
     return std::clamp(g, std::max(r.low, m.g_floor_us), std::max(r.low, m.g_ceiling_us));
 }
 
 void check_targets(const DeviceModel& model, MatrixView<const float> target_us) {
-    // Room for the rounding of a target to float.
+    // Allows for rounding of a target to float.
     const double most = model.g_max_us * (1.0 + 1e-6);
     for (std::size_t r = 0; r < target_us.rows(); ++r) {
         for (std::size_t c = 0; c < target_us.cols(); ++c) {

@@ -1,6 +1,6 @@
-// Programmed devices and what time does to them. Programming is statistical: the outcome is drawn from the
+// Programmed devices and their change with time. Programming is statistical: the outcome is drawn from the
 // device model, without pulses. Every draw is a function of (seed, device), so any part of an array can be
-// made alone.
+// computed alone.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace imka {
 
-// Which devices these are: names their random numbers. Device (r, c) of an array has the index
-// first + r * stride + c; arrays of one seed must not overlap.
+// Identifies devices and thereby their random numbers. Device (r, c) of an array has the index first + r *
+// stride + c; arrays of one seed must not overlap.
 struct DeviceIds {
     std::uint64_t seed = 0;
     std::uint64_t first = 0;
-    std::uint64_t stride = 0;  // at least the columns of the array
+    std::uint64_t stride = 0;  // >= columns of the array
 };
 inline std::uint64_t device_index(const DeviceIds& ids, std::size_t row, std::size_t col) {
     return ids.first + row * ids.stride + col;
@@ -30,13 +30,13 @@ struct DeviceState {
     Matrix<float> read_noise;  // Q_s
 };
 
-// g = clamp(target + sigma(target) N(0,1), g_floor, g_ceiling), exact for targets below the zero threshold;
-// nu from the target; Q_s from g. Stuck devices limit the target to what the others of their polarity can
-// reach. Error{bad_config} for targets that are not within [0, g_max], naming the first.
+// g = clamp(target + sigma(target) N(0,1), g_floor, g_ceiling), exact for targets below the zero
+// threshold; nu from the target; Q_s from g. Stuck devices limit the target to the range of the others of
+// their polarity. Error{bad_config} for targets outside [0, g_max], naming the first.
 DeviceState program_devices(const DeviceModel& model, MatrixView<const float> target_us, DeviceIds ids);
 
-// Conductances at a time: their value with drift and frozen noise, and the standard deviation of the noise
-// that is fresh in every product.
+// Conductances at a time: value with drift and frozen noise, and standard deviation of the noise that is
+// fresh in every product.
 struct Conductances {
     Matrix<float> g_us;
     Matrix<float> fresh_sd_us;

@@ -1,5 +1,5 @@
-// Drift of a programmed conductance: g(t) = g (t / t_0)^-nu. The clock t starts when programming ends, less
-// t_0: g is what a read t_0 after programming would give on average.
+// Drift of a programmed conductance: g(t) = g (t / t_0)^-nu with t = t_0 + time since programming. g is
+// the conductance at t = t_0.
 #pragma once
 
 #include "imka/chip/device/device.hpp"

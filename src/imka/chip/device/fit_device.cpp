@@ -17,7 +17,7 @@ namespace imka {
 namespace {
 
 constexpr std::size_t kReadsPerConstant = 10;
-constexpr double kFar = 3.0;  // standard deviations from 0 at which its bound is not felt
+constexpr double kFar = 3.0;  // standard deviations from 0 beyond which clipping at 0 is negligible
 
 double normal_density(double z) {
     return std::exp(-0.5 * z * z) / std::sqrt(2.0 * M_PI);
@@ -26,7 +26,7 @@ double normal_share(double z) {
     return 0.5 * std::erfc(-z / std::sqrt(2.0));
 }
 
-// density / share of the normal law, also far below 0, where both vanish.
+// density / probability of the standard normal law, also far below 0, where both vanish.
 double hazard(double z) {
     return z < -30.0 ? -z : normal_density(z) / normal_share(z);
 }
@@ -46,7 +46,7 @@ struct Point {
     double read = 0.0;
 };
 
-// Slope and information of one read's log-likelihood in the offset b and the deviation s.
+// Score and information of one read's log-likelihood in the offset b and the standard deviation s.
 struct Derivatives {
     double b = 0.0;
     double s = 0.0;
@@ -56,7 +56,7 @@ struct Derivatives {
 };
 
 Derivatives seen(double rest, double s) {
-    // The information is the expected one, which is never negative.
+    // Uses the expected information, which is never negative.
     return {.b = rest / (s * s),
             .s = (rest * rest / (s * s) - 1.0) / s,
             .bb = 1.0 / (s * s),
@@ -77,7 +77,7 @@ Derivatives at_zero(double mean, double s) {
             .ss = curvature * z_s * z_s};
 }
 
-// Constants in the order offset, c_0, c_1, ...; c_0 may be held at 0.
+// Constants in the order offset, c_0, c_1, ...; c_0 may be fixed at 0.
 class Likelihood {
 public:
     Likelihood(std::vector<Point> points, std::size_t constants, bool hold_c0)
@@ -90,7 +90,7 @@ public:
     double spread() const { return spread_; }
     bool held(std::size_t k) const { return hold_c0_ && k == 1; }
 
-    // -infinity where a deviation is not positive.
+    // -infinity if a standard deviation is not positive.
     double value(const std::vector<double>& theta) const {
         double sum = 0.0;
         for (const auto& p : points_) {
@@ -133,7 +133,7 @@ private:
     double deviation(const std::vector<double>& theta, double u) const {
         double s = 0.0;
         for (std::size_t k = constants_; k-- > 1;) s = s * u + theta[k];
-        // A curve held at 0 where u is 0 still gives such reads a likelihood.
+        // A curve fixed at 0 for u = 0 still gives such reads a likelihood.
         return hold_c0_ ? std::max(s, 2.0 * least()) : s;
     }
 
@@ -148,7 +148,7 @@ Matrix<double> solved(Matrix<double> a, Matrix<double> b) {
     return b;
 }
 
-// Steps by the information matrix, halved until the likelihood rises.
+// Fisher scoring; steps are halved until the likelihood rises.
 std::vector<double> maximise(const Likelihood& likelihood, std::size_t constants) {
     std::vector<double> theta(constants, 0.0);
     theta[likelihood.held(1) ? std::min<std::size_t>(2, constants - 1) : 1] = likelihood.spread();
@@ -198,7 +198,7 @@ void check_reads(const DeviceReads& reads, const DeviceFitConfig& config) {
     const std::size_t n = reads.target_us.size();
     if (reads.read_us.size() != n || (!reads.seconds.empty() && reads.seconds.size() != n) ||
         (!reads.device.empty() && reads.device.size() != n))
-        fail(ErrorCode::bad_data, "targets, reads, times and devices are not equally many");
+        fail(ErrorCode::bad_data, "targets, reads, times and devices differ in number");
     for (std::size_t i = 0; i < n; ++i) {
         if (!std::isfinite(reads.target_us[i]) || reads.target_us[i] < 0.0)
             fail(ErrorCode::bad_data,
@@ -212,7 +212,7 @@ void check_reads(const DeviceReads& reads, const DeviceFitConfig& config) {
     }
 }
 
-// Rows of each time, in the order of the file.
+// Rows of each time, in file order.
 std::map<double, std::vector<std::size_t>> rows_by_time(const DeviceReads& reads) {
     std::map<double, std::vector<std::size_t>> times;
     for (std::size_t i = 0; i < reads.target_us.size(); ++i)
@@ -220,7 +220,7 @@ std::map<double, std::vector<std::size_t>> rows_by_time(const DeviceReads& reads
     return times;
 }
 
-// Rows of each device, by time.
+// Rows of each device, ordered by time.
 std::map<std::size_t, std::vector<std::size_t>> rows_by_device(
     const DeviceReads& reads, const std::map<double, std::vector<std::size_t>>& times) {
     std::map<std::size_t, std::vector<std::size_t>> devices;
@@ -235,7 +235,7 @@ std::map<std::size_t, std::vector<std::size_t>> rows_by_device(
             auto& mine = devices[reads.device.empty() ? k : reads.device[rows[k]]];
             if (!mine.empty() && reads.target_us[mine[0]] != reads.target_us[rows[k]])
                 fail(ErrorCode::bad_data,
-                     fmt::format("row {}: the target is {} uS; row {}, the same device, says {} uS",
+                     fmt::format("row {}: the target is {} uS; row {}, the same device, has {} uS",
                                  rows[k] + 1, reads.target_us[rows[k]], mine[0] + 1,
                                  reads.target_us[mine[0]]));
             mine.push_back(rows[k]);
@@ -247,7 +247,7 @@ std::map<std::size_t, std::vector<std::size_t>> rows_by_device(
 struct Slope {
     double value = 0.0;
     double moment = 0.0;  // sum of squares of ln t around its mean
-    double rest = 0.0;    // squares that the line leaves
+    double rest = 0.0;    // residual sum of squares
     std::size_t freedom = 0;
 };
 
@@ -275,8 +275,7 @@ std::optional<Slope> device_slope(const DeviceReads& reads, const std::vector<st
         .value = -xy / xx, .moment = xx, .rest = std::max(0.0, yy - xy * xy / xx), .freedom = x.size() - 2};
 }
 
-// Deviation of what all slopes have in common with the law of the devices: theirs less the noise of the
-// reads.
+// Standard deviation of the exponents over devices: the spread of the slopes minus the noise of the reads.
 DriftFit summarise_slopes(const std::vector<Slope>& slopes) {
     const auto n = static_cast<double>(slopes.size());
     DriftFit fit{.devices = slopes.size()};
@@ -296,7 +295,7 @@ DriftFit summarise_slopes(const std::vector<Slope>& slopes) {
     fit.noise_removed = freedom > 0;
     fit.mean.error = std::sqrt(variance / n);
     fit.sd.value = std::sqrt(std::max(0.0, variance - noise));
-    // Of the variance 2 V² / (n - 1); carried to the root.
+    // From the variance 2 V² / (n - 1), propagated to the root.
     if (fit.sd.value > 0.0) fit.sd.error = variance / std::sqrt(2.0 * (n - 1.0)) / fit.sd.value;
     return fit;
 }
@@ -381,8 +380,7 @@ std::vector<Point> first_reads(const DeviceReads& reads, const std::vector<std::
     double largest = 0.0;
     for (const auto r : rows) largest = std::max(largest, reads.target_us[r]);
     fit.g_max_us = config.g_max_us > 0.0 ? config.g_max_us : largest;
-    if (!(fit.g_max_us > 0.0))
-        fail(ErrorCode::bad_data, "all targets are 0; a curve of the target needs others");
+    if (!(fit.g_max_us > 0.0)) fail(ErrorCode::bad_data, "all targets are 0; expected some that are not");
     if (largest > fit.g_max_us * (1.0 + 1e-6))
         fail(ErrorCode::bad_data,
              fmt::format("a target is {} uS; it must be at most g_max, {} uS", largest, fit.g_max_us));
@@ -447,7 +445,7 @@ DeviceModel with_fit(DeviceModel model, const DeviceFit& fit) {
     model.g_max_us = fit.g_max_us;
     model.programming_reference_g_max_us = fit.g_max_us;
     model.programming_scale = 1.0;
-    // Between and beyond the targets that were measured a polynomial may turn negative.
+    // A polynomial may become negative between and beyond the measured targets.
     model.programming_error_us = {.pieces = {{.coefficients = std::move(coefficients), .min = 0.0}}};
     if (!fit.drift) return model;
     model.t_0_seconds = fit.drift->t_0_seconds;

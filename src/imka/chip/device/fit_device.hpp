@@ -1,4 +1,4 @@
-// A device model from measurements: what devices were programmed to, and what was read.
+// Fits a device model to measurements: programmed targets and reads.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace imka {
 
-// Read i of a device that was programmed to target_us[i].
+// Read i belongs to a device programmed to target_us[i].
 struct DeviceReads {
     std::vector<double> target_us;
     std::vector<double> read_us;
-    std::vector<double> seconds;      // since programming; empty: all at one time
-    std::vector<std::size_t> device;  // which device; empty: the k-th read of every time is of device k
+    std::vector<double> seconds;  // since programming; empty: all at one time
+    // Device of each read; empty: the k-th read of every time belongs to device k.
+    std::vector<std::size_t> device;
 };
 
 struct DeviceFitConfig {
@@ -27,24 +28,25 @@ struct DeviceFitConfig {
 
 struct FittedConstant {
     double value = 0.0;
-    double error = 0.0;  // standard error; 0 where the value is at its bound
+    double error = 0.0;  // standard error; 0 if the value is at its bound
 };
 
-// Reads of one range of targets.
+// Reads in one range of targets.
 struct SpreadBin {
     double u = 0.0;          // mean
-    std::size_t count = 0;   // of reads
+    std::size_t count = 0;   // number of reads
     double offset_us = 0.0;  // mean of read - target
     double sd_us = 0.0;
     double sd_error_us = 0.0;
-    double curve_us = 0.0;  // what the fitted curve says
-    bool cut = false;       // many reads could be at 0, which narrows them: not in chi²
+    double curve_us = 0.0;  // fitted curve
+    bool cut = false;       // many reads may be clipped at 0, which narrows the spread: not in chi²
 };
 
 struct DriftFit {
     FittedConstant mean;
-    FittedConstant sd;           // over devices
-    bool noise_removed = false;  // three or more times: the noise of reads was estimated and taken off sd
+    FittedConstant sd;  // over devices
+    // With three or more times the noise of reads is estimated and subtracted from sd.
+    bool noise_removed = false;
     std::size_t devices = 0;
     std::size_t times = 0;
     double t_0_seconds = 0.0;  // the first time
@@ -55,32 +57,32 @@ struct DeviceFit {
     std::size_t reads = 0;  // at the first time
     std::size_t at_zero = 0;
     FittedConstant offset_us;              // mean of read - target
-    std::vector<FittedConstant> sigma_us;  // c_0 ... c_degree of the standard deviation, as a polynomial of u
+    std::vector<FittedConstant> sigma_us;  // c_0 ... c_degree of the standard deviation as a polynomial in u
     std::vector<SpreadBin> bins;
-    double chi2_per_freedom = 0.0;  // of the bins' standard deviations; 0 where there are too few bins
+    double chi2_per_freedom = 0.0;  // of the bins' standard deviations; 0 if there are too few bins
     std::size_t freedom = 0;
     double ks_distance = 0.0;  // of (read - target - offset) / sigma from the standard normal law
-    std::size_t ks_reads = 0;  // those whose law does not reach 0
+    std::size_t ks_reads = 0;  // reads whose distribution does not reach 0
     std::optional<DriftFit> drift;
 };
 
-// Maximum likelihood of Gaussian deviations around target + offset with the standard deviation sigma(u); a
-// read of 0 counts as "0 or below", since a conductance cannot be negative. c_0 >= 0. Standard errors from
-// the information matrix. Drift: the slope of ln read against ln time for each device, then mean and
+// Maximum likelihood of Gaussian errors around target + offset with standard deviation sigma(u). A read of
+// 0 counts as "0 or below", since a conductance cannot be negative. c_0 >= 0. Standard errors come from
+// the information matrix. Drift: slope of ln read against ln time per device, then mean and standard
 // deviation over devices. Error{bad_data} for values that are not finite, negative targets, fewer than 10
-// reads for each constant, targets that are all the same (degree above 0), times <= 0 or devices that are not
-// the same at every time.
+// reads per constant, identical targets (degree above 0), times <= 0, or devices that differ between
+// times.
 DeviceFit fit_device(const DeviceReads& reads, const DeviceFitConfig& config);
 
-// The model with the fitted programming error (and drift) in place of its own. The mean offset is not part of
-// a device model.
+// Replaces the programming error (and drift) of the model with the fitted one. The mean offset is not part
+// of a device model.
 DeviceModel with_fit(DeviceModel model, const DeviceFit& fit);
 
-// The chip with the fitted devices; the file of the reads is the source of their constants. How single
-// devices answer to pulses was not measured: the model of pulses goes.
+// The chip with the fitted devices; the file of the reads is the source of their constants. Removes the
+// pulse model, since the response of single devices was not measured.
 ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file);
 
-// The fitted standard deviation of the programming error at u = target / g_max.
+// Fitted standard deviation of the programming error at u = target / g_max.
 double fitted_sigma_us(const DeviceFit& fit, double u);
 
 }  // namespace imka

@@ -1,5 +1,5 @@
-// 1/f noise of reads. Its power grows with the logarithm of the time it had to build up, so it is split by
-// the time between two reads: what is slower is frozen, what is faster is new with every read.
+// 1/f noise of reads. Its power grows with the logarithm of the elapsed time. It is split at the time
+// between two reads: slower noise is frozen, faster noise is new in every read.
 #pragma once
 
 #include "imka/chip/device/device.hpp"
@@ -13,10 +13,9 @@ struct ReadTime {
 };
 void validate(const ReadTime& time);
 
-// Standard deviations relative to g for Q_s = 1. The total,
-// sqrt(ln((t_0 + seconds + t_read) / (2 t_read))), is the root of the sum of the squares of the parts; the
-// fresh part is sqrt(ln((spacing + t_read) / (2 t_read))), and 0 where products follow each other faster than
-// that. Then each is multiplied by its scale in the model.
+// Standard deviations relative to g for Q_s = 1. The total, sqrt(ln((t_0 + seconds + t_read) / (2
+// t_read))), is the root of the sum of squares of the parts. The fresh part is sqrt(ln((spacing + t_read)
+// / (2 t_read))), or 0 for shorter spacings. Each part is then multiplied by its scale in the model.
 struct ReadNoiseParts {
     double frozen = 0.0;
     double fresh = 0.0;

@@ -43,7 +43,7 @@ double root_mean_square(const std::vector<double>& values) {
     return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// The largest sum of any phase and slice of each column, for weights whose columns have the maximum 1.
+// Largest sum over phases and slices of each column, for weights scaled to a column maximum of 1.
 class PhaseMaxima {
 public:
     PhaseMaxima(const CoreSpec& spec, MatrixView<const float> relative)
@@ -125,11 +125,10 @@ double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const floa
                     MatrixView<const float> x, const CalibrationConfig& config) {
     const auto sizes = magnitudes(x);
     const double largest = sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
-    if (largest == 0.0)
-        fail(ErrorCode::bad_data, "all calibration inputs are 0; a range needs some that are not");
+    if (largest == 0.0) fail(ErrorCode::bad_data, "all calibration inputs are 0; expected some that are not");
     switch (config.input_range) {
         case InputRangeRule::quantile: {
-            // A quantile of mostly zeros would be a range of zero.
+            // A quantile of mostly zeros would give a range of 0.
             const double range = quantile_of(sizes, config.quantile);
             return range > 0.0 ? range : largest;
         }
@@ -181,7 +180,7 @@ void set_output_steps(const AffineConfig& config, const std::vector<double>& lar
     const int bits = config.output_bits == 0 ? 8 : config.output_bits;
     scale.output_step = config.headroom * most / ((1 << (bits - 1)) - 1);
     if (config.output_scale == OutputScale::core) return;
-    // A column without weights has no product to be scaled to.
+    // A column without weights has no product to scale to.
     for (const double l : largest) scale.column_steps.push_back(l > 0.0 ? l / most : 1.0);
 }
 
@@ -210,7 +209,8 @@ Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<con
     const std::size_t count = std::min(config.inputs, x.rows());
     Matrix<float> out(count, x.cols());
     if (x.rows() > std::numeric_limits<std::uint32_t>::max())
-        fail(ErrorCode::bad_data, fmt::format("{} inputs to choose from; at most 2^32 - 1", x.rows()));
+        fail(ErrorCode::bad_data,
+             fmt::format("{} inputs to choose from; expected at most 2^32 - 1", x.rows()));
     const auto order = permutation(seed, Stream::chip_calibration, static_cast<std::uint32_t>(x.rows()));
     for (std::size_t v = 0; v < count; ++v) {
         const auto row = x.row(order[v]);
@@ -224,7 +224,7 @@ std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, Mat
     assert(x.cols() == weights.rows());
     std::vector<double> column_us(weights.cols(), g_max_us);
     if (spec.adc.max_count == 0) return column_us;
-    // With 1 uS for the largest weight of each column the targets are the relative weights.
+    // With 1 uS for the largest weight of each column, targets equal relative weights.
     const auto mapped = map_weights(weights, std::vector<double>(weights.cols(), 1.0));
     Matrix<float> relative(weights.rows(), weights.cols());
     std::transform(mapped.plus_us.values().begin(), mapped.plus_us.values().end(),
@@ -263,7 +263,8 @@ RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weight
 void fit_affine(ProgrammedRegion& region, MatrixView<const double> counts, MatrixView<const double> exact) {
     assert(counts.rows() == exact.rows() && counts.cols() == exact.cols() && counts.cols() == region.cols());
     if (counts.rows() < 2)
-        fail(ErrorCode::bad_data, fmt::format("{} calibration inputs; least squares needs 2", counts.rows()));
+        fail(ErrorCode::bad_data,
+             fmt::format("{} calibration inputs; least squares needs at least 2", counts.rows()));
     for (std::size_t c = 0; c < counts.cols(); ++c) {
         auto& column = region.affine.columns[c];
         const double step = column.step;

@@ -1,5 +1,5 @@
-// What is chosen from a sample of inputs before weights are programmed (input range, conductance of each
-// column, output step), and after (the affine correction of each column).
+// Calibration from a sample of inputs. Before programming: input range, column conductances, output step.
+// After programming: the affine correction of each column.
 #pragma once
 
 #include <cstdint>
@@ -26,42 +26,42 @@ struct EnumNames<InputRangeRule> {
 };
 
 struct CalibrationConfig {
-    std::size_t inputs = 2000;  // rows drawn from those offered; >= 1
+    std::size_t inputs = 2000;  // rows drawn from the given ones; >= 1
     InputRangeRule input_range = InputRangeRule::max;
     double quantile = 0.99995;  // (0, 1]
     double deviations = 3.0;    // > 0
     double range = 0.0;         // for `given`; > 0
     bool columns = true;        // scale columns so that none saturates; false: all at g_max
-    double margin = 0.9;  // share of max_count that the fullest phase may reach, the rest being room for
-                          // errors of devices and converters; (0, 1]
+    double margin = 0.9;  // share of max_count that the fullest phase may reach; leaves room for device and
+                          // converter errors; (0, 1]
 };
 void validate(const CalibrationConfig& config);
 
-// The rows used: config.inputs of x drawn without repetition, all of x where it has no more.
+// The rows used: config.inputs rows of x drawn without repetition, or all of x if it has no more.
 Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<const float> x,
                                  std::uint64_t seed);
 
 // For each column the largest conductance of its largest weight, at most g_max_us, at which no phase of these
 // inputs exceeds margin * max_count:
-//   G_j = min(g_max, margin max_count / (counts_per_us max S)), S the sum over the inputs of a phase and
-//   slice of
-// duration * |w_ij| / max_i |w_ij|; for one-phase reads the |sum| with signs.
+//   G_j = min(g_max, margin max_count / (counts_per_us max S))
+// S is the sum of duration * |w_ij| / max_i |w_ij| over the inputs of a phase and slice; for one-phase reads
+// the absolute value of the signed sum.
 std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
                                       MatrixView<const float> x, double input_range, double margin);
 
-// Range, columns and output step (the last step, 127 for 8 bits, is the largest product of the inputs as they
-// are applied, times the headroom). Error{bad_data} when all inputs are 0. `search` tries max |x| and 0.95,
-// 0.95², ... of it and takes the least sum of the squared errors of Q_r(x) w against x w and of the
-// converter's noise and rounding, referred to the output.
+// Range, columns and output step (the last step, 127 for 8 bits, is the largest product of the applied
+// inputs times the headroom). Error{bad_data} if all inputs are 0. `search` tries max |x| and 0.95, 0.95²,
+// ... of it and takes the range with the smallest sum of the squared error of Q_r(x) w against x w and the
+// squared noise and rounding of the converter, referred to the output.
 RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weights, MatrixView<const float> x,
                             const CalibrationConfig& config);
 
-// Scale and offset of each column by least squares, so that affine(counts) is nearest to the exact products x
-// w: scale = cov(y, c) / var(c), offset = mean(y) - scale mean(c), in output steps. A column whose counts do
-// not vary gets scale 0 and the mean.
+// Fits scale and offset of each column by least squares so that affine(counts) approximates the exact
+// products x w: scale = cov(y, c) / var(c), offset = mean(y) - scale mean(c), in output steps. A column
+// whose counts do not vary gets scale 0 and the mean.
 void fit_affine(ProgrammedRegion& region, MatrixView<const double> counts, MatrixView<const double> exact);
 
-// What the input converters make of inputs, in the units of inputs.
+// Inputs after rounding and clipping by the input converters, in the units of inputs.
 Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range);
 
 // x w in double; x is n x inputs, w inputs x outputs.

@@ -1,4 +1,4 @@
-// Compensation of drift: outputs are multiplied by what the array has lost since a reference read.
+// Drift compensation: scales outputs to undo the loss of the array since a reference read.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@ namespace imka {
 
 enum class DriftCompensation {
     none,
-    global,  // one factor for the whole array
-    column,  // one for each output
+    global,  // one factor per array
+    column,  // one factor per output
 };
 template <>
 struct EnumNames<DriftCompensation> {
@@ -20,9 +20,9 @@ struct EnumNames<DriftCompensation> {
     static constexpr std::string_view values[] = {"none", "global", "column"};
 };
 
-// The factor of each column: mean |reference| / mean |now|, over the array or the column. Both are the
-// outputs of the array for one input after the other, that is, differences of the two polarities'
-// conductances. No factor exceeds 1e4; a column that was 0 at the reference has the factor 1.
+// Factor of each column: mean |reference| / mean |now|, over the array or the column. Both arguments are
+// outputs of the array for one input at a time, that is, differences of the two polarities' conductances.
+// Factors are at most 1e4; a column that was 0 at the reference gets the factor 1.
 std::vector<double> drift_compensation(DriftCompensation kind, MatrixView<const float> reference,
                                        MatrixView<const float> now);
 

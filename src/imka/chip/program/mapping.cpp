@@ -30,7 +30,7 @@ std::vector<double> column_conductances(MatrixView<const float> weights, WeightS
     auto maxima = column_maxima(weights);
     if (maxima.empty()) return maxima;
     const double largest = *std::max_element(maxima.begin(), maxima.end());
-    // A column of zeros has no largest weight to scale; any conductance will do.
+    // A column of zeros has no largest weight; any conductance works.
     for (auto& m : maxima) {
         m = scale == WeightScale::column || m == 0.0 ? g_max_us : g_max_us * m / largest;
     }

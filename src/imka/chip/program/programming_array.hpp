@@ -1,5 +1,5 @@
-// One polarity of an array whose devices have been pulsed: all devices one by one, and the state that the
-// simulators work with.
+// One polarity of an array programmed with pulses: the single devices, and the state that the simulators
+// use.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct PulsedArray {
     std::size_t cols = 0;
     std::size_t depth = 1;               // devices per polarity
     std::vector<PulsedDevice> devices;   // (row * cols + col) * depth + k
-    std::vector<double> pulsed_seconds;  // when each was pulsed last; 0: the end of filling
+    std::vector<double> pulsed_seconds;  // time of the last pulse of each device; 0: the end of filling
     std::vector<FillOutcome> outcomes;   // row * cols + col
 };
 
 enum class FillMethod {
-    equal,    // every device gets its share of the target
+    equal,    // every device gets an equal share of the target
     max_set,  // max-SET-fill
 };
 
@@ -34,13 +34,13 @@ struct FillPlan {
     VerifyConfig verify;
 };
 
-// Programs every polarity to its target. Error{bad_config} for targets that are not within [0, g_max], naming
-// the first. Same bits for any thread count.
+// Programs every polarity to its target. Error{bad_config} for targets outside [0, g_max], naming the
+// first. Same bits for any thread count.
 PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
                        ProgrammingCost& cost);
 
-// Conductance and standard deviation of its read noise for Q_s power 1, at a time of the clock that
-// pulsed_seconds count on. For one polarity: the sum of its devices.
+// Conductance and read noise (for a power of 1) of one polarity, the sum of its devices, at a time on the
+// clock of pulsed_seconds.
 struct PolarityNow {
     double g_us = 0.0;
     double noise_us = 0.0;  // times sqrt(ln(...)) of read_noise.hpp
@@ -48,8 +48,8 @@ struct PolarityNow {
 PolarityNow polarity_at(const PulseContext& context, const PulsedArray& array, std::size_t cell,
                         double seconds);
 
-// The state t_0 after end_seconds. The sum of devices of different exponents and ages is no power law; its
-// exponent is the one that gives the true loss over the following day.
+// State t_0 after end_seconds. A sum of devices with different exponents and ages is not a power law; its
+// exponent reproduces the exact loss over the following day.
 DeviceState array_state(const PulseContext& context, const PulsedArray& array, double end_seconds);
 
 }  // namespace imka

@@ -12,7 +12,7 @@
 namespace imka {
 namespace {
 
-// Numbers of inputs that no iteration uses.
+// First number of inputs that no iteration uses.
 constexpr std::uint64_t kFirstCheck = std::uint64_t{1} << 31U;
 
 Matrix<float> net_of(const MappedWeights& mapped) {
@@ -38,15 +38,15 @@ double weight_error(const ProgrammedRegion& region, const Matrix<float>& net_us)
     return size > 0.0 ? std::sqrt(error / size) : 0.0;
 }
 
-// Mean and deviation of max(x, 0) for a standard normal x.
+// Mean and standard deviation of max(x, 0) for a standard normal x.
 constexpr double kHalfMean = 0.3989;
 constexpr double kHalfDeviation = 0.5838;
 
-// The largest deviation of random inputs at which no phase of any column saturates, four deviations of its
-// charge included: products that saturate say nothing about weights.
+// Largest standard deviation of random inputs at which no phase of any column saturates within four
+// standard deviations of its charge: saturated products carry no information about weights.
 double fitting_deviation(const CoreSpec& spec, const MappedWeights& mapped, double wanted) {
     if (spec.adc.max_count == 0) return wanted;
-    double most = 0.0;  // charge of a phase a unit of deviation
+    double most = 0.0;  // charge of a phase per unit of standard deviation
     for (const auto* targets : {&mapped.plus_us, &mapped.minus_us}) {
         for (std::size_t c = 0; c < targets->cols(); ++c) {
             double sum = 0.0;
@@ -143,7 +143,7 @@ void check_pulses(const ChipSpec& chip, ProgrammingMethod method) {
     validate(*chip.pulses);
 }
 
-// The same devices with one pulse each.
+// The same devices after one pulse each.
 ProgrammingErrors errors_unverified(const Work& job, ProgrammedRegion region) {
     auto once = job.config.verify;
     once.max_pulses = 1;
@@ -162,7 +162,7 @@ void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
     result.steps = std::move(outcome.steps);
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
     const auto check = check_products(job.exec, region, job.net_us, job.config.gradient, time);
-    // From measured uS over shares of the range to outputs: the nominal scale holds weight and range.
+    // From measured uS per share of the range to outputs; the nominal scale includes weight and range.
     for (std::size_t c = 0; c < check.columns.size(); ++c) {
         auto& column = region.affine.columns[c];
         const double steps_per_us = column.scale * region.spec.adc.counts_per_us;

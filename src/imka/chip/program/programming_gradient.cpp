@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t kBlock = 64;  // outputs of one tile of the gradient
 
-// What the loop carries from one iteration to the next.
+// State carried from one iteration to the next.
 struct Loop {
     const Exec& exec;
     const GradientJob& job;
     const PulseContext& context;
     const GradientConfig& config;
     Matrix<float> net_us;             // targets, outputs x inputs
-    Matrix<float> average;            // of the estimated errors, inputs x outputs
+    Matrix<float> average;            // mean of the estimated errors, inputs x outputs
     std::vector<std::uint16_t> seen;  // iterations in each average
 };
 
@@ -35,7 +35,8 @@ Matrix<float> net_targets(const GradientJob& job) {
     return net;
 }
 
-// Variances of 1/f noise for Q_s g = 1: what is new in every product, and what stays during a batch.
+// Variances of 1/f noise for Q_s g = 1: the part new in every product, and the part constant during a
+// batch.
 struct NoisePower {
     double fresh;
     double slow;
@@ -48,7 +49,7 @@ NoisePower noise_power(const Loop& k, double seconds) {
     return {fresh, total - fresh};
 }
 
-// One polarity now, with the slow noise of this iteration.
+// One polarity at the current time, with the slow noise of this iteration.
 void read_array(const Loop& k, const PulsedArray& array, std::uint64_t iteration, double seconds,
                 Matrix<float>& g_us, Matrix<float>& variance) {
     const auto power = noise_power(k, seconds);
@@ -73,8 +74,8 @@ Crossbar crossbar_now(const Loop& k, std::uint64_t iteration, double seconds) {
     return bar;
 }
 
-// What a polarity has more than its target because the device in between has not settled yet; the mean law of
-// settling is known, as it is to the read that verifies a pulse.
+// Expected excess of a polarity over its target because its adjustable device has not settled yet. Assumes
+// the mean law of settling, as the verifying read does.
 double unsettled_us(const Loop& k, const PulsedArray& array, std::size_t cell, double seconds) {
     const auto& outcome = array.outcomes[cell];
     const double t_0 = k.context.device.t_0_seconds;
@@ -83,7 +84,7 @@ double unsettled_us(const Loop& k, const PulsedArray& array, std::size_t cell, d
     return outcome.rest_us * (std::pow(age / t_0, -k.context.pulse.settling) - 1.0);
 }
 
-// What the weights are expected to be now, outputs x inputs.
+// Expected weights at the current time, outputs x inputs.
 Matrix<float> expected_us(const Loop& k, double seconds) {
     auto net = k.net_us;
     parallel_for(k.exec, net.cols(), [&](std::size_t r) {
@@ -96,7 +97,7 @@ Matrix<float> expected_us(const Loop& k, double seconds) {
     return net;
 }
 
-// The products' error in place of the products.
+// Replaces the products by their errors.
 void subtract_exact(const std::vector<AffineColumn>& columns, const Matrix<float>& exact,
                     Matrix<float>& measured) {
     for (std::size_t v = 0; v < measured.rows(); ++v) {
@@ -107,10 +108,10 @@ void subtract_exact(const std::vector<AffineColumn>& columns, const Matrix<float
     }
 }
 
-// What a batch says about the weights, uS.
+// Weight errors estimated from a batch, uS.
 struct Estimate {
     Matrix<float> d;                 // d_ij = sum_b x_bi e_bj / sum_b x_bi²
-    std::vector<double> column_rms;  // error of the weights of a column
+    std::vector<double> column_rms;  // weight error of each column
 };
 
 Estimate weight_errors(const Loop& k, const Matrix<float>& x, const Matrix<float>& error) {
@@ -138,18 +139,18 @@ Estimate weight_errors(const Loop& k, const Matrix<float>& x, const Matrix<float
     return {std::move(d), std::move(rms)};
 }
 
-// The amplitude that is to change a device's conductance by -error, uS.
+// Amplitude that changes a device's conductance by -error, uS.
 double next_current(const Loop& k, const PulsedDevice& d, double error) {
     const auto& p = k.context.pulse;
-    // At the ends of its curve a device does not answer to small steps.
+    // At the ends of its curve a device does not respond to small steps.
     if (d.at_set) return nominal_current_ua(p, p.set_mean_us - error);
     if (d.current_ua >= p.reset_ua) return nominal_current_ua(p, p.reset_us - error);
     const double step = k.config.rate * k.job.verify.gain_ua_per_us * error;
     return std::clamp(d.current_ua + step, 0.0, p.reset_ua);
 }
 
-// One pulse on the device of a polarity that is in between, where it can help; error: how much the polarity
-// has too much.
+// Pulses the adjustable device of a polarity once, if that can help; error: excess conductance of the
+// polarity.
 bool correct(const Loop& k, PulsedArray& array, std::size_t cell, double error, double seconds,
              ProgrammingCost& cost) {
     const std::size_t i = cell * array.depth + array.outcomes[cell].adjustable;
@@ -163,7 +164,7 @@ bool correct(const Loop& k, PulsedArray& array, std::size_t cell, double error, 
     return true;
 }
 
-// Averages the estimates of one row of weights and pulses what is beyond the dead band.
+// Averages the estimates of one row of weights and pulses the devices beyond the dead band.
 void correct_row(Loop& k, const Estimate& estimate, std::size_t r, double seconds, ProgrammingCost& cost) {
     const auto& d = estimate.d;
     const auto& device = k.context.device;
@@ -212,10 +213,11 @@ Fields fields(GradientConfig& c) {
         field("input_deviation", c.input_deviation, range::positive("of the random inputs, in input ranges")),
         field("iterations", c.iterations, range::between(1, 1000, "at most")),
         field("target_error", c.target_error, range::not_negative("relative error at which to stop")),
-        field("rate", c.rate, range::positive("share of an estimated error that a pulse is to remove")),
-        field("dead_band", c.dead_band, range::not_negative("error ignored, in largest targets of a device")),
+        field("rate", c.rate, range::positive("share of an estimated error that a pulse removes")),
+        field("dead_band", c.dead_band,
+              range::not_negative("ignored error, relative to the largest target of a device")),
         field("caution", c.caution, range::not_negative("widens the dead band by the noise of estimates")),
-        field("memory", c.memory, range::between(1, 1000, "iterations that an estimate averages")),
+        field("memory", c.memory, range::between(1, 1000, "iterations averaged by an estimate")),
         field("start", c.start_seconds, range::positive("from filling to the first iteration", "s")),
         field("iteration_seconds", c.iteration_seconds, range::positive("of one iteration", "s")),
         field("spacing", c.spacing_seconds, range::not_negative("between two products", "s")),

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPhases = 4;
 
-// The transpose of f(row, column) over an array.
+// Transpose of f(row, column) over an array.
 template <class F>
 Matrix<float> transposed(std::size_t rows, std::size_t cols, F f) {
     Matrix<float> out(cols, rows);
@@ -45,7 +45,7 @@ float squared(float x) {
 
 const Exec kOneThread{.threads = 1};
 
-// Charge of a phase for a batch of products, and the variance that the noise of devices gives it.
+// Charge of a phase for a batch of products, and its variance from device noise.
 struct Phase {
     Matrix<float> charge_us;
     Matrix<float> variance;
@@ -58,7 +58,7 @@ Phase phase_of(const Matrix<float>& durations, const Matrix<float>& g_us, const 
     return p;
 }
 
-// Products of one region, numbered from `first` on.
+// Products of one region, numbered from `first`.
 struct Batch {
     const ProgrammedRegion& region;
     std::uint64_t first;

@@ -1,6 +1,6 @@
-// Products as a core measures them while it is being programmed: random inputs, conductances of the moment,
-// their noise, converters. Fresh noise of devices is added to the charge of a phase, as a normal number with
-// the variance of the sum; slices of inputs, IR drop and polarity asymmetry are left out.
+// Products as measured by a core during programming: random inputs, current conductances, their noise,
+// converters. Fresh device noise is added to the charge of a phase as a normal number with the variance of
+// the sum. Input slices, IR drop and polarity asymmetry are not modelled.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 
 namespace imka {
 
-// Inputs `first`, `first` + 1, ... as shares of the input range: normal numbers times `deviation`, rounded to
-// the steps of the converter. Cores of one chip get the same.
+// Inputs `first`, `first` + 1, ... as shares of the input range: normal numbers times `deviation`, rounded
+// to converter steps. All cores of a chip get the same inputs.
 Matrix<float> tuning_inputs(const ProgrammedRegion& region, double deviation, std::uint64_t first,
                             std::size_t count);
 
-// What the crossbar holds during a batch of products; one row for each output.
+// Conductances during a batch of products; one row per output.
 struct Crossbar {
     Matrix<float> plus_us;  // outputs x inputs
     Matrix<float> minus_us;
-    Matrix<float> plus_variance;  // of the noise that is new in every product, uS²
+    Matrix<float> plus_variance;  // variance of the noise that is new in every product, uS²
     Matrix<float> minus_variance;
 };
 Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time);
 
-// Counts of the four phases added with their signs, or of the one phase, divided by counts_per_us: what the
-// sum of inputs times conductances is measured to be, uS. Converters are those of the region; its devices are
-// not looked at. The products are numbered from `first` on, below 2^32. Same bits for any thread count.
+// Signed sum of the counts of the four phases (or the counts of the one phase) divided by counts_per_us:
+// the measured sum of inputs times conductances, uS. Uses the converters of the region but not its
+// devices. Products are numbered from `first`, below 2^32. Same bits for any thread count.
 Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region, const Crossbar& crossbar,
                                const Matrix<float>& inputs, std::uint64_t first);
 
-// inputs times net conductances without any error: what is asked for; net_us has one row for each output.
+// Exact products of inputs and net conductances: the targets. net_us has one row per output.
 Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us);
 
-// Scale and offset of each output by least squares: scale * measured + offset is nearest to `exact`.
+// Scale and offset of each output by least squares: scale * measured + offset approximates `exact`.
 std::vector<AffineColumn> fit_columns(const Matrix<float>& measured, const Matrix<float>& exact);
 
-// |scale * measured + offset - exact| / |exact|, over all products together.
+// |scale * measured + offset - exact| / |exact| over all products.
 double relative_error(const Matrix<float>& measured, const Matrix<float>& exact,
                       std::span<const AffineColumn> columns);
 

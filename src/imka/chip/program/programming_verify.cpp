@@ -27,7 +27,7 @@ void reset_counted(const PulseContext& c, PulsedDevice& d, ProgrammingCost& cost
     add_pulse(c.pulse, c.pulse.reset_ua, cost);
 }
 
-// From SET down to the target.
+// Pulses the device from SET down to the target.
 VerifyOutcome approach(const PulseContext& c, const VerifyConfig& config, double target_us, PulsedDevice& d,
                        ProgrammingCost& cost) {
     const double tolerance = config.tolerance * device_max_us(c);
@@ -52,9 +52,10 @@ bool is_nothing(const PulseContext& c, double target_us) {
 
 Fields fields(VerifyConfig& c) {
     return {
-        field("tolerance", c.tolerance, range::positive("error accepted, in largest targets of a device")),
-        field("max_pulses", c.max_pulses, range::between(1, 1e9, "pulses for one target")),
-        field("gain", c.gain_ua_per_us, range::positive("change of amplitude for an error of 1 uS", "uA/uS")),
+        field("tolerance", c.tolerance,
+              range::positive("accepted error, relative to the largest target of a device")),
+        field("max_pulses", c.max_pulses, range::between(1, 1e9, "pulses per target")),
+        field("gain", c.gain_ua_per_us, range::positive("change of amplitude per uS of error", "uA/uS")),
     };
 }
 
@@ -69,7 +70,7 @@ double nominal_current_ua(const PulseModel& p, double target_us) {
     const double above = target_us - p.reset_us;
     const double below = p.set_mean_us - target_us;
     if (above <= 0.0) return p.reset_ua;
-    // Beyond what a nominal device reaches: an amplitude that melts little.
+    // Above the range of a nominal device: an amplitude that melts little.
     if (below <= 0.0) return std::max(0.0, p.half_mean_ua - 4.0 * p.width_ua);
     return std::clamp(p.half_mean_ua + p.width_ua * std::log(below / above), 0.0, p.reset_ua);
 }

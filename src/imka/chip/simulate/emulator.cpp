@@ -17,12 +17,12 @@ void add_to(const Matrix<float>& part, float factor, MatrixView<float> sum) {
     }
 }
 
-// Steps have a sign.
+// Signed steps.
 std::uint64_t input_bytes(const DacConfig& dac) {
     return dac.levels <= 127 ? 1 : 2;
 }
 
-// Results that are not rounded are floats.
+// Unrounded results are floats.
 std::uint64_t output_bytes(const AffineConfig& affine) {
     if (affine.output_bits == 0) return sizeof(float);
     return affine.output_bits <= 8 ? 1 : 2;
@@ -63,7 +63,7 @@ Trace Emulator::region_trace(std::size_t region, MatrixView<const float> x) cons
     return trace;
 }
 
-// Outputs of one copy of the matrix, times a factor, added to y: region by region in a fixed order.
+// Adds the outputs of one copy of the matrix, times a factor, to y: region by region in a fixed order.
 void Emulator::add_copy(const std::vector<std::size_t>& regions, MatrixView<const float> x,
                         const ProductIds& ids, const Exec& exec, float factor, MatrixView<float> y) const {
     for (const auto r : regions) {
@@ -105,7 +105,7 @@ Trace Emulator::multiply(std::uint32_t matrix, MatrixView<const float> x, const 
     } else {
         share_out(copies, x, ids, mine, y);
     }
-    // The first partial sum of an output is not an addition; an average divides.
+    // The first partial sum of an output is not an addition; an average adds a division.
     const std::uint64_t outputs = x.rows() * copies.shape.outputs;
     if (!average || copies.regions.size() == 1) trace.digital_operations -= outputs;
     return trace;

@@ -1,5 +1,5 @@
-// Emulated chips behind the driver interface: products of every region, partial sums added, copies of a
-// matrix taking turns or averaged.
+// Emulated chips as drivers: multiply in every region, add partial sums, share inputs among copies or
+// average them.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace imka {
 
 enum class Simulator {
     fast,     // simulate/fast.hpp
-    literal,  // simulate/literal.hpp: device by device, about 12 ms for a product of a full core
+    literal,  // simulate/literal.hpp: device by device, about 12 ms per product of a full core
 };
 template <>
 struct EnumNames<Simulator> {
@@ -23,8 +23,8 @@ struct EnumNames<Simulator> {
     static constexpr std::string_view values[] = {"fast", "literal"};
 };
 
-// What both emulators share. Bits depend on the chip, the vector, ids.seed and the number of the product
-// alone. With copies that share the inputs, product n is product n / R of copy n mod R.
+// Shared by both emulators. Bits depend only on the chip, the vector, ids.seed and the number of the
+// product. If copies share the inputs, product n is product n / R of copy n mod R.
 class Emulator : public ChipDriver {
 public:
     std::size_t matrices() const override { return matrices_.size(); }
@@ -36,14 +36,14 @@ protected:
     explicit Emulator(const ProgrammedChip& chip);
 
 private:
-    // Products of the region with this number in the plan; conversions are recorded in exec.
+    // Products of region number `region` of the plan; conversions are added to exec.
     virtual Matrix<float> region_products(std::size_t region, MatrixView<const float> x,
                                           const ProductIds& ids, const Exec& exec) const = 0;
 
     struct Copies {
         MatrixShape shape;
         Replication replication = Replication::throughput;
-        std::vector<std::vector<std::size_t>> regions;  // of each copy
+        std::vector<std::vector<std::size_t>> regions;  // per copy
     };
     void add_copy(const std::vector<std::size_t>& regions, MatrixView<const float> x, const ProductIds& ids,
                   const Exec& exec, float factor, MatrixView<float> y) const;
@@ -60,7 +60,7 @@ private:
 
 class FastEmulator final : public Emulator {
 public:
-    // Folds every region at chip.time; the chip itself is not kept.
+    // Folds every region at chip.time; does not keep the chip.
     explicit FastEmulator(const ProgrammedChip& chip, const Exec& exec = {});
 
 private:
@@ -84,8 +84,8 @@ private:
 std::unique_ptr<ChipDriver> make_emulator(const ProgrammedChip& chip, Simulator simulator,
                                           const Exec& exec = {});
 
-// x w in float32, each row with the bits it has in any batch: the product that needs no chip. Weights are
-// inputs x outputs.
+// x w in float32, each row with the same bits in any batch: the product without a chip. Weights are inputs
+// x outputs.
 Matrix<float> digital_products(const Matrix<float>& weights, MatrixView<const float> x, const Exec& exec);
 
 }  // namespace imka

@@ -21,17 +21,17 @@ namespace {
 constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
 constexpr unsigned kColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
 const Exec kOneThread{.threads = 1};
-constexpr std::size_t kNormalsAtOnce = 64;  // what one vector step of the widest processor makes
+constexpr std::size_t kNormalsAtOnce = 64;  // numbers per vector step on the widest processor
 
 std::size_t whole_vectors(std::size_t normals) {
     return (normals + kNormalsAtOnce - 1) / kNormalsAtOnce * kNormalsAtOnce;
 }
 
-// How jitter makes pulses longer: all pulses of an input in one product by the same time. Bits that are
-// applied one by one but folded into one charge are longer by the same share.
+// How jitter lengthens pulses: all pulses of an input in one product by the same time. If bits are applied
+// one by one but folded into one charge, the charge grows by the same share.
 enum class Lengthening { by_time, by_share };
 
-// Memory of one thread. Matrices have the rows of a tile, of which the first `rows` are in use.
+// Scratch memory of one thread. Matrices have the rows of a tile; only the first `rows` are in use.
 struct Scratch {
     Scratch(const FastRegion& f, std::size_t most_rows)
         : steps(most_rows, f.region.rows()),
@@ -44,9 +44,9 @@ struct Scratch {
     }
 
     std::size_t rows = 0;
-    bool alone = false;  // one row with devices of its own: never part of a batch
+    bool alone = false;  // one row with its own devices: never part of a batch
     Matrix<float> steps;
-    Matrix<float> jitter;  // how much longer, in the unit of a panel or as a share; empty: not at all
+    Matrix<float> jitter;  // extra length, in the unit of a panel or as a share; empty: none
     Lengthening whole_inputs;
     Matrix<float> panel;
     Matrix<float> squares;
@@ -61,15 +61,15 @@ struct Scratch {
     std::uint64_t saturated = 0;
 };
 
-// The rows of a tile that a fold is to convert, and the numbers of their products.
+// Rows of a tile to convert, and the numbers of their products.
 struct Rows {
     std::uint64_t seed;
     std::uint64_t first;  // product of row 0
     std::vector<std::size_t> chosen;
 };
 
-// Standard normals first, first + 1, ... of a stream. More are made than needed, in whole vectors: the few of
-// a rest would cost more. `out` has room for them and 3 more.
+// Standard normals first, first + 1, ... of a stream. Generates full vectors, since a remainder would cost
+// more. `out` needs room for the padding and 3 more.
 struct Numbers {
     std::uint64_t seed;
     Stream stream;
@@ -91,7 +91,7 @@ Numbers conversion_numbers(const FastRegion& f, const Rows& rows, std::size_t ro
             .count = f.region.cols()};
 }
 
-constexpr int kNoBit = -1;  // steps as they are, not one bit of them
+constexpr int kNoBit = -1;  // all bits of the steps, not a single one
 
 float bit_of(float magnitude, int bit) {
     return static_cast<float>((static_cast<std::uint32_t>(magnitude) >> static_cast<unsigned>(bit)) & 1U);
@@ -110,7 +110,7 @@ void fill_whole(std::span<const float> steps, int bit, std::span<float> out) {
     for (auto& v : out) v = std::copysign(bit_of(std::abs(v), bit), v);
 }
 
-// Where there is no pulse, nothing is longer.
+// No pulse stays no pulse.
 void lengthen(Lengthening kind, std::span<const float> jitter, std::span<float> pulses) {
     for (std::size_t i = 0; i < pulses.size(); ++i) {
         const float length = std::abs(pulses[i]);
@@ -143,8 +143,8 @@ void fill_panel(InputPanel kind, int bit, Scratch& s) {
         std::ranges::all_of(s.panel.values().first(s.rows * width), [](float v) { return v == 0.0F; });
 }
 
-// out = in matrixᵀ, for a matrix that is there; in is the panel or its squares. Inputs of one sign, as many
-// data sets have, leave the other panel empty.
+// out = in matrixᵀ for a non-empty matrix; in is the panel or its squares. Skips an empty panel: inputs of
+// many data sets have one sign.
 void multiply(const Scratch& s, const Matrix<float>& in, const Matrix<float>& matrix, Matrix<float>& out) {
     if (matrix.rows() == 0) return;
     if (out.cols() != matrix.rows()) out = {in.rows(), matrix.rows()};
@@ -158,9 +158,10 @@ void multiply(const Scratch& s, const Matrix<float>& in, const Matrix<float>& ma
     }
 }
 
-// The charge less what the wire loses: share = a (0.05 a² - 0.2 a + 0.5) of the weighted charge, a the load.
-// Noise passes as a small change of the charge does. In one phase, where the currents of both signs load the
-// wire, a change of the net charge leaves the load; it has the mean place on the wire, 2/3.
+// Charge minus the loss along the wire: share = a (0.05 a² - 0.2 a + 0.5) of the weighted charge, with
+// load a. Noise passes like a small change of the charge. In one phase, currents of both signs load the
+// wire, so a change of the net charge does not change the load; it acts at the mean position on the wire,
+// 2/3.
 void lose_on_wire(const FastRegion& f, const FastFold& fold, std::size_t row, Scratch& s) {
     const bool fresh = fold.charges.front().variance.rows() > 0;
     const auto scale = static_cast<float>(f.region.spec.ir_drop.scale);
@@ -178,7 +179,7 @@ void lose_on_wire(const FastRegion& f, const FastFold& fold, std::size_t row, Sc
     }
 }
 
-// The conversion of one charge; its number is that among the conversions of a product.
+// Converts one charge; its number counts the conversions of a product.
 struct Conversion {
     std::size_t number;
     ops::Counter counter;
@@ -206,8 +207,8 @@ void convert(const FastRegion& f, const FastFold& fold, const Rows& rows, const 
     }
 }
 
-// One charge after the other, so that its conversion finds it in the cache. `weight` and `bit` are those of a
-// slice of the inputs; conversions are numbered from `number` on.
+// Processes one charge at a time, so that its conversion finds it in the cache. `weight` and `bit`
+// describe a slice of the inputs; conversions are numbered from `number`.
 struct Slice {
     int bit;
     float weight;
@@ -316,7 +317,7 @@ void draw_jitter(const FastRegion& f, const ProductIds& ids, std::size_t rows, S
     }
 }
 
-// Counts of a tile of at most kTileRows rows, left in the scratch.
+// Counts of a tile of at most kTileRows rows, stored in the scratch.
 void count_tile(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids, Scratch& s) {
     s.rows = x.rows();
     std::ranges::fill(s.counts.values(), 0.0F);
@@ -344,7 +345,7 @@ void check_inputs(const FastRegion& f, MatrixView<const float> x, const ProductI
              fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
 }
 
-// Calls finish(first row, scratch) for every tile; returns how many conversions saturated.
+// Calls finish(first row, scratch) for every tile; returns the number of saturated conversions.
 std::uint64_t for_each_tile(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec,
                             const std::function<void(std::size_t, const Scratch&)>& finish) {

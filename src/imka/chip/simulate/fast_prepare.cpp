@@ -33,12 +33,12 @@ bool has_fresh_noise(const Conductances& now) {
     return std::ranges::any_of(now.fresh_sd_us.values(), [](float sd) { return sd > 0.0F; });
 }
 
-// Deviations become variances.
+// Turns standard deviations into variances.
 void square(Matrix<float>& sd) {
     for (auto& v : sd.values()) v *= v;
 }
 
-// What is drawn as one Gaussian has the mean and variance that reads have, which are never below 0.
+// The Gaussian gets the mean and variance of reads, which are never below 0.
 void truncate(Matrix<float>& g_us, Matrix<float>& variance) {
     for (std::size_t i = 0; i < g_us.values().size(); ++i) {
         const auto m = truncated(g_us.values()[i], std::sqrt(double{variance.values()[i]}));
@@ -76,7 +76,7 @@ FastPlanes planes_at(const ProgrammedRegion& region, const ReadTime& time) {
     return planes;
 }
 
-// How much of either polarity's conductance adds to a charge.
+// Weight of each polarity's conductance in a charge.
 struct Shares {
     double plus;
     double minus;
@@ -97,7 +97,7 @@ Shares split_shares(const FastPlanes& planes, std::size_t input, std::size_t col
     return {-factor(planes.plus_backwards), 1.0};
 }
 
-// Place of a cell on its wire, as far as the loss goes: 1 - (1 - i/n)², i cells from the converter. Row and
+// Position of a cell on its wire, as used by the loss: 1 - (1 - i/n)², i cells from the converter. Row and
 // column are those of the core.
 double wire_place(const ProgrammedRegion& region, std::size_t row, std::size_t col) {
     const double n = region.spec.rows;
@@ -110,7 +110,7 @@ bool has_ir_drop(const CoreSpec& spec) {
     return spec.ir_drop.scale > 0.0 && spec.ir_drop.wire_ohm > 0.0;
 }
 
-// What 1 uS gives in one column.
+// Counts per uS in one column.
 struct PerMicrosiemens {
     double counts;
     double load;
@@ -189,7 +189,7 @@ ops::Counter counter_of(const CoreSpec& spec) {
                          .most = adc.max_count > 0 ? static_cast<float>(adc.max_count)
                                                    : std::numeric_limits<float>::infinity(),
                          .noise_variance = static_cast<float>(adc.noise_counts * adc.noise_counts)};
-    // With phases for either sign there is none to be found.
+    // With separate phases for the signs there is no sign to find.
     if (spec.read_mode == ReadMode::one_phase)
         counter.polarity_error = static_cast<float>(adc.polarity_error_counts);
     return counter;
@@ -203,7 +203,7 @@ Layout one_phase_layout(const CoreSpec& spec) {
     return {is_split(spec) ? InputPanel::split : InputPanel::whole, 1.0F, {1.0, -1.0}};
 }
 
-// Nothing in the way from charge to counts bends, but for the clipping of phases at zero.
+// True if counts are linear in the charge, except for clipping of phases at zero.
 bool is_linear(const ProgrammedRegion& region) {
     const auto& spec = region.spec;
     if (spec.adc.rounding != AdcRounding::none || spec.adc.max_count > 0 || has_ir_drop(spec)) return false;
@@ -215,7 +215,7 @@ bool is_linear(const ProgrammedRegion& region) {
     return spec.dac.encoding == InputEncoding::pulse_width || !moves_zero;
 }
 
-// Counts of slices are added with these weights: their sum and that of their squares.
+// Weights of the slices' counts: their sum and their sum of squares.
 struct SliceSums {
     double weights = 1.0;
     double squares = 1.0;
@@ -252,7 +252,7 @@ ColumnSpread spread(const Matrix<float>& g_us, std::size_t col, double per_us) {
     return {per_us * mean, per_us * std::sqrt(std::max(0.0, squares / rows - mean * mean))};
 }
 
-// Without those that have no smaller mean and no larger deviation than another.
+// Drops columns that cannot be the worst: another has no larger mean and no smaller standard deviation.
 std::vector<ColumnSpread> worst(std::vector<ColumnSpread> columns) {
     std::ranges::sort(columns, {}, &ColumnSpread::mean);
     std::vector<ColumnSpread> out;

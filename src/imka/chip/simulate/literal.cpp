@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
 constexpr unsigned kComparatorColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
-constexpr std::uint64_t kConversions = 64;      // numbered for each column: at most 4 phases of 15 slices
+constexpr std::uint64_t kConversions = 64;      // numbers per column: at most 4 phases of 15 slices
 
-// The devices of one polarity as one product reads them.
+// Devices of one polarity as read by one product.
 struct Plane {
     Matrix<double> g_us;
-    Matrix<double> backwards;  // factor of g_us when read with the other voltage; the same in every product
+    Matrix<double>
+        backwards;  // factor of g_us when read with the opposite voltage; the same in every product
 };
 
 Plane make_plane(const CoreSpec& spec, const DeviceState& state) {
@@ -33,7 +34,7 @@ Plane make_plane(const CoreSpec& spec, const DeviceState& state) {
     return plane;
 }
 
-// One product: names the noise that is new in it.
+// Identifies one product and the noise that is new in it.
 struct Product {
     std::uint64_t seed;
     std::uint64_t number;
@@ -58,7 +59,7 @@ struct Column {
     const std::vector<double>& jitter;  // standard normal of each input
     Product product;
     std::size_t col;
-    LiteralCounts& out;  // conversions are counted there
+    LiteralCounts& out;  // counts its conversions
 };
 
 double counted(const Column& k, double counts) {
@@ -83,13 +84,13 @@ double comparator_noise(const Column& k, int conversion) {
            normal(k.product.seed, Stream::chip_polarity_error, index);
 }
 
-// The wire of a column while devices are read.
+// Wire of a column during a read.
 struct Wire {
     const Column& k;
     ColumnCurrent current;
 
     std::size_t rows() const { return static_cast<std::size_t>(k.region.spec.rows); }
-    // Adds a device that is read for so many full pulses; negative where its current subtracts.
+    // Adds a device that is read for `duration` full pulses; negative if its current subtracts.
     void add(std::size_t row, double duration, double g_us) {
         current.sum += duration * g_us;
         current.absolute += std::abs(duration) * g_us;
@@ -125,7 +126,7 @@ double four_phase_counts(const Column& k) {
            phase_counts(k, +1, k.minus.g_us, 2) - phase_counts(k, -1, k.plus.g_us, 3);
 }
 
-// A device whose current subtracts is the one that is read backwards.
+// A device is read backwards if its current subtracts.
 double one_phase_counts(const Column& k) {
     const auto& spec = k.region.spec;
     double counts = 0.0;

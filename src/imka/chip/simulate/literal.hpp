@@ -1,5 +1,5 @@
-// The literal simulator of one region: every device, every phase and every conversion in plain loops, nothing
-// folded or approximated. Slow; it is what faster simulators are tested against.
+// Literal simulator of one region: every device, phase and conversion in plain loops, nothing folded or
+// approximated. Slow; the reference for tests of faster simulators.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace imka {
 
-// Row v of the result: the outputs for row v of x, in the units of weights times inputs.
-//   steps     s_i = DAC(x_i), pulses of one product all longer by one jitter for each input
+// Row v of the result: outputs for row v of x, in the units of weights times inputs.
+//   steps     s_i = DAC(x_i); one jitter per input lengthens all its pulses in a product
 //   devices   g_i = max(0, g_i(time) + sd_i N(0,1)), new for every product
-//   phases    four: q = counts_per_us sum_i d(s_i) g_i over the inputs of one sign and devices of one
-//   polarity,
-//             c = c(+,+) + c(-,-) - c(+,-) - c(-,+), each converted alone;
+//   phases    four: q = counts_per_us sum_i d(s_i) g_i over the inputs of one sign and devices of
+//             one polarity, c = c(+,+) + c(-,-) - c(+,-) - c(-,+), each converted alone;
 //             one: the same sum with signs, converted once. IR drop acts on q
 //   output    y = compensation * output_step * affine(c)
-// Error{bad_data} for inputs that are not finite or rows of a length other than the rows of the region.
+// Error{bad_data} for inputs that are not finite or rows whose length is not the number of rows of the
+// region.
 Matrix<float> literal_products(const ProgrammedRegion& region, MatrixView<const float> x,
                                const ReadTime& time, const ProductIds& ids);
 
-// The counts c before the affine correction, and how many conversions ended at max_count.
+// Counts c before the affine correction, and the number of conversions that ended at max_count.
 struct LiteralCounts {
     Matrix<double> counts;
     std::uint64_t conversions = 0;
@@ -30,7 +30,7 @@ struct LiteralCounts {
 LiteralCounts literal_counts(const ProgrammedRegion& region, MatrixView<const float> x, const ReadTime& time,
                              const ProductIds& ids);
 
-// The outputs of counts: affine correction and compensation.
+// Outputs from counts: affine correction and compensation.
 Matrix<float> literal_outputs(const ProgrammedRegion& region, const Matrix<double>& counts);
 
 }  // namespace imka

@@ -1,4 +1,4 @@
-// A chip as its file describes it: devices and cores, with the origin of every constant.
+// A chip as described by its file: devices and cores, with the source of every constant.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace imka {
 
-// Where a constant comes from, for people who doubt it.
+// Source of a constant.
 struct Provenance {
     std::string key;     // "device.g_max"
-    std::string source;  // empty where the file names none
+    std::string source;  // empty if the file gives none
 };
 
 struct ChipSpec {
@@ -25,16 +25,16 @@ struct ChipSpec {
     CoreSpec core;
     int cores = 64;                      // of one chip; 1 to 65536
     int chips = 1;                       // that share the work; 1 to 65536
-    std::optional<PulseModel> pulses;    // of one device; none: programming with pulses is not known
+    std::optional<PulseModel> pulses;    // of one device; none: programming with pulses is not supported
     std::vector<Provenance> provenance;  // in the order of the file
 };
 
-// Error{bad_config} naming the constant and its range, which the field list has (chip_fields.cpp).
+// Error{bad_config} naming the constant and its range, from the field list (chip_fields.cpp).
 void validate(const ChipSpec& chip);
 
-// The chips that come with the library: ideal, hermes, ... (chips/*.yaml).
+// Presets included in the library: ideal, hermes, ... (chips/*.yaml).
 std::vector<std::string> chip_names();
-// Error{bad_config} that lists the names when there is none.
+// Error{bad_config} that lists the known names if there is none.
 ChipSpec chip_preset(const std::string& name);
 // The text of its file.
 std::string_view chip_preset_text(const std::string& name);

@@ -28,8 +28,7 @@ Fields chip_fields(ChipSpec& c) {
 Fields device_fields(DeviceModel& d) {
     return {
         field("device.g_max", d.g_max_us, positive("largest target of one polarity", "uS")),
-        field("device.devices_per_polarity", d.devices_per_polarity,
-              between(1, 16, "devices that hold a polarity")),
+        field("device.devices_per_polarity", d.devices_per_polarity, between(1, 16, "devices per polarity")),
         field("device.t_0", d.t_0_seconds, positive("age at which the model was fitted", "s")),
         field("device.t_read", d.t_read_seconds, positive("duration of a read", "s")),
         field("device.programming_reference_g_max", d.programming_reference_g_max_us,
@@ -37,22 +36,22 @@ Fields device_fields(DeviceModel& d) {
         field("device.programming_scale", d.programming_scale,
               not_negative("multiplies the programming error")),
         field("device.zero_threshold", d.zero_threshold_us,
-              not_negative("a target below becomes exactly 0", "uS")),
+              not_negative("a target below this becomes exactly 0", "uS")),
         field("device.drift_scale", d.drift_scale, not_negative("multiplies the drift exponent")),
         field("device.read_noise_scale", d.read_noise_scale, not_negative("multiplies the read noise")),
         field("device.read_noise_frozen_scale", d.read_noise_frozen_scale,
-              not_negative("multiplies its part that is the same in every product")),
+              not_negative("multiplies the part of read noise that is the same in every product")),
         field("device.read_noise_fresh_scale", d.read_noise_fresh_scale,
-              not_negative("multiplies its part that is new in every product")),
+              not_negative("multiplies the part of read noise that is new in every product")),
         field("device.programming_drift_correlation", d.programming_drift_correlation,
-              share("of the programming error with the loss by drift")),
+              share("correlation of the programming error with the loss by drift")),
         field("device.stuck_at_reset_probability", d.stuck_at_reset_probability,
-              share("of one device to be stuck at 0")),
+              share("probability that one device is stuck at 0")),
         field("device.stuck_at_max_probability", d.stuck_at_max_probability,
-              share("of one device to be stuck at its maximum")),
-        field("device.g_floor", d.g_floor_us, not_negative("least that a polarity can hold", "uS")),
+              share("probability that one device is stuck at its maximum")),
+        field("device.g_floor", d.g_floor_us, not_negative("minimum conductance of a polarity", "uS")),
         field("device.g_ceiling", d.g_ceiling_us,
-              {.help = "most that a polarity can hold",
+              {.help = "maximum conductance of a polarity",
                .unit = "uS",
                .min = 0.0,
                .above_min = true,
@@ -64,52 +63,54 @@ Fields core_fields(CoreSpec& c) {
     return {
         field("core.rows", c.rows, between(1, 65536, "inputs of a core")),
         field("core.cols", c.cols, between(1, 65536, "outputs of a core")),
-        field("core.read_mode", c.read_mode, {.help = "signs of inputs and weights apart, or at once"}),
+        field("core.read_mode", c.read_mode,
+              {.help = "one phase per sign of input and weight, or all at once"}),
         field("core.polarity_asymmetry", c.polarity_asymmetry,
               not_negative("one-phase: spread of the conductance of devices read backwards")),
         field("core.input_levels", c.dac.levels, between(1, 32767, "input steps on either side of 0")),
-        field("core.input_encoding", c.dac.encoding, {.help = "one pulse, or one for each bit"}),
+        field("core.input_encoding", c.dac.encoding, {.help = "one pulse, or one per bit"}),
         field("core.input_step", c.dac.step_seconds, positive("pulse of one input step", "s")),
-        field("core.input_rounding", c.dac.rounding, {.help = "of inputs to steps"}),
+        field("core.input_rounding", c.dac.rounding, {.help = "rounding of inputs to steps"}),
         field("core.input_jitter", c.dac.jitter_steps,
-              not_negative("deviation of the length of an input's pulses, new in every product", "steps")),
+              not_negative("standard deviation of an input's pulse length, new in every product", "steps")),
         field("core.counts_per_us", c.adc.counts_per_us,
-              positive("counts of 1 uS over a full pulse", "counts/uS")),
+              positive("counts for 1 uS over a full pulse", "counts/uS")),
         field("core.max_count", c.adc.max_count,
-              between(0, 1e9, "where a conversion saturates; 0: nowhere", "counts")),
-        field("core.rounding", c.adc.rounding, {.help = "of a conversion"}),
+              between(0, 1e9, "count at which a conversion saturates; 0: never", "counts")),
+        field("core.rounding", c.adc.rounding, {.help = "rounding of a conversion"}),
         field("core.gain_sd", c.adc.gain_sd, not_negative("spread of the gains of columns around 1")),
         field("core.negative_gain_sd", c.adc.negative_gain_sd,
-              not_negative("one-phase: spread of the gain for negative currents around the other")),
+              not_negative("one-phase: spread of the gain for negative currents around the positive one")),
         field("core.offset_sd", c.adc.offset_sd_counts,
               not_negative("spread of the offsets of columns", "counts")),
         field("core.adc_noise", c.adc.noise_counts,
               not_negative("standard deviation of a conversion", "counts")),
         field("core.offset_mean", c.adc.offset_mean_counts,
               {.help = "mean of the offsets of columns", .unit = "counts"}),
-        field("core.polarity_error", c.adc.polarity_error_counts,
-              not_negative("one-phase: deviation of the comparator that finds the sign", "counts")),
+        field(
+            "core.polarity_error", c.adc.polarity_error_counts,
+            not_negative("one-phase: standard deviation of the comparator that decides the sign", "counts")),
         field("core.output_floor", c.adc.output_floor,
-              {.help = "the sum of all conversions with their signs is rounded down"}),
+              {.help = "round down the signed sum of all conversions"}),
         field("core.fp16", c.affine.fp16, {.help = "affine correction in half precision"}),
         field("core.output_bits", c.affine.output_bits,
-              between(0, 16, "of the result, with sign; 0: not rounded")),
-        field("core.output_rounding", c.affine.rounding, {.help = "of the result to steps"}),
+              between(0, 16, "bits of the result, sign included; 0: no rounding")),
+        field("core.output_rounding", c.affine.rounding, {.help = "rounding of the result to steps"}),
         field("core.output_scale", c.affine.output_scale,
-              {.help = "steps of the result: those of the core, or of each column"}),
+              {.help = "step size of the result: one per core, or one per column"}),
         field("core.output_headroom", c.affine.headroom,
-              positive("range of the result over the largest product of the calibration")),
+              positive("range of the result relative to the largest calibration product")),
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
-              not_negative("of the wire between two cells", "ohm")),
+              not_negative("resistance of the wire between two cells", "ohm")),
         field("core.phase_overhead", c.cost.phase_overhead_seconds,
-              not_negative("after every pulse and conversion", "s")),
+              not_negative("time after every pulse and conversion", "s")),
         field("core.product_overhead", c.cost.product_overhead_seconds,
-              not_negative("once in every product", "s")),
+              not_negative("time once per product", "s")),
         field("core.one_phase_power", c.cost.one_phase_watts,
-              not_negative("of a core that multiplies in one phase; 0: unknown", "W")),
+              not_negative("power of a core that multiplies in one phase; 0: unknown", "W")),
         field("core.four_phase_power", c.cost.four_phase_watts,
-              not_negative("of a core that multiplies in four phases; 0: unknown", "W")),
+              not_negative("power of a core that multiplies in four phases; 0: unknown", "W")),
     };
 }
 
@@ -124,27 +125,29 @@ Fields pulse_fields(PulseModel& p) {
         field("pulses.cycle_sd", p.cycle_sd, not_negative("relative spread from pulse to pulse")),
         field("pulses.reset_current", p.reset_ua, positive("amplitude of a full RESET", "uA")),
         field("pulses.drift_g_max", p.drift_g_max_us,
-              positive("conductance at which the curves of this section are at 1", "uS")),
+              positive("conductance at u = 1 of the curves in this section", "uS")),
         field("pulses.device_share", p.device_share,
-              share("of the variance of drift that belongs to the device, not to the pulse")),
-        field("pulses.glass_full", p.glass_full,
-              positive_share("share of glass from which on drift is full")),
+              share("share of the variance of drift that is fixed for a device, not new with every pulse")),
+        field("pulses.glass_full", p.glass_full, positive_share("share of glass above which drift is full")),
         field("pulses.settling", p.settling, not_negative("exponent of the mean loss between pulse and t_0")),
-        field("pulses.t_verify", p.t_verify_seconds, positive("from a pulse to the read after it", "s")),
+        field("pulses.t_verify", p.t_verify_seconds,
+              positive("time from a pulse to the verifying read", "s")),
         field("pulses.count_conductance", p.count_us,
               not_negative("step of a conversion in a read; 0: none", "uS")),
         field("pulses.conversion_noise", p.conversion_noise_us,
               not_negative("standard deviation of a conversion in a read", "uS")),
         field("pulses.verify_reads", p.verify_reads, between(1, 1000, "conversions averaged in a read")),
-        field("pulses.pulse_voltage", p.pulse_volts, positive("across device and selector", "V")),
+        field("pulses.pulse_voltage", p.pulse_volts, positive("voltage across device and selector", "V")),
         field("pulses.reset_pulse", p.reset_pulse_seconds, positive("duration of a RESET pulse", "s")),
         field("pulses.set_pulse", p.set_pulse_seconds, positive("duration of a SET pulse", "s")),
         field("pulses.set_current", p.set_ua, positive("amplitude of SET", "uA")),
-        field("pulses.read_energy", p.read_joules, not_negative("of one conversion of one column", "J")),
-        field("pulses.product_energy", p.product_joules, not_negative("of one product of a core", "J")),
-        field("pulses.product_time", p.product_seconds, positive("of one product of a core", "s")),
+        field("pulses.read_energy", p.read_joules,
+              not_negative("energy of one conversion of one column", "J")),
+        field("pulses.product_energy", p.product_joules,
+              not_negative("energy of one product of a core", "J")),
+        field("pulses.product_time", p.product_seconds, positive("duration of one product of a core", "s")),
         field("pulses.parallel_devices", p.parallel_devices,
-              between(1, 1e9, "devices of a core that are programmed at once")),
+              between(1, 1e9, "devices of a core that are programmed in parallel")),
     };
 }
 
@@ -187,20 +190,20 @@ std::string_view section_of(std::string_view name) {
 
 void set_unchecked(ChipSpec& chip, std::string_view name, std::string_view text) {
     if (section_of(name) == "pulses" && !chip.pulses)
-        fail(ErrorCode::bad_config, fmt::format("{}: the chip {} has no model of pulses", name, chip.name));
+        fail(ErrorCode::bad_config, fmt::format("{}: the chip {} has no pulse model", name, chip.name));
     const auto list = fields(chip);
     const auto it = std::find_if(list.begin(), list.end(), [&](const Field& f) { return f.name == name; });
     if (it == list.end()) fail_unknown(list, name);
     try {
         it->set(text);
     } catch (const Error& e) {
-        // Names of switches are refused without the setting they were meant for.
+        // Errors of enum names do not mention the setting, so add it.
         const std::string message = e.what();
         fail(e.code(), message.starts_with(name) ? message : fmt::format("{}: {}", name, message));
     }
 }
 
-// The value as in a file: text without the quotes of JSON. Hashes depend on it.
+// The value as written in a file: text without JSON quotes. Hashes depend on it.
 std::string file_text(const Field& f) {
     const auto json = f.json();
     if (json == "null") return "none";  // no limit
@@ -211,7 +214,7 @@ std::string bound_text(std::string_view what, double value) {
     return std::isfinite(value) ? fmt::format(" {} {}", what, value) : "";
 }
 
-// Equal curves have equal text; numbers are written so that they read back exactly.
+// Equal curves have equal text; numbers round-trip exactly.
 std::string curve_text(const Curve& curve) {
     if (curve.pieces.empty()) return "0";
     std::string text;

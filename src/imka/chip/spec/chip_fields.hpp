@@ -1,5 +1,5 @@
-// The constants of a chip under the names that they have in its file. One list reads, shows, changes and
-// hashes them: a new constant is one line of it.
+// The constants of a chip under their names in the file. One list serves reading, display, changes and
+// hashing: a new constant is one line in it.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace imka {
 
-// Every number and switch: "device.g_max", "core.adc_noise", "chip.cores". Those of "pulses." are there where
-// the chip has a model of pulses.
+// Every number and switch: "device.g_max", "core.adc_noise", "chip.cores". Includes "pulses." only if the
+// chip has a pulse model.
 Fields fields(ChipSpec& chip);
 
 // Every function of the conductance: "device.read_noise". Refers to the chip as a field does.
@@ -24,23 +24,24 @@ struct CurveField {
 };
 std::vector<CurveField> curve_fields(ChipSpec& chip);
 
-// Gives one constant another value: set_constant(chip, "core.adc_noise", "2"). Error{bad_config} that names
-// the constant and its range, or the names nearest to an unknown one; the chip is then as it was.
+// Changes one constant: set_constant(chip, "core.adc_noise", "2"). Error{bad_config} that names the
+// constant and its range, or the names nearest to an unknown one; the chip then stays unchanged.
 void set_constant(ChipSpec& chip, std::string_view name, std::string_view text);
-// Several at once, "device.programming_scale=0.5,core.adc_noise=2"; all or none. Empty text changes nothing.
+// Changes several, "device.programming_scale=0.5,core.adc_noise=2"; all or none. Empty text changes
+// nothing.
 void set_constants(ChipSpec& chip, std::string_view list);
 
-// A constant as people see it.
+// A constant for display.
 struct ConstantText {
     std::string name;
-    std::string value;   // "20.7", "four_phase", "none"; of a curve its pieces
+    std::string value;   // "20.7", "four_phase", "none"; for a curve its pieces
     std::string unit;    // empty: none
-    std::string source;  // empty: the file names none, or the value is the default
+    std::string source;  // empty: the file gives none, or the value is the default
     std::string help;
 };
 std::vector<ConstantText> describe(const ChipSpec& chip);
 
-// SHA-256 over the values of all constants: equal chips have equal hashes, whatever their names and sources.
+// SHA-256 over the values of all constants; does not depend on names and sources.
 std::string chip_hash(const ChipSpec& chip);
 
 }  // namespace imka

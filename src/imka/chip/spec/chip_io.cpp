@@ -17,14 +17,14 @@ namespace {
 constexpr std::size_t kMaxChain = 8;
 constexpr std::string_view kSections[] = {"chip", "device", "core", "pulses"};
 
-// A chip as far as it has been read.
+// A partly read chip.
 struct Draft {
     ChipSpec chip;
-    std::map<std::string, std::string> sources;  // by name: those of the file, and of the files it extends
-    std::map<std::string, std::string> origin;   // source of each constant that some file gives
+    std::map<std::string, std::string> sources;  // by name: from this file and the files it extends
+    std::map<std::string, std::string> origin;   // source of each constant that a file gives
 };
 
-// The files and presets on the way to this one, and the folder for files that it extends.
+// Files and presets read on the way to this one, and the folder of files that it extends.
 struct Chain {
     std::vector<std::string> names;
     std::optional<std::filesystem::path> folder;
@@ -37,7 +37,7 @@ void take_source(YamlReader& constant, const std::string& key, Draft& draft) {
     draft.origin[key] = name ? draft.sources.at(*name) : std::string{};
 }
 
-// A constant has the unit of its field, written out, so that a factor of a million cannot slip in.
+// A constant must state the unit of its field: guards against values in another unit.
 void check_unit(YamlReader& constant, std::string_view unit) {
     const auto text = constant.find_text("unit");
     if (text.value_or("") == unit) return;
@@ -78,7 +78,7 @@ void read_curve(YamlReader& section, const std::string& key, const CurveField& f
     if (const auto scale = map->find_number("value_scale")) curve.value_scale = *scale;
     for (auto& piece : map->maps("pieces")) curve.pieces.push_back(read_piece(std::move(piece)));
     if (curve.pieces.size() > 64)
-        map->fail_key("pieces", fmt::format("{} pieces; at most 64", curve.pieces.size()));
+        map->fail_key("pieces", fmt::format("{} pieces; expected at most 64", curve.pieces.size()));
     map->done();
     section.at(key, [&] { validate(curve, field.name); });
     field.curve = std::move(curve);
@@ -88,7 +88,7 @@ bool in_section(std::string_view name, std::string_view section) {
     return name.starts_with(section) && name.substr(section.size()).starts_with('.');
 }
 
-// Takes the constants and curves of a section, in the order of the field list.
+// Reads the constants and curves of a section, in the order of the field list.
 void read_section(YamlReader map, std::string_view section, Draft& draft) {
     for (const auto& f : fields(draft.chip))
         if (in_section(f.name, section)) read_constant(map, f.name.substr(section.size() + 1), f, draft);
@@ -104,7 +104,7 @@ void read_sections(YamlReader& root, Draft& draft) {
         if (section == "pulses" && !draft.chip.pulses) draft.chip.pulses.emplace();
         read_section(std::move(*map), section, draft);
     }
-    // Unless a file says otherwise, the programming error is that of these very devices.
+    // By default the programming error was measured at this g_max.
     auto& device = draft.chip.device;
     if (!draft.origin.contains("device.programming_reference_g_max"))
         device.programming_reference_g_max_us = device.g_max_us;
@@ -116,7 +116,7 @@ void read_sources(YamlReader& root, Draft& draft) {
     for (const auto& key : map->node().keys) draft.sources[key.text] = map->text(key.text);
 }
 
-// The line of the constant that a message of validate() begins with; 0 where this file does not give it.
+// Line of the constant that a message of validate() starts with; 0 if this file does not give it.
 int line_of(const YamlReader& root, std::string_view message) {
     const auto name = message.substr(0, message.find(':'));
     const auto section = name.substr(0, name.find('.'));
@@ -168,7 +168,7 @@ Draft read_draft(const YamlTree& tree, const Chain& chain) {
     return draft;
 }
 
-// In the order of the sections, in each the constants before the curves.
+// In the order of the sections; constants before curves.
 std::vector<Provenance> provenance_of(Draft& draft) {
     std::vector<Provenance> out;
     const auto add = [&](const std::string& name) {

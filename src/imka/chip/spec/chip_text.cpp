@@ -14,12 +14,12 @@
 namespace imka {
 namespace {
 
-// A JSON text is a YAML text.
+// JSON strings are valid YAML.
 std::string quoted_text(std::string_view text) {
     return detail::string_json(text.empty() ? "unnamed" : text);
 }
 
-// Sources have names in a file; here s1, s2, ... in the order of the constants.
+// Names the sources s1, s2, ... in the order of the constants.
 class Sources {
 public:
     explicit Sources(const ChipSpec& chip) {
@@ -35,7 +35,7 @@ public:
         for (const auto& text : texts_) out += fmt::format("  {}: {}\n", names_.at(text), quoted_text(text));
         return out;
     }
-    // ", source: s3", or nothing.
+    // ", source: s3", or empty.
     std::string reference(const std::string& key) const {
         const auto it = source_of_.find(key);
         return it == source_of_.end() ? "" : fmt::format(", source: {}", names_.at(it->second));
@@ -68,7 +68,7 @@ std::string curve_text(const Curve& curve) {
                        curve.value_scale, fmt::join(pieces, ", "));
 }
 
-// Lines of each section, which is what a name has before its point.
+// Lines of each section; the section is the part of a name before the dot.
 class Sections {
 public:
     void add(const std::string& name, const std::string& content) {
@@ -88,12 +88,12 @@ private:
 }  // namespace
 
 std::string chip_text(const ChipSpec& chip) {
-    ChipSpec copy = chip;  // fields refer to an object that could be changed
+    ChipSpec copy = chip;  // fields need a mutable object
     const Sources sources(chip);
     Sections sections;
     for (const auto& f : fields(copy)) {
         const auto value = f.json();
-        if (value == "null") continue;  // without bound, as what is left out
+        if (value == "null") continue;  // unbounded, the default
         sections.add(f.name,
                      fmt::format("value: {}{}{}", value, unit_text(f.info.unit), sources.reference(f.name)));
     }

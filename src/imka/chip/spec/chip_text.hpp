@@ -1,4 +1,4 @@
-// Writes a chip as the text of a chip file (docs/chip.md describes it).
+// Writes a chip as the text of a chip file (format: docs/chip.md).
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace imka {
 
-// parse_chip gives the same chip again: every constant and curve to the last bit, and where it comes from.
-// Equal chips have equal texts. A chip without name or description, which no file can be, is 'unnamed'.
+// parse_chip restores the chip: every constant and curve to the last bit, and its source. Equal chips have
+// equal texts. An empty name or description, which a file cannot have, becomes 'unnamed'.
 std::string chip_text(const ChipSpec& chip);
 
 }  // namespace imka

@@ -1,4 +1,4 @@
-// What a core is: a crossbar of cells between input converters and output converters.
+// A core: a crossbar of cells between input converters and output converters.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@
 namespace imka {
 
 enum class ReadMode {
-    four_phase,  // signs of input and weight apart: four charges, each converted alone
+    four_phase,  // one phase per sign of input and weight: four charges, each converted alone
     one_phase,   // all at once: currents of opposite sign subtract on the wire
 };
 template <>
@@ -21,15 +21,15 @@ struct EnumNames<ReadMode> {
     static constexpr std::string_view values[] = {"four_phase", "one_phase"};
 };
 
-// What one product takes beside its pulses (analyse/cost.hpp). The defaults: nothing, and power unknown.
+// Cost of one product in addition to its pulses (analyse/cost.hpp). Defaults: none, and power unknown.
 struct CostConfig {
     double phase_overhead_seconds = 0.0;    // after every pulse and conversion; >= 0
-    double product_overhead_seconds = 0.0;  // once in a product; >= 0
-    double one_phase_watts = 0.0;           // of a core that multiplies all the time; >= 0; 0: unknown
+    double product_overhead_seconds = 0.0;  // once per product; >= 0
+    double one_phase_watts = 0.0;           // of a core that multiplies continuously; >= 0; 0: unknown
     double four_phase_watts = 0.0;
 };
 
-// The defaults are a core without errors.
+// Defaults: a core without errors.
 struct CoreSpec {
     int rows = 256;  // inputs; 1 to 65536
     int cols = 256;  // outputs; 1 to 65536
@@ -38,8 +38,8 @@ struct CoreSpec {
     AdcConfig adc;
     AffineConfig affine;
     IrDropConfig ir_drop;
-    // One-phase reads apply either polarity of voltage. Read backwards, a device has its conductance times
-    // 1 + asymmetry N(0,1), the same in every read; >= 0.
+    // One-phase reads apply voltages of both polarities. Read backwards, a device has its conductance
+    // times 1 + asymmetry N(0,1), the same in every read; >= 0.
     double polarity_asymmetry = 0.0;
     CostConfig cost;
 };

@@ -1,4 +1,4 @@
-# Every dependency, its least version, the Debian package that brings it, and why we have it.
+# Every dependency: minimum version, Debian package, purpose.
 function(imka_require name package reason)
     if(NOT ${name}_FOUND)
         message(FATAL_ERROR "imka needs ${name} (${reason}). Install it with: apt-get install ${package}, or run scripts/setup")
@@ -8,9 +8,9 @@ endfunction()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# OpenBLAS, linked statically: our own copy, kept at one thread a call, cannot fight with the threads or the settings
-# of a BLAS that the calling program uses. The threaded build, because Debian's serial one corrupts results when
-# several threads call it at once (docs/adr/0003-blas.md).
+# OpenBLAS, linked statically: our own copy, limited to one thread per call, does not interfere with the threads or settings
+# of a BLAS in the calling program. The threaded build, because Debian's serial build corrupts results if several threads
+# call it at once (docs/adr/0003-blas.md).
 find_library(IMKA_OPENBLAS NAMES libopenblas.a PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread NO_CACHE)
 find_path(IMKA_OPENBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread NO_CACHE)
 if(IMKA_OPENBLAS AND IMKA_OPENBLAS_INCLUDE)

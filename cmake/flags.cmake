@@ -1,5 +1,5 @@
-# Compiler flags. -ffp-contract=off: a sum must not change its bits with the compiler's taste for fused
-# multiply-add. Never -ffast-math and never -march=native: code for wider machines is chosen at run time.
+# Compiler flags. -ffp-contract=off: the bits of a sum must not depend on the compiler's use of fused multiply-add. Never
+# -ffast-math or -march=native: code for wider instruction sets is selected at run time.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -11,14 +11,14 @@ find_program(IMKA_CCACHE ccache)
 if(IMKA_CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${IMKA_CCACHE})
     if(IMKA_PCH)
-        # ccache caches files that use a precompiled header only when told that this is safe.
+        # ccache caches files that use a precompiled header only with this setting.
         set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
             CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${IMKA_CCACHE})
         add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
     endif()
 endif()
 
-# imka_pch(target header...): precompiles standard headers and these for the target, where IMKA_PCH is on. Sources
+# imka_pch(target header...): precompiles standard headers and the given ones for the target if IMKA_PCH is on. Sources must
 # still include what they use: `scripts/check nopch` builds without.
 set(IMKA_STD_HEADERS <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span>
                      <string> <string_view> <utility> <vector>)
@@ -29,7 +29,7 @@ function(imka_pch target)
 endfunction()
 
 add_library(imka_flags INTERFACE)
-# Fields left out of a designated initialiser take their defaults: that is what configurations are for.
+# Omitted fields of a designated initialiser keep their defaults on purpose.
 target_compile_options(imka_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                             -Wno-missing-field-initializers -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -42,8 +42,8 @@ if(IMKA_SANITIZE)
     add_link_options(-fsanitize=${IMKA_SANITIZE})
 endif()
 
-# imka_light(target): code that parses, prints and checks. Half of its compile time went into optimising it; the
-# library does the work. -O1 changes no result: every level keeps IEEE arithmetic.
+# imka_light(target): compiles code that parses, prints and checks with -O1, because optimisation took half of its compile
+# time. Results do not change: every level keeps IEEE arithmetic.
 function(imka_light target)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()

@@ -1,7 +1,7 @@
-# cmake --install puts the library, its public headers, the program and a package for find_package(imka).
+# cmake --install installs the library, its public headers, the program and a package for find_package(imka).
 include(CMakePackageConfigHelpers)
 install(TARGETS imka EXPORT imka_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Which headers are public is read when they are installed, so a new include needs no reconfiguring.
+# Public headers are collected at install time, so a new include needs no reconfiguration.
 install(CODE "
     include(${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
     imka_public_headers(${PROJECT_SOURCE_DIR}/src headers)

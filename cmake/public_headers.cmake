@@ -1,5 +1,5 @@
-# imka_public_headers(folder out): the headers below `folder` that imka/imka.hpp includes, itself and theirs, as paths
-# relative to `folder`. Only these are installed and documented.
+# imka_public_headers(folder out): imka/imka.hpp and the headers below `folder` that it includes, directly or not, as
+# paths relative to `folder`. Only these are installed and documented.
 # As a script it prints them: cmake -DFOLDER=src -P cmake/public_headers.cmake
 cmake_minimum_required(VERSION 3.25)
 function(imka_public_headers folder out)

@@ -1,4 +1,4 @@
-# Shared by the scripts: where the repository is, and how a stage is announced. Sourced, not run.
+# Shared by the scripts: path of the repository, messages, builds. Sourced, not run.
 # shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit
@@ -9,7 +9,7 @@ die() {
     exit "${code:-1}"
 }
 
-# Builds the preset $1 (all of it, or the targets that follow).
+# Builds the preset $1 (everything, or the targets that follow).
 build() {
     local preset=$1
     shift
@@ -20,7 +20,7 @@ build() {
     cmake --build "build/$preset" ${1:+--target "$@"}
 }
 
-# C++ files of the repository (tracked or new), without those git ignores.
+# C++ files of the repository (tracked or new), except files that git ignores.
 cpp_files() { git ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' | while read -r f; do [[ -e $f ]] && echo "$f"; done; }
 
 check_format() {
@@ -28,7 +28,7 @@ check_format() {
     echo "$(cpp_files | wc -l) files are formatted"
 }
 
-# clang-tidy over the .cpp files given; needs the compile commands of the preset tidy.
+# Runs clang-tidy on the given .cpp files; needs the compile commands of the preset tidy.
 run_tidy() {
     (($# > 0)) || {
         echo "no files to check"
@@ -38,13 +38,13 @@ run_tidy() {
         cat build/tidy.configure.log >&2
         die "the preset tidy could not be configured"
     }
-    # Sources made by the build (data compiled in) are not checked, so nothing has to be built first.
+    # Generated sources (embedded data) are not checked, so nothing has to be built first.
     printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/tidy --quiet 2> >(grep -v 'warnings generated' >&2)
     echo "$# files are clean"
 }
 
-# Folders whose tests run under the address sanitizer at every change: all but the statistical tests, which are long,
-# and those of the program, which are about the program.
+# Folders whose tests run under the address sanitizer at every change: all except the statistical tests, which are slow, and
+# the system tests, which test the program.
 sanitizer_folders() {
     local file
     for file in tests/*/*_test.cpp; do
@@ -52,7 +52,7 @@ sanitizer_folders() {
         case $file in */property | */system) ;; *) echo "${file##*/}" ;; esac
     done | sort -u
 }
-# Of these, tests of statistics and of races, which are long and whose code others run too. scripts/check asan runs all.
+# Tests of statistics and races in these folders: slow, and other tests cover the same code. scripts/check asan runs them.
 # shellcheck disable=SC2034 # used by scripts/test
 slow_under_sanitizers='FastLaw.*:Linalg.CallsFromManyThreadsGiveTheBitsTheyGiveAlone:Claim.NeverHasTwoHoldersWhileItsFileComesAndGoes'
 

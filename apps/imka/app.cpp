@@ -37,15 +37,15 @@ CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string&
 }
 
 void add_common_options(CLI::App& verb, Context& context) {
-    verb.add_flag("--json", context.json, "Print one JSON object on standard output and nothing else there");
+    verb.add_flag("--json", context.json, "Print one JSON object and nothing else on standard output");
     verb.add_option("--threads", context.exec.threads,
-                    "Worker threads; 0 = all cores. Never changes a result")
+                    "Number of threads; 0 = all cores. Results do not depend on it")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     verb.add_option("--data-dir", context.data_dir,
-                    "Folder with the data sets (or the environment variable IMKA_DATA)");
+                    "Folder of the data sets; default: the environment variable IMKA_DATA");
     verb.add_flag_callback(
-        "--quiet", [&context] { context.exec.progress = nullptr; }, "No progress on standard error");
+        "--quiet", [&context] { context.exec.progress = nullptr; }, "Do not show progress");
 }
 
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,

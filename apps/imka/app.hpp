@@ -1,4 +1,4 @@
-// What the verbs share: common options, progress on the terminal, examples in the help.
+// Shared by the verbs: common options, tables, JSON output, examples in the help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,14 +22,14 @@ using TextTable = std::vector<std::vector<std::string>>;
 struct Context {
     Exec exec;
     std::filesystem::path data_dir;  // --data-dir, else IMKA_DATA
-    bool json = false;               // one JSON object on standard output, nothing else there
+    bool json = false;               // print only one JSON object on standard output
     int exit_code = 0;               // 1: a check failed
 };
 
-// What the program returns for an error.
+// Exit code for an error.
 int exit_code(ErrorCode code);
 
-// A verb under parent, with its worked examples at the end of --help.
+// Adds a verb to parent; --help ends with the examples.
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
                    const std::vector<std::string>& examples);
 
@@ -39,15 +39,15 @@ void add_common_options(CLI::App& verb, Context& context);
 // Settings given as flags, in their order.
 using Assignments = std::vector<std::pair<std::string, std::string>>;
 
-// One option a field: n_components becomes --n-components. What is given is collected, to be set when a
-// settings file has been read: flags beat files. `names` picks fields; an unknown name is our bug.
+// One option per field: n_components becomes --n-components. Collects the given values, which are applied
+// after a settings file: flags override files. `names` selects fields; an unknown name is a bug.
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
                        Assignments& given);
 
-// Text aligned in columns; the first row is the head.
+// Text aligned in columns; the first row is the header.
 std::string format_table(const TextTable& rows);
 
-// Objects as rows under the names of the keys; booleans are yes and no, null is empty.
+// One row per object, one column per key; booleans become yes and no, null is empty.
 TextTable table_of(const Json& rows, const std::vector<std::string>& keys);
 
 // Indented, on standard output.

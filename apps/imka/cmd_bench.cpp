@@ -1,4 +1,4 @@
-// imka bench: speed beside other libraries in one run, and the distance to the machine's limits.
+// imka bench: speed compared with other libraries in the same run and with the limits of the machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Json machine_json(const Exec& exec) {
 }
 
 void print_machine(const MachineLimits& l, const Exec& exec) {
-    fmt::print("\nThis machine at its best in this run ({} threads):\n\n", thread_count(exec));
+    fmt::print("\nPeak rates of this machine, measured in this run ({} threads):\n\n", thread_count(exec));
     const auto giga = [](double v) { return fmt::format("{:.3g}", v * 1e-9); };
     fmt::print("{}", format_table({{"", "one core", "all"},
                                    {"sgemm, GFLOP/s", giga(l.sgemm_core), giga(l.sgemm_all)},
@@ -108,9 +108,8 @@ void run(const BenchArgs& args, Context& context) {
     } else {
         fmt::print("{}", format_table(table_rows(results)));
         fmt::print(
-            "\nratio: their time over ours, the median over rounds that alternate. of limit: the least time "
-            "this "
-            "machine\nneeds for the products, functions or writes that the work consists of, over ours.\n");
+            "\nratio: their time / ours, median over alternating rounds. of limit: the minimum time of the "
+            "products,\nfunctions or writes on this machine / our time.\n");
         print_machine(setup.limits, context.exec);
     }
     print_wrong(results);
@@ -127,22 +126,22 @@ void add_bench(CLI::App& root, Context& context) {
     add_common_options(*verb, context);
     std::vector<std::string> names = {"all"};
     for (const auto& b : benchmarks()) names.push_back(b.name);
-    auto* names_option = verb->add_option("names", args->names, "What to measure");
+    auto* names_option = verb->add_option("names", args->names, "Benchmarks to run");
     names_option->check(CLI::IsMember(names))->capture_default_str();
-    verb->add_option("--python", args->python,
-                     "Interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
+    verb->add_option(
+            "--python", args->python,
+            "Python interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
-    verb->add_option("--rounds", args->rounds, "Timed rounds per side; a 95 % interval needs six")
+    verb->add_option("--rounds", args->rounds, "Timed rounds per library; at least six for a 95 % interval")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    verb->add_option("--rows", args->rows, "Rows of `stream`")
+    verb->add_option("--rows", args->rows, "Number of rows for the benchmark `stream`")
         ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 40U))
         ->capture_default_str();
     verb->add_flag("--quick", args->quick, "Small sizes and three rounds: a smoke test, not a measurement");
-    verb->add_flag(
-            "--calibrate", args->calibrate,
-            "Instead, time dense and structured projection over many shapes, compare with the cost model "
-            "that chooses between them, and fit its constants to this machine")
+    verb->add_flag("--calibrate", args->calibrate,
+                   "Only time dense and structured projection for many shapes, compare with the cost model "
+                   "that chooses between them, and fit its constants to this machine")
         ->excludes(names_option);
     verb->callback([args, &context] { run(*args, context); });
 }

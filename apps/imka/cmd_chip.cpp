@@ -1,5 +1,5 @@
-// imka chip: the emulated chip alone. Its constants, the error of its products, what programming achieves,
-// what time does, what each non-ideality causes, and a device model from measurements.
+// imka chip: the emulated chip alone. Constants, error of products and its causes, programming, ageing,
+// device models from measurements.
 #include "app.hpp"
 #include "chip/commands.hpp"
 

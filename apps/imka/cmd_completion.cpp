@@ -1,4 +1,4 @@
-// imka completion: shell completion, made from the verbs and options themselves.
+// imka completion: shell completion, generated from the verbs and options.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,7 +8,7 @@
 namespace imka::app {
 namespace {
 
-// Words that may follow a verb: its own verbs and its long options.
+// Words that can follow a verb: its sub-verbs and long options.
 struct Place {
     std::string path;  // "imka data show"
     std::vector<std::string> words;

@@ -1,4 +1,4 @@
-// imka data: what data sets there are, their facts, download, checks, and other formats of them.
+// imka data: lists, describes, downloads, checks, converts and generates data sets.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -122,7 +122,7 @@ void print_info(const RegisteredSet& set, const Context& context) {
         const auto path = find_source(set, file, context.data_dir);
         table.emplace_back();
         table.push_back(
-            {"file", path ? path->string() : "not there; accepted names begin with " + file.names[0]});
+            {"file", path ? path->string() : "missing; expected a name that starts with " + file.names[0]});
         table.push_back({"url", file.url});
         table.push_back({"rows", std::to_string(file.rows)});
         table.push_back({"classes", balance_text(file)});
@@ -179,16 +179,17 @@ struct PartOptions {
 void add_part_options(CLI::App& verb, PartOptions& options) {
     verb.add_option("name", options.name, "Data set, generator, file, or two files TRAIN:TEST")->required();
     verb.add_option("--protocol", options.protocol,
-                    "How data are split and scaled: default, or as in the measured runs")
+                    "How data are split and scaled: default, or as in the published measurements (measured)")
         ->check(CLI::IsMember({"default", "measured"}))
         ->capture_default_str();
-    verb.add_option("--part", options.part, "Which part")
+    verb.add_option("--part", options.part, "Training or test part")
         ->check(CLI::IsMember({"train", "test"}))
         ->capture_default_str();
-    verb.add_option("--split-seed", options.split_seed, "Seed of random splits and of generated data")
+    verb.add_option("--split-seed", options.split_seed, "Seed for random splits and for generated data")
         ->capture_default_str();
-    verb.add_option("--train-rows", options.train_rows, "Training rows of a generator; 0 = its default");
-    verb.add_option("--test-rows", options.test_rows, "Test rows of a generator; 0 = its default");
+    verb.add_option("--train-rows", options.train_rows,
+                    "Number of training rows of a generator; 0 = its default");
+    verb.add_option("--test-rows", options.test_rows, "Number of test rows of a generator; 0 = its default");
     verb.add_flag("--raw", options.raw, "Keep the values of the file; do not standardise");
 }
 
@@ -271,7 +272,7 @@ Json paths_json(const std::vector<std::filesystem::path>& paths) {
 
 struct ExportOptions {
     PartOptions part;
-    std::string format;  // empty: by the output's ending
+    std::string format;  // empty: from the extension of the output
     std::string output;
 };
 
@@ -307,7 +308,7 @@ void run_fetch(const FetchArguments& arguments, const Context& context) {
         names.clear();
         for (const auto& set : registered_sets()) names.push_back(set.name);
     }
-    if (names.empty()) fail(ErrorCode::bad_usage, "name the data sets to fetch, or give --all");
+    if (names.empty()) fail(ErrorCode::bad_usage, "expected the names of data sets to fetch, or --all");
     for (const auto& name : names) known_set(name);  // before the first download
     FetchOptions options;
     options.data_dir = context.data_dir;
@@ -321,7 +322,7 @@ void run_fetch(const FetchArguments& arguments, const Context& context) {
                 {{"dataset", name}, {"path", file.path.string()}, {"downloaded", file.downloaded}});
             if (!context.json)
                 fmt::print("{}: {} {}\n", name, file.path.string(),
-                           file.downloaded ? "downloaded" : "was there");
+                           file.downloaded ? "downloaded" : "already present");
         }
     }
     if (context.json) print_json({{"files", files}});
@@ -349,7 +350,7 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
     for (const auto& set : registered_sets()) {
         if (!names.empty() && std::ranges::find(names, set.name) == names.end()) continue;
         for (const auto& [path, state, check] : verify_set(set, context.data_dir, context.exec)) {
-            // Without names, only files that are there count.
+            // Without names, check only the files that exist.
             if (check.right)
                 ++good;
             else if (state != FileState::absent || !names.empty())
@@ -362,7 +363,7 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
                              {"problem", check.problem}});
         }
     }
-    // Nothing at all is not a passed check.
+    // Having checked no file is a failure.
     const bool right = good > 0 && bad == 0;
     if (!right) context.exit_code = 1;
     if (context.json) return print_json({{"ok", right}, {"files", files}});
@@ -396,18 +397,19 @@ void run_generate(const GenerateArguments& arguments, const Context& context) {
     for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.string(), arguments.rows);
 }
 
-// The verbs under `imka data`. Options live as long as the parser: its callbacks own them.
+// The verbs of `imka data`. The parser's callbacks own the options.
 
 void add_list(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "list", "List data sets and generators, and which are present",
+    auto* verb = add_verb(data, "list", "List data sets and generators, and show which are present",
                           {"imka data list", "imka data list --data-dir ~/data --json"});
     add_common_options(*verb, context);
     verb->callback([&context] { run_list(context); });
 }
 
 void add_info(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "info", "Show everything known about a data set",
-                          {"imka data info ijcnn1", "imka data info ringnorm --json"});
+    auto* verb =
+        add_verb(data, "info", "Show details of a data set: source, licence, sizes, files, checksums",
+                 {"imka data info ijcnn1", "imka data info ringnorm --json"});
     add_common_options(*verb, context);
     const auto name = std::make_shared<std::string>();
     verb->add_option("name", *name, "Data set or generator")->required();
@@ -423,7 +425,7 @@ void add_show(CLI::App& data, Context& context) {
     const auto options = std::make_shared<PartOptions>();
     const auto rows = std::make_shared<std::uint64_t>(5);
     add_part_options(*verb, *options);
-    verb->add_option("--rows", *rows, "Rows to show")->capture_default_str();
+    verb->add_option("--rows", *rows, "Number of rows to show")->capture_default_str();
     verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
 }
 
@@ -435,19 +437,20 @@ void add_fetch(CLI::App& data, Context& context) {
     const auto arguments = std::make_shared<FetchArguments>();
     verb->add_option("names", arguments->names, "Data sets");
     verb->add_flag("--all", arguments->all, "All data sets");
-    verb->add_option("--base-url", arguments->base_url, "Mirror with the files as BASE/FOLDER/NAME");
-    verb->add_option("--retries", arguments->retries, "Attempts after the first one")
+    verb->add_option("--base-url", arguments->base_url, "Download from this mirror, as BASE/FOLDER/NAME");
+    verb->add_option("--retries", arguments->retries, "Number of retries after a failed attempt")
         ->check(CLI::Range(0, 100))
         ->capture_default_str();
     verb->callback([&context, arguments] { run_fetch(*arguments, context); });
 }
 
 void add_verify(CLI::App& data, Context& context) {
-    auto* verb = add_verb(data, "verify", "Check files against the known sha256; exit code 1 on a mismatch",
-                          {"imka data verify", "imka data verify letter eeg --json"});
+    auto* verb =
+        add_verb(data, "verify", "Check files against their expected sha256; exit code 1 on a mismatch",
+                 {"imka data verify", "imka data verify letter eeg --json"});
     add_common_options(*verb, context);
     const auto names = std::make_shared<std::vector<std::string>>();
-    verb->add_option("names", *names, "Data sets; default: all that are present");
+    verb->add_option("names", *names, "Data sets; default: all present ones");
     verb->callback([&context, names] { run_verify(*names, context); });
 }
 
@@ -460,7 +463,7 @@ void add_export(CLI::App& data, Context& context) {
     add_common_options(*verb, context);
     const auto options = std::make_shared<ExportOptions>();
     add_part_options(*verb, options->part);
-    verb->add_option("--format", options->format, "Output format; default: by the name of the output")
+    verb->add_option("--format", options->format, "Output format; default: from the extension of the output")
         ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
     verb->add_option("--output,-o", options->output, "File to write")->required();
     verb->callback([&context, options] { run_export(*options, context); });
@@ -475,9 +478,9 @@ void add_generate(CLI::App& data, Context& context) {
     verb->add_option("name", arguments->name, "Generator")
         ->required()
         ->type_name(join_names(EnumNames<Generator>::values, "|"));
-    verb->add_option("--rows", arguments->rows, "Rows to write")->required();
-    verb->add_option("--seed", arguments->seed, "Seed of the rows")->capture_default_str();
-    verb->add_option("--output,-o", arguments->output, "File: .libsvm, .csv or .npy")->required();
+    verb->add_option("--rows", arguments->rows, "Number of rows to write")->required();
+    verb->add_option("--seed", arguments->seed, "Seed for the generator")->capture_default_str();
+    verb->add_option("--output,-o", arguments->output, "File to write: .libsvm, .csv or .npy")->required();
     verb->callback([&context, arguments] { run_generate(*arguments, context); });
 }
 

@@ -1,4 +1,4 @@
-// imka doctor: what this build is, what the machine offers, what is missing and how to get it.
+// imka doctor: describes the build and the machine, and lists missing parts and how to get them.
 #include <fmt/format.h>
 
 #include <thread>
@@ -51,7 +51,7 @@ void print_report(const Json& j) {
          fmt::format("{} cores, {:.1f} GB", j["cores"].get<unsigned>(), j["memory_gb"].get<double>())},
         {"instruction sets",
          fmt::format("{}", fmt::join(j["instruction_sets"].get<std::vector<std::string>>(), " "))},
-        {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and build again"},
+        {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and rebuild"},
         {"pages (Chart.js)", there_or(j["chart_js"], "libjs-chart.js")},
         {"SVG and PDF (gnuplot)", there_or(j["gnuplot"], "gnuplot-nox")},
         {"data directory",
@@ -67,8 +67,9 @@ void print_report(const Json& j) {
 }  // namespace
 
 void add_doctor(CLI::App& root, Context& context) {
-    auto* verb = add_verb(root, "doctor", "Version, build, machine, data sets, and what is missing",
-                          {"imka doctor", "imka doctor --data-dir data --json"});
+    auto* verb =
+        add_verb(root, "doctor", "Show version, build, machine and data sets, and how to get missing parts",
+                 {"imka doctor", "imka doctor --data-dir data --json"});
     add_common_options(*verb, context);
     verb->callback([&context] {
         const auto j = report(context);

@@ -114,10 +114,10 @@ void write_features(const FeatureArgs& args, Context& context) {
 
 void check_args(const FeatureArgs& args) {
     if (args.input.empty() || args.output.empty()) {
-        fail(ErrorCode::bad_usage, "--input FILE and --output FILE.npy are needed (or --list)");
+        fail(ErrorCode::bad_usage, "expected --input FILE and --output FILE.npy, or --list");
     }
     if (args.run.config.seeds.size() != 1)
-        fail(ErrorCode::bad_usage, "a file needs exactly one seed; use --seed");
+        fail(ErrorCode::bad_usage, "expected exactly one seed: use --seed");
     if (args.run.config.protocol != Protocol::default_) {
         fail(ErrorCode::bad_usage, "--protocol measured needs a data set, not a file");
     }
@@ -128,7 +128,7 @@ void check_args(const FeatureArgs& args) {
 void add_features(CLI::App& root, Context& context) {
     auto args = std::make_shared<FeatureArgs>();
     auto* verb = add_verb(
-        root, "features", "Map a file through random features, streaming",
+        root, "features", "Map the rows of a file to random features, in constant memory",
         {"imka features --list",
          "imka features --input train.libsvm.xz --output z.npy --kernel rbf --gamma 0.05 --n-components 1024",
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7",
@@ -138,12 +138,14 @@ void add_features(CLI::App& root, Context& context) {
     add_chip_options(*verb, args->run, ChipUse::project);
     add_file_options(*verb, args->run);
     add_input_options(*verb, args->run);
-    verb->add_option("--input", args->input, "LIBSVM, ARFF, CSV or NPY file, plain or compressed")
+    verb->add_option("--input", args->input, "File to read: LIBSVM, ARFF, CSV or NPY, plain or compressed")
         ->check(CLI::ExistingFile);
-    verb->add_option("--output", args->output, "NPY file, float32");
-    verb->add_option("--save-omega", args->save_omega, "Also write the matrix of directions (NPY)");
-    verb->add_flag("--standardize", args->standardize,
-                   "Standardise columns to mean 0 and standard deviation 1 first (an extra pass)");
+    verb->add_option("--output", args->output, "File to write: NPY, float32");
+    verb->add_option("--save-omega", args->save_omega,
+                     "Also write the matrix Ω of directions to this file (NPY)");
+    verb->add_flag(
+        "--standardize", args->standardize,
+        "First standardise columns to mean 0 and standard deviation 1 (an extra pass over the file)");
     verb->add_flag("--list", args->list, "List every kernel and sampler: formula, distribution, norms, bias");
     verb->callback([args, &context] {
         if (args->list) {

@@ -32,7 +32,7 @@ void run(const RunArgs& args, Context& context) {
 void add_gram(CLI::App& root, Context& context) {
     auto args = std::make_shared<RunArgs>();
     auto* verb = add_verb(
-        root, "gram", "Approximation error of the Gram matrix",
+        root, "gram", "Measure the approximation error of the Gram matrix",
         {"imka gram --dataset twonorm --kernel arccos1 --sampler orf --log-ratio 4 --seeds 0..9",
          "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json",
          "imka gram --dataset twonorm --backend hermes --at 1h --compensation column"});

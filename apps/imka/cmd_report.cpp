@@ -1,4 +1,4 @@
-// imka report: records to one page, figures for papers, CSV.
+// imka report: turns records into one page, figures for papers, CSV.
 #include <fmt/format.h>
 
 #include <memory>
@@ -26,12 +26,12 @@ struct ReportArgs {
 
 void print_written(const ReportArgs& args, const Written& written) {
     if (!args.files.page.empty()) {
-        fmt::print("\n{}: {:.1f} kB, opens in any browser without a network\n", args.files.page.string(),
+        fmt::print("\n{}: {:.1f} kB, opens offline in any browser\n", args.files.page.string(),
                    static_cast<double>(written.page_bytes) / 1e3);
     }
     if (!args.files.figures.empty())
         fmt::print("{}: {} files (SVG and PDF)\n", args.files.figures.string(), written.figures);
-    if (!args.files.csv.empty()) fmt::print("{}: one row a run\n", args.files.csv.string());
+    if (!args.files.csv.empty()) fmt::print("{}: one row per run\n", args.files.csv.string());
 }
 
 void run(const ReportArgs& args, const Context& context) {
@@ -39,13 +39,13 @@ void run(const ReportArgs& args, const Context& context) {
     if (f.page.empty() && f.figures.empty() && f.csv.empty() && !args.fidelity && !args.losses &&
         !context.json) {
         fail(ErrorCode::bad_usage,
-             "nothing to write: name a page with --output, a folder with --figures or a table with --csv, or "
-             "ask for --fidelity or --losses");
+             "nothing to do: use --output for a page, --figures for figures, --csv for a table, or "
+             "--fidelity or --losses");
     }
     auto set = read_records(args.paths);
     if (set.records.empty() && set.problems.empty()) {
         fail(ErrorCode::bad_data,
-             fmt::format("{}: no records; a sweep writes them to its folder 'records' (*.jsonl)",
+             fmt::format("{}: no records; a sweep writes them to its subfolder 'records' (*.jsonl)",
                          args.paths.front().string()));
     }
     const auto report = report::make_report(std::move(set), args.title);
@@ -67,27 +67,29 @@ void run(const ReportArgs& args, const Context& context) {
 
 void add_report(CLI::App& root, Context& context) {
     auto args = std::make_shared<ReportArgs>();
-    auto* verb =
-        add_verb(root, "report", "Turn records into one page with figures, tables and how to repeat them",
-                 {"imka report runs/ridge_measured --output ridge.html",
-                  "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv",
-                  "imka report runs/fidelity --fidelity", "imka report runs/mitigation --losses"});
+    auto* verb = add_verb(
+        root, "report",
+        "Turn the records of sweeps into one HTML page with figures, tables and the commands to repeat them",
+        {"imka report runs/ridge_measured --output ridge.html",
+         "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv",
+         "imka report runs/fidelity --fidelity", "imka report runs/mitigation --losses"});
     add_common_options(*verb, context);
     verb->add_option("paths", args->paths, "Folders of sweeps, or files of records (*.jsonl)")
         ->required()
         ->check(CLI::ExistingPath)
         ->type_name("DIR|FILE");
-    verb->add_option("-o,--output", args->files.page, "The page (HTML, one file that needs no network)");
+    verb->add_option("-o,--output", args->files.page, "Write the page to this file (HTML, works offline)");
     verb->add_option("--figures", args->files.figures,
-                     "Folder for every figure as SVG and PDF (needs gnuplot)");
-    verb->add_option("--csv", args->files.csv, "All runs as CSV, one row each");
+                     "Write every figure to this folder as SVG and PDF (needs gnuplot)");
+    verb->add_option("--csv", args->files.csv, "Write all runs to this file as CSV, one row per run");
     verb->add_flag("--fidelity", args->fidelity,
-                   "Print how far an emulated chip is from the measured one, by data set and kernel");
-    verb->add_flag("--losses", args->losses,
-                   "Print what chips cost in accuracy against FP32, by kernel and way of running, over data "
-                   "sets");
-    verb->add_option("--title", args->title, "Title of the page; else made from the experiments");
-    verb->add_option("--chart-js", args->files.chart_js, "Chart.js 3, which is written into the page")
+                   "Compare emulated chips with the measured one, by data set and kernel");
+    verb->add_flag(
+        "--losses", args->losses,
+        "Print the accuracy that chips lose against FP32, by kernel and settings, averaged over data "
+        "sets");
+    verb->add_option("--title", args->title, "Title of the page; default: from the names of the experiments");
+    verb->add_option("--chart-js", args->files.chart_js, "Copy of Chart.js 3 to embed in the page")
         ->capture_default_str();
     verb->callback([args, &context] { run(*args, context); });
 }

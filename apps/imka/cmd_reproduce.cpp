@@ -1,5 +1,5 @@
-// imka reproduce: a figure or table of the paper: runs what is missing, then renders it beside the published
-// numbers.
+// imka reproduce: repeats a figure or table of the paper. Runs what is missing, then compares with the
+// published numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,14 +28,14 @@ struct ReproduceArgs {
     std::filesystem::path output = "runs";
     bool figures = false;
     std::filesystem::path chart_js = default_chart_js();
-    std::string seeds;                  // empty: those of the experiments
+    std::string seeds;                  // empty: the seeds of the experiments
     std::vector<std::string> datasets;  // empty: all
     bool check = false;
     std::filesystem::path measured;
 };
 
 void list_reproductions(const Context& context) {
-    std::vector<std::vector<std::string>> rows = {{"name", "runs", "what of the paper"}};
+    std::vector<std::vector<std::string>> rows = {{"name", "runs", "part of the paper"}};
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& r : report::reproductions()) {
         const auto runs = count_runs(find_experiment(std::string(r.name)));
@@ -55,8 +55,9 @@ std::vector<std::string> chosen(const std::vector<std::string>& names) {
     if (names == std::vector<std::string>{"all"}) return known;
     for (const auto& name : names) {
         if (std::ranges::find(known, name) == known.end())
-            fail(ErrorCode::bad_usage, fmt::format("reproduce: '{}' is not known; known: {}, all, list", name,
-                                                   fmt::join(known, ", ")));
+            fail(ErrorCode::bad_usage,
+                 fmt::format("reproduce: '{}' is not a known reproduction; known: {}, all, list", name,
+                             fmt::join(known, ", ")));
     }
     return names;
 }
@@ -74,7 +75,7 @@ std::map<std::string, Record> finished_runs(const std::filesystem::path& folder)
     return runs;
 }
 
-// Runs that another reproduction in this folder has finished are copied into the records of this one.
+// Copies the runs that another reproduction in this folder has finished.
 void adopt_runs(const SweepPlan& plan, const std::filesystem::path& folder) {
     constexpr std::size_t kLargest = 1U << 30U;
     auto have = finished_runs(folder);
@@ -106,7 +107,7 @@ SweepPlan make_plan(const std::string& name, const ReproduceArgs& args, const Co
     return plan;
 }
 
-// Runs what is missing of every reproduction.
+// Runs what is missing for every reproduction.
 struct Reproduced {
     std::vector<std::filesystem::path> folders;
     std::set<std::string> keys;  // of the runs asked for
@@ -124,8 +125,7 @@ Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
         for (const auto& run : plan.runs) done.keys.insert(run.key);
         if (!context.json) fmt::print("{}: {}\n", name, summary_text(summary));
     }
-    if (done.folders.empty())
-        fail(ErrorCode::bad_usage, "reproduce: none of these data sets is part of the runs");
+    if (done.folders.empty()) fail(ErrorCode::bad_usage, "reproduce: no run uses these data sets");
     return done;
 }
 
@@ -149,7 +149,7 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
     if (args.figures) fmt::print("figures  {}\n", files.figures.string());
 }
 
-// Cells of each data set that are reproduced.
+// Reproduced cells per data set.
 std::string counts_text(const report::Report& report) {
     struct Row {
         std::string experiment;
@@ -175,8 +175,8 @@ std::string counts_text(const report::Report& report) {
     return format_table(table);
 }
 
-// Exit code 1 where too few published cells are reproduced. Not all are asked for: of several hundred, a few
-// lie beyond 3 standard errors by chance (docs/validation.md).
+// Exit code 1 if too few published cells are reproduced. Not all are required: of several hundred, a few lie
+// beyond 3 standard errors by chance (docs/validation.md).
 void check(const std::vector<Published>& published, const Reproduced& done, Context& context) {
     constexpr double kShareWanted = 0.9;
     auto set = read_records(done.folders);
@@ -186,7 +186,7 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
     const auto cells = counts.reproduced + counts.deviates + counts.missing;
     if (cells == 0)
         fail(ErrorCode::bad_usage,
-             "reproduce --check: no published value has the protocol of these runs; try ridge_measured, liu "
+             "reproduce --check: no published values for the protocol of these runs; try ridge_measured, liu "
              "or fidelity");
     const double share = static_cast<double>(counts.reproduced) / static_cast<double>(cells);
     if (context.json) {
@@ -204,7 +204,7 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
 void run_check(ReproduceArgs args, Context& context) {
     auto published = args.measured.empty() ? published_values() : read_published(args.measured);
     std::erase_if(published, [&](const Published& p) { return !is_chosen(args.datasets, p.dataset); });
-    // Only what there is to compare with is run.
+    // Runs only what can be compared.
     for (const auto& p : published) args.datasets.push_back(p.dataset);
     const auto done = run_missing(args, context);
     check(published, done, context);
@@ -214,7 +214,7 @@ void run_check(ReproduceArgs args, Context& context) {
 void run(const ReproduceArgs& args, Context& context) {
     if (args.names == std::vector<std::string>{"list"}) return list_reproductions(context);
     if (args.check) return run_check(args, context);
-    check_chart_js(args.chart_js);  // before the work, not after it
+    check_chart_js(args.chart_js);  // fail before the work
     const auto done = run_missing(args, context);
     render(args, done, context);
     if (done.failed > 0) context.exit_code = 1;
@@ -222,17 +222,18 @@ void run(const ReproduceArgs& args, Context& context) {
 
 void add_run_options(CLI::App& verb, ReproduceArgs& args) {
     verb.add_option("--output", args.output,
-                    "Folder: <name>/ for records, <name>.html for the page, <name>.csv")
+                    "Output folder: records in <name>/, the page <name>.html, all runs in <name>.csv")
         ->capture_default_str();
-    verb.add_option("--seeds", args.seeds, "Other seeds than those of the experiment, for example 0..4");
-    verb.add_option("--datasets", args.datasets, "Only these data sets")->delimiter(',');
+    verb.add_option("--seeds", args.seeds, "Seeds to use instead of the experiment's, for example 0..4");
+    verb.add_option("--datasets", args.datasets, "Run only these data sets, separated by commas")
+        ->delimiter(',');
 }
 
 CLI::Option* add_measured_option(CLI::App& verb, ReproduceArgs& args) {
     return verb
         .add_option(
             "--measured", args.measured,
-            "With --check: CSV of published results, one seed per row, in place of the built-in means")
+            "With --check: CSV of published results, one seed per row, used instead of the built-in means")
         ->check(CLI::ExistingFile);
 }
 
@@ -240,23 +241,22 @@ CLI::Option* add_measured_option(CLI::App& verb, ReproduceArgs& args) {
 
 void add_reproduce(CLI::App& root, Context& context) {
     auto args = std::make_shared<ReproduceArgs>();
-    auto* verb =
-        add_verb(root, "reproduce",
-                 "A figure of the paper: run what is missing, then render it beside the published numbers. "
-                 "A stopped job goes on with the same command",
-                 {"imka reproduce list", "imka reproduce ridge --data-dir data",
-                  "imka reproduce all --data-dir data --output results --figures",
-                  "imka reproduce ridge_measured liu --check --data-dir data"});
+    auto* verb = add_verb(root, "reproduce",
+                          "Repeat a figure or table of the paper: run what is missing, then compare with the "
+                          "published numbers. Run the same command again to resume",
+                          {"imka reproduce list", "imka reproduce ridge --data-dir data",
+                           "imka reproduce all --data-dir data --output results --figures",
+                           "imka reproduce ridge_measured liu --check --data-dir data"});
     add_common_options(*verb, context);
     verb->add_option("name", args->names, "Names of reproductions, 'all', or 'list' to see them")
         ->required()
         ->type_name("NAME|list|all");
     add_run_options(*verb, *args);
-    verb->add_flag("--figures", args->figures, "Also every figure as SVG and PDF (needs gnuplot)");
-    verb->add_option("--chart-js", args->chart_js, "Chart.js 3, which is written into the page")
+    verb->add_flag("--figures", args->figures, "Also write every figure as SVG and PDF (needs gnuplot)");
+    verb->add_option("--chart-js", args->chart_js, "Copy of Chart.js 3 to embed in the page")
         ->capture_default_str();
     verb->add_flag("--check", args->check,
-                   "Compare cell by cell instead of writing a page; exit code 1 when fewer than 90 % of the "
+                   "Compare cell by cell instead of writing a page; exit code 1 if fewer than 90 % of the "
                    "published cells are reproduced");
     add_measured_option(*verb, *args);
     verb->callback([args, &context] { run(*args, context); });
@@ -272,8 +272,9 @@ void add_validate(CLI::App& root, Context& context) {
     add_run_options(*verb, *args);
     add_measured_option(*verb, *args)->required();
     verb->callback([args, &context] {
-        note(context.exec, fmt::format("now spelled: imka reproduce ridge_measured liu --check --measured {}",
-                                       args->measured.string()));
+        note(context.exec,
+             fmt::format("renamed; use: imka reproduce ridge_measured liu --check --measured {}",
+                         args->measured.string()));
         run(*args, context);
     });
 }

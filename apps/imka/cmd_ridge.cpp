@@ -44,7 +44,7 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     std::optional<AtomicFile> probe;
     const bool first = context.exec.team == nullptr || context.exec.team->rank() == 0;
     if (first && !args.save.empty())
-        probe.emplace(args.save);  // an unwritable place is an error before the work
+        probe.emplace(args.save);  // fail before the work if the file cannot be written
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto result = run_seeds("ridge", config, data, context.exec);
     probe.reset();
@@ -60,7 +60,7 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     }
 }
 
-// One fit over the processes of a job; the first speaks for all.
+// One fit over the processes of a job; the first one prints.
 void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context& context) {
     const auto team = start_mpi_team();
     context.exec.team = team.get();
@@ -74,10 +74,10 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     }
 }
 
-// Reads rows in blocks, so that files larger than memory can be predicted.
+// Reads rows in blocks, so files can be larger than memory.
 void predict_file(const RidgeArgs& args, Context& context) {
     const auto model = load_model(args.load);
-    Exec quiet = context.exec;  // the file's rows are the progress to show
+    Exec quiet = context.exec;  // progress counts the rows of the file
     quiet.progress = nullptr;
     auto options = read_options(args.run);
     options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
@@ -138,7 +138,7 @@ void predict_file(const RidgeArgs& args, Context& context) {
 
 void check_predict_args(const RidgeArgs& args) {
     if (args.load.empty() || args.predict.empty() || args.output.empty()) {
-        fail(ErrorCode::bad_usage, "a prediction needs --load MODEL, --predict FILE and --output FILE");
+        fail(ErrorCode::bad_usage, "prediction needs --load MODEL, --predict FILE and --output FILE");
     }
 }
 
@@ -160,10 +160,14 @@ void add_ridge(CLI::App& root, Context& context) {
     add_chip_options(*verb, args->run, ChipUse::fit);
     add_file_options(*verb, args->run);
     add_input_options(*verb, args->run);
-    verb->add_option("--save", args->save, "Write the model of the first seed to this file");
-    verb->add_option("--load", args->load, "Use this model instead of fitting one")->check(CLI::ExistingFile);
-    verb->add_option("--predict", args->predict, "File with rows to predict")->check(CLI::ExistingFile);
-    verb->add_option("--output", args->output, "Where predictions go (CSV)");
+    verb->add_option("--save", args->save, "Save the model of the first seed to this file");
+    verb->add_option("--load", args->load,
+                     "Load this model instead of fitting one; needs --predict and --output")
+        ->check(CLI::ExistingFile);
+    verb->add_option("--predict", args->predict,
+                     "File of rows to predict (LIBSVM, ARFF, CSV or NPY); needs --load")
+        ->check(CLI::ExistingFile);
+    verb->add_option("--output", args->output, "Write predictions to this file (CSV)");
     verb->callback([args, &context] {
         finish_run_args(args->run);
         if (args->load.empty() && args->predict.empty() && args->output.empty()) {

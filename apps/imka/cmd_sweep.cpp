@@ -1,4 +1,4 @@
-// imka sweep: runs an experiment, goes on where it was stopped, shares the work with other processes.
+// imka sweep: runs an experiment, resumes a stopped one, shares the work with other processes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,12 +72,12 @@ void print_forecast(const SweepPlan& plan, const SweepConfig& config, const Cont
     }
     fmt::print("{}: {} runs on {} data sets in {}\n", plan.experiment.name, f.runs, plan.data.size(),
                config.output.string());
-    fmt::print("done already     {}\n", f.done);
+    fmt::print("already done     {}\n", f.done);
     if (f.failed > 0)
-        fmt::print("failed before    {}{}\n", f.failed, config.retry_failed ? " (tried again)" : "");
+        fmt::print("failed before    {}{}\n", f.failed, config.retry_failed ? " (will be retried)" : "");
     fmt::print("to do            {}\n", f.to_do);
     fmt::print("estimated time   {} on {} threads ({})\n", clock_text(f.seconds), thread_count(context.exec),
-               f.from_records ? "from the times of the runs done" : "from a quick measurement");
+               f.from_records ? "from the times of finished runs" : "from a quick measurement");
     fmt::print("disk             {:.1f} MB of records\n", f.disk_bytes * 1e-6);
 }
 
@@ -87,7 +87,8 @@ void run(const SweepArgs& args, Context& context) {
         return;
     }
     if (args.experiment.empty())
-        fail(ErrorCode::bad_usage, "name an experiment or a file; 'imka sweep list' shows the experiments");
+        fail(ErrorCode::bad_usage,
+             "expected the name of an experiment or a file; 'imka sweep list' shows the experiments");
     const auto launch = current_launch();
     Exec exec = context.exec;
     if (exec.threads == 0) exec.threads = threads_per_process(launch);
@@ -119,27 +120,28 @@ void run(const SweepArgs& args, Context& context) {
 
 void add_sweep(CLI::App& root, Context& context) {
     auto args = std::make_shared<SweepArgs>();
-    auto* verb = add_verb(
-        root, "sweep",
-        "Run an experiment: many settings and seeds, on all cores. A stopped sweep goes on with the same "
-        "command; several processes may share one folder. Exit code 1: some runs failed; their errors are "
-        "recorded, and the next start tries them again",
-        {"imka sweep smoke", "imka sweep ridge_fp32 --data-dir data --dry-run",
-         "imka sweep my.yaml --set dataset=letter --set log_ratio=[1,2] --output runs/letter",
-         "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"});
+    auto* verb =
+        add_verb(root, "sweep",
+                 "Run an experiment: many settings and seeds, on all cores. Run the same command again to "
+                 "resume a stopped sweep; several processes can share one folder. Exit code 1: some runs "
+                 "failed; their errors are recorded, and the next start retries them",
+                 {"imka sweep smoke", "imka sweep ridge_fp32 --data-dir data --dry-run",
+                  "imka sweep my.yaml --set dataset=letter --set log_ratio=[1,2] --output runs/letter",
+                  "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"});
     add_common_options(*verb, context);
     verb->add_option("experiment", args->experiment,
                      "Name of an experiment ('list' shows them), or a YAML file")
         ->type_name("NAME|FILE");
-    verb->add_option("--output", args->output, "Folder of records and claims (runs/<name>)");
+    verb->add_option("--output", args->output, "Output folder for records; default: runs/<name>");
     verb->add_option("--set", args->overrides,
-                     "Put a value or a list in the place of what the experiment says, e.g. --set seeds=0..2")
+                     "Replace a setting of the experiment by a value or a list, e.g. --set seeds=0..2")
         ->type_name("KEY=VALUE");
     verb->add_option("--at", args->at, "Time since programming at which chips are read: 90, 1h, 1d")
         ->type_name("TIME");
-    verb->add_flag("--dry-run", args->dry_run, "Only say what would run, how long and on how much disk");
-    verb->add_flag("--no-retry", args->no_retry, "Leave runs alone that failed in an earlier start");
-    verb->add_flag("--list", args->list, "Show the known experiments");
+    verb->add_flag("--dry-run", args->dry_run,
+                   "Only print the number of runs, the estimated time and the disk space");
+    verb->add_flag("--no-retry", args->no_retry, "Do not retry runs that failed in an earlier start");
+    verb->add_flag("--list", args->list, "List the known experiments");
     verb->callback([args, &context] { run(*args, context); });
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder beside the figures that goes when the work is done or has failed.
+// A temporary folder next to the figures, removed on success and on failure.
 class WorkFolder {
 public:
     explicit WorkFolder(const fs::path& parent) : path_(parent / fmt::format(".imka-figures-{}", getpid())) {
@@ -71,7 +71,7 @@ void take_drawing(const fs::path& drawn, const fs::path& file) {
     std::error_code error;
     fs::rename(drawn, file, error);
     if (error)
-        fail(ErrorCode::io, fmt::format("{}: gnuplot did not draw it ({})", file.string(), error.message()));
+        fail(ErrorCode::io, fmt::format("{}: not written by gnuplot ({})", file.string(), error.message()));
 }
 
 // "svg" of "a.svg"
@@ -120,7 +120,7 @@ void check_figure(const fs::path& file) {
     const auto format = format_of(file);
     if (format != "svg" && format != "pdf" && format != "png")
         fail(ErrorCode::bad_usage,
-             fmt::format("--figure {}: its name must end in .svg, .pdf or .png", file.string()));
+             fmt::format("--figure {}: the name must end in .svg, .pdf or .png", file.string()));
     if (!gnuplot_installed())
         fail(ErrorCode::missing_part,
              "--figure needs gnuplot, which is not installed: apt-get install gnuplot-nox");

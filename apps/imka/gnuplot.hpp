@@ -1,4 +1,4 @@
-// Figures for papers through gnuplot, which must be installed.
+// Figures for papers, drawn by gnuplot, which must be installed.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,16 @@ namespace imka::app {
 
 bool gnuplot_installed();
 
-// folder/<id>.svg and .pdf of every plot; each appears whole. Error{missing_part} without gnuplot. Returns
-// the files.
+// Writes folder/<id>.svg and .pdf of every plot atomically and returns the files. Error{missing_part} without
+// gnuplot.
 std::vector<std::filesystem::path> draw_figures(const std::vector<report::Plot>& plots,
                                                 const std::filesystem::path& folder);
 
-// FILE.svg, .pdf or .png by its ending; it appears whole or not at all. Error{bad_usage} for other endings,
-// Error{missing_part} without gnuplot.
+// Writes FILE.svg, .pdf or .png atomically. Error{bad_usage} for other extensions, Error{missing_part}
+// without gnuplot.
 void draw_file(const report::Plot& plot, const std::filesystem::path& file);
 
-// The same errors before the work instead of after it; an empty path is accepted.
+// Reports the same errors before the work; accepts an empty path.
 void check_figure(const std::filesystem::path& file);
 
 }  // namespace imka::app

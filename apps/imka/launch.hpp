@@ -1,4 +1,4 @@
-// The job that this process was started in: by mpirun, srun, or alone.
+// The job of this process: started by mpirun, by srun, or alone.
 #pragma once
 
 namespace imka::app {
@@ -9,10 +9,10 @@ struct Launch {
     int local_size = 1;  // processes of the job on this machine
 };
 
-// From the environment that Open MPI, MPICH and Slurm set. Contradictory or absurd values count as alone.
+// Reads the environment variables of Open MPI, MPICH and Slurm. Contradictory or invalid values mean alone.
 Launch current_launch();
 
-// Threads a process should take so that those on one machine do not fight: cores / local_size, at least 1.
+// Threads per process that share the cores of one machine: cores / local_size, at least 1.
 int threads_per_process(const Launch& launch);
 
 }  // namespace imka::app

@@ -26,7 +26,7 @@ double memory_gigabytes() {
 
 bool reset_peak_memory() {
     malloc_trim(0);
-    // 5 sets the peak to what is held now (proc(5)).
+    // 5 resets the peak to the current use (proc(5)).
     std::ofstream refs("/proc/self/clear_refs");
     refs << "5" << std::flush;
     return refs.good();

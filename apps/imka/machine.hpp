@@ -1,4 +1,4 @@
-// What the machine offers, for reports.
+// Properties of the machine, for reports.
 #pragma once
 
 #include <string>
@@ -8,13 +8,12 @@
 
 namespace imka::app {
 
-// Vector instructions of this processor, from narrow to wide.
+// Vector instruction sets of this processor, from narrow to wide.
 std::vector<std::string> instruction_sets();
 
 double memory_gigabytes();
 
-// Makes peak_memory_bytes() begin anew. False where the system cannot: then the peak is that of the whole
-// run.
+// Restarts peak_memory_bytes(). False if the system cannot: the peak then covers the whole run.
 bool reset_peak_memory();
 
 }  // namespace imka::app

@@ -28,7 +28,7 @@ extern "C" void on_signal(int signal) {
 }
 
 int run(int argc, char** argv) {
-    CLI::App root("imka: kernel approximation with random features, on paper and on an emulated analog chip",
+    CLI::App root("imka: kernel approximation with random features, in FP32 and on an emulated analog chip",
                   "imka");
     root.set_version_flag("--version", fmt::format("imka {}", imka::build_info().version));
     root.require_subcommand(1);
@@ -38,7 +38,7 @@ int run(int argc, char** argv) {
     imka::app::TerminalLog log;
     imka::app::Context context;
     context.exec = {.threads = 0, .progress = &progress, .log = &log, .cancel = &interrupted};
-    // Not by CLI11's envname: that would overwrite --data-dir from the verbs that were not called.
+    // CLI11's envname would overwrite --data-dir from verbs that were not called.
     if (const char* dir = std::getenv("IMKA_DATA")) context.data_dir = dir;
     imka::app::add_data(root, context);
     imka::app::add_features(root, context);
@@ -66,7 +66,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
-    std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is an error of the write, not a death
+    std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error, not a crash
     std::signal(SIGPIPE, SIG_IGN);
     try {
         return run(argc, argv);
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "imka: {}\n", e.what());
         return imka::app::exit_code(e.code());
     } catch (const std::system_error& e) {
-        // A reader that has seen enough (head, less) closes the pipe: nobody is left to tell.
+        // The reader (head, less) closed the pipe: exit quietly.
         if (e.code() == std::errc::broken_pipe) return 141;
         fmt::print(stderr, "imka: {}\n", e.what());
         return 3;

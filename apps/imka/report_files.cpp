@@ -50,11 +50,11 @@ std::vector<std::string> fidelity_row(const FidelityScore& row) {
 void print_aims(const report::Fidelity& f) {
     for (const auto& a : f.aims) {
         if (a.quantity == "accuracy") {
-            fmt::print("  accuracy agrees in {:.1f} % of cells; aim: at least {:.0f} %: {}\n",
+            fmt::print("  accuracy agrees in {:.1f} % of cells; target: at least {:.0f} %: {}\n",
                        100.0 * a.value, 100.0 * a.aim, a.met ? "met" : "not met");
         } else {
-            fmt::print("  {}: RMS of ln(emulated / measured) {:.3f}; aim: at most {:.2f}: {}\n", a.quantity,
-                       a.value, a.aim, a.met ? "met" : "not met");
+            fmt::print("  {}: RMS of ln(emulated / measured) {:.3f}; target: at most {:.2f}: {}\n",
+                       a.quantity, a.value, a.aim, a.met ? "met" : "not met");
         }
     }
 }
@@ -69,8 +69,7 @@ void check_chart_js(const std::filesystem::path& path) {
     if (std::filesystem::is_regular_file(path)) return;
     fail(ErrorCode::missing_part,
          fmt::format(
-             "{}: the page needs Chart.js, which is not there: apt-get install libjs-chart.js, or name a "
-             "copy with --chart-js",
+             "{}: not found; the page needs Chart.js: apt-get install libjs-chart.js, or use --chart-js FILE",
              path.string()));
 }
 
@@ -138,7 +137,7 @@ void print_fidelity(const report::Report& report) {
     for (const auto& section : report.sections) {
         for (const auto& f : section.fidelity) {
             std::vector<std::vector<std::string>> rows = {{"data set", "kernel", "cells", "RMS of ln ratio",
-                                                           "expected from seeds", "beyond", "mean",
+                                                           "expected from seeds", "excess", "mean",
                                                            "accuracy agrees"}};
             for (const auto* part : {&f.rows, &f.totals}) {
                 for (const auto& row : *part) rows.push_back(fidelity_row(row));
@@ -150,19 +149,18 @@ void print_fidelity(const report::Report& report) {
     }
     if (any) return;
     fail(ErrorCode::bad_data,
-         "no run can be compared with the measured chip: that wants runs on a chip with protocol measured in "
-         "a "
-         "cell that was published; imka reproduce fidelity makes them");
+         "no run can be compared with the measured chip: expected runs on a chip with protocol measured and "
+         "settings that have published values; 'imka reproduce fidelity' produces them");
 }
 
 void print_losses(const report::Report& report) {
     const auto losses = report::losses_of(report.set.records);
     if (losses.empty())
         fail(ErrorCode::bad_data,
-             "no run on a chip has its run in FP32 (same data, split, kernel, sampler, size and seed) beside "
-             "it; imka sweep mitigation makes both");
+             "no run on a chip has a matching run in FP32 (same data, split, kernel, sampler, size and "
+             "seed); 'imka sweep mitigation' produces both");
     std::vector<std::vector<std::string>> rows = {{"experiment", "kernel", "sampler", "size", "chip",
-                                                   "data sets", "pairs", "loss, points", "se", "most",
+                                                   "data sets", "pairs", "loss, points", "se", "largest",
                                                    "data set"}};
     for (const auto& l : losses) {
         rows.push_back({l.experiment, l.kernel, l.sampler, l.size, l.chip, std::to_string(l.datasets),

@@ -1,4 +1,4 @@
-// What `imka report` and `imka reproduce` write from a report.
+// Files and tables that `imka report` and `imka reproduce` write from a report.
 #pragma once
 
 #include <cstddef>
@@ -9,33 +9,34 @@
 namespace imka::app {
 
 struct ReportFiles {
-    std::filesystem::path page;      // HTML; none when empty
-    std::filesystem::path figures;   // folder for SVG and PDF; none when empty
-    std::filesystem::path csv;       // records as CSV; none when empty
-    std::filesystem::path chart_js;  // the figure library
+    std::filesystem::path page;      // HTML; empty: none
+    std::filesystem::path figures;   // folder for SVG and PDF; empty: none
+    std::filesystem::path csv;       // records as CSV; empty: none
+    std::filesystem::path chart_js;  // Chart.js
 };
 
-// Where Debian's libjs-chart.js puts the library, or where it was found when imka was built.
+// Path of Debian's libjs-chart.js, or the path found when imka was built.
 std::filesystem::path default_chart_js();
 
-// Error{missing_part} that names the package where the library is not there.
+// Error{missing_part} that names the package if the library is missing.
 void check_chart_js(const std::filesystem::path& path);
 
 struct Written {
     std::size_t page_bytes = 0;
     std::size_t figures = 0;  // files
 };
-// Checks what is needed before anything is written. Error{missing_part} names the package.
+// Checks all requirements before writing anything. Error{missing_part} names the package.
 Written write_report(const report::Report& report, const ReportFiles& files);
 
-// Counts, what deviates, fidelity of a chip, warnings.
+// Prints counts, deviating means, fidelity of chips, warnings.
 void print_summary(const report::Report& report);
 
-// How far emulated chips are from the measured one, by data set and kernel. Error{bad_data} where no run can
-// be compared.
+// Prints the difference between emulated chips and the measured one, by data set and kernel. Error{bad_data}
+// if no run can be compared.
 void print_fidelity(const report::Report& report);
 
-// What chips cost in accuracy against FP32, over data sets. Error{bad_data} where no run has both.
+// Prints the accuracy that chips lose against FP32, averaged over data sets. Error{bad_data} if no run on a
+// chip has a matching FP32 run.
 void print_losses(const report::Report& report);
 
 }  // namespace imka::app

@@ -22,7 +22,7 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
     // One seed is a list of one.
     verb.add_option_function<std::string>(
             "--seed", [&args](const std::string& text) { args.given.emplace_back("seeds", text); },
-            "One seed")
+            "A single seed")
         ->type_name("integer")
         ->excludes("--seeds");
 }
@@ -59,7 +59,8 @@ void add_file_options(CLI::App& verb, RunArgs& args) {
 }
 
 void add_input_options(CLI::App& verb, RunArgs& args) {
-    verb.add_option("--n-features", args.n_features, "Features of a LIBSVM file (saves a first pass)");
+    verb.add_option("--n-features", args.n_features,
+                    "Number of features of a LIBSVM file (saves a first pass over the file)");
 }
 
 void finish_run_args(RunArgs& args) {

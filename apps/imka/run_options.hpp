@@ -1,4 +1,4 @@
-// Options that the verbs on data share: which run, which input file.
+// Options shared by the verbs on data: settings of the run, input file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,11 +17,11 @@ struct RunArgs {
     RunConfig config;
     std::filesystem::path config_file;   // --config
     std::vector<std::string> overrides;  // --set key=value
-    Assignments given;                   // settings that have flags of their own
+    Assignments given;                   // settings given by their own flags
     std::uint32_t n_features = 0;        // --n-features; 0 = not given
 };
 
-// --kernel, --gamma, ... --seeds, --config, --set. A flag beats --set, which beats the file.
+// --kernel, --gamma, ... --seeds, --config, --set. A flag overrides --set, which overrides the file.
 void add_feature_options(CLI::App& verb, RunArgs& args);
 // --chip-seed, --at, ...: with a chip as backend. `fit`: the verb fits weights.
 enum class ChipUse { project, fit };

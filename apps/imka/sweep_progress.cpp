@@ -56,13 +56,13 @@ SweepSummary run_shown(const SweepPlan& plan, SweepConfig config, const Exec& ex
 
 std::string summary_text(const SweepSummary& s) {
     std::string text =
-        fmt::format("{} runs: {} done before, {} done now ({} of them here), {} failed", s.status.runs,
-                    s.status.before, s.status.done, s.recorded, s.status.failed);
-    if (s.status.elsewhere > 0) text += fmt::format(", {} with other processes", s.status.elsewhere);
+        fmt::format("{0} runs: {1} done before, {2} done now, {4} failed; this process recorded {3}",
+                    s.status.runs, s.status.before, s.status.done, s.recorded, s.status.failed);
+    if (s.status.elsewhere > 0) text += fmt::format(", {} running in other processes", s.status.elsewhere);
     text += fmt::format("\n{:.1f} s on {} threads, {:.1f} s of processor time\n", s.wall_seconds, s.threads,
                         s.cpu_seconds);
     if (s.unusable_lines > 0)
-        text += fmt::format("{} lines of records could not be used (cut short, or of another version)\n",
+        text += fmt::format("{} lines of records could not be used (truncated, or from another version)\n",
                             s.unusable_lines);
     if (s.recorded > 0) {
         double sum = 0.0;
@@ -75,7 +75,7 @@ std::string summary_text(const SweepSummary& s) {
         }
         text += "\n" + format_table(rows);
     }
-    if (!s.failures.empty()) text += "\nfailed here (the next start tries them again):\n";
+    if (!s.failures.empty()) text += "\nfailed in this process (the next start retries them):\n";
     for (const auto& f : s.failures) text += fmt::format("  {}: {}\n", f.label, f.error);
     return text;
 }

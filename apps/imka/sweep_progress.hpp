@@ -1,4 +1,4 @@
-// Progress and results of a sweep for a person.
+// Progress and results of a sweep, for display.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace imka::app {
 
-// Runs the sweep; done, running, failed, rate and time left are shown where exec.progress is set.
+// Runs the sweep; shows done, running, failed, rate and time left if exec.progress is set.
 SweepSummary run_shown(const SweepPlan& plan, SweepConfig config, const Exec& exec);
 
 // "letter: 300 runs done ...", for standard output.

@@ -1,4 +1,4 @@
-// Progress and notes for a person on standard error.
+// Progress and notes on standard error.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace imka::app {
 
-// Work that takes time, shown on standard error: one line with a bar that is redrawn on a terminal, plain
-// lines every 30 s elsewhere. Silent for the first two seconds.
+// Progress line on standard error: a bar that is redrawn on a terminal, otherwise one plain line every 30 s.
+// Silent for the first two seconds.
 class ProgressLine {
 public:
     ProgressLine();
@@ -23,7 +23,7 @@ public:
 
     void restart();
     bool due() const;  // enough time has passed for show()
-    // share: of the work that is done; none where the total is unknown.
+    // share: fraction of the work done; nullopt if the total is unknown.
     void show(std::string_view label, std::optional<double> share, std::string_view text);
     void clear();
     double seconds() const;  // since restart()
@@ -36,7 +36,7 @@ private:
     Clock::time_point shown_ = begin_;
 };
 
-// Done, rate and time left of library work.
+// Shows amount done, rate and time left.
 class TerminalProgress : public ProgressSink {
 public:
     void start(std::string_view label, std::uint64_t total, std::uint64_t done) override;
@@ -47,7 +47,7 @@ private:
     ProgressLine line_;
     std::string label_;
     std::uint64_t total_ = 0;
-    std::uint64_t before_ = 0;  // done before this work began: it does not count for the rate
+    std::uint64_t before_ = 0;  // done before this work began; not part of the rate
 };
 
 class TerminalLog : public LogSink {
@@ -58,7 +58,7 @@ public:
 // "1:05", "2:00:00"
 std::string clock_text(double seconds);
 
-// Columns that UTF-8 text takes on a terminal (every code point counted as one).
+// Width of UTF-8 text on a terminal, in columns (one per code point).
 std::size_t display_width(std::string_view text);
 
 }  // namespace imka::app

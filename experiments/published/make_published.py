@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes ridge.csv and liu.csv from the released per-seed results: mean, deviation (n - 1) and number of seeds a cell.
+"""Writes ridge.csv and liu.csv from the released per-seed results: mean, standard deviation (n - 1) and
+number of seeds per cell.
 
     experiments/published/make_published.py measured.csv
 

@@ -1,4 +1,4 @@
-// Averages and statements in FP32 and on a chip, from made-up records and published values.
+// Averages and statements in FP32 and on a chip, from synthetic records and published values.
 #include "imka/report/averages.hpp"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@ using imka::Published;
 using imka::published_values;
 using imka::Record;
 
-// All cells of the experiment `ridge` with the published means as results, one seed each; `change` may move
-// those of the chip.
+// All cells of the experiment `ridge` with the published means as results, one seed each; `change` can modify
+// the chip results.
 template <class Change>
 std::vector<Record> published_runs(const Change& change) {
     std::map<std::string, Record> runs;
@@ -47,11 +47,11 @@ std::vector<Figure> published_figures() {
     return make_figures(published_runs([](const Published&) {}), published_values());
 }
 
-TEST(Averages, TakesAccuraciesByItsThreeRules) {
+TEST(Averages, AveragesAccuraciesAtThreeSizes) {
     const auto figures = make_figures(ridge_grid("ridge_fp32", "default", 2), published_values());
     const auto rows = accuracy_rows(figures, "ridge_fp32", paper().sizes);
     ASSERT_EQ(rows.size(), 12U);
-    // D/d = 32 is r = 4 for rbf (two features a direction), r = 5 for arccos0. Seeds 0 and 1 add 0.0005 on
+    // D/d = 32 is r = 4 for rbf (two features per direction), r = 5 for arccos0. Seeds 0 and 1 add 0.0005 on
     // average.
     EXPECT_EQ(rows[0].kernel, "rbf");
     EXPECT_NEAR(rows[0].ours[0]->mean, 0.8 + 0.02 * 4 + 0.0005, 1e-12);
@@ -59,7 +59,7 @@ TEST(Averages, TakesAccuraciesByItsThreeRules) {
     EXPECT_NEAR(rows[1].ours[0]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
     EXPECT_NEAR(rows[1].ours[2]->mean, 0.8 + 0.02 * 5 + 0.0005, 1e-12);
     EXPECT_EQ(rows[0].verdicts[0], Verdict::unlike);
-    // The published best accuracy on cod-rna with rbf, to the digits of the released results: 96.1.
+    // The published best accuracy on cod-rna with rbf, rounded as in the released results: 96.1.
     EXPECT_NEAR(rows[0].published[2]->mean, 0.961, 0.002);
 }
 
@@ -83,7 +83,7 @@ TEST(Statements, AreCheckedOnTheRecords) {
     EXPECT_EQ(statements[1].ours.holds, 0U) << "no sampler is better than another";
 }
 
-TEST(Averages, DifferencesOfThePublishedChipAreThoseOfTheReleasedResults) {
+TEST(Averages, PublishedChipDifferencesMatchTheReleasedResults) {
     const auto figures = published_figures();
     const auto accuracy = accuracy_rows(figures, "ridge", paper().sizes);
     ASSERT_EQ(accuracy.size(), 12U + 8U) << "six data sets in FP32, four on the chip";
@@ -93,7 +93,7 @@ TEST(Averages, DifferencesOfThePublishedChipAreThoseOfTheReleasedResults) {
         for (std::size_t rule = 0; rule < paper().sizes.size(); ++rule)
             EXPECT_NEAR(row.ours.at(rule)->mean, row.published.at(rule)->mean, 1e-12);
     }
-    // Computed from the released per-seed results apart from this code: eeg with arccos0 loses 1.968 points;
+    // Computed independently from the released per-seed results: eeg with arccos0 loses 1.968 points;
     // mean absolute differences of the four data sets at the best r are 0.669 and 0.869.
     const auto eeg = std::ranges::find_if(
         differences, [](const AccuracyRow& row) { return row.dataset == "eeg" && row.kernel == "arccos0"; });
@@ -108,7 +108,7 @@ TEST(Averages, DifferencesOfThePublishedChipAreThoseOfTheReleasedResults) {
     EXPECT_NEAR(100.0 * means[0].published.absolute, 0.696, 5e-4) << "at D/d = 32";
 }
 
-TEST(Averages, ADifferenceHasTheErrorsOfBothSides) {
+TEST(Averages, ADifferenceCombinesTheErrorsOfBothSides) {
     const auto row = [](const std::string& dataset, const std::string& backend, const Level& level) {
         return AccuracyRow{.dataset = dataset,
                            .kernel = "rbf",
@@ -158,9 +158,9 @@ TEST(Averages, ChipAndFp32ShareTheLargestError) {
               6U);
 }
 
-TEST(Averages, AveragesBesidePublishedOnesAreOverTheSameDataSets) {
+TEST(Averages, ComparedAveragesUseTheSameDataSets) {
     auto records = published_runs([](const Published&) {});
-    // Two data sets more on the chip, for which nothing is published.
+    // Two more data sets on the chip, without published values.
     for (const auto& r : std::vector<Record>(records)) {
         if (r.setting("dataset") != "magic" && r.setting("dataset") != "skin") continue;
         records.push_back(r);
@@ -170,7 +170,7 @@ TEST(Averages, AveragesBesidePublishedOnesAreOverTheSameDataSets) {
     const auto plots = normalised_errors(figures, "ridge");
     ASSERT_EQ(plots.size(), 4U) << "all six data sets, and the four";
     EXPECT_THAT(plots[0].title, testing::HasSubstr("6 data sets"));
-    EXPECT_EQ(plots[0].series.size(), 4U) << "nothing published beside";
+    EXPECT_EQ(plots[0].series.size(), 4U) << "no published values";
     EXPECT_THAT(plots[1].title, testing::HasSubstr("4 data sets"));
     ASSERT_EQ(plots[1].series.size(), 8U);
     for (std::size_t s = 0; s < 4; ++s) {
@@ -207,7 +207,7 @@ TEST(Statements, DoNotHoldForAChipWithoutFaults) {
     EXPECT_EQ(found.at("eeg: with rbf the chip").numbers, "rff 1.00 to 1.00; orf 1.00 to 1.00");
     EXPECT_EQ(found.at("eeg: with arccos0 the ").holds, 0U);
     EXPECT_EQ(found.at("cod-rna: with rbf the ").holds, 0U);
-    EXPECT_EQ(found.at("letter: sorf with rbf ").holds, 5U);
+    EXPECT_EQ(found.at("letter: with sorf and ").holds, 5U);
 }
 
 }  // namespace

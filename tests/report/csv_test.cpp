@@ -1,4 +1,4 @@
-// Records as CSV: quoting, names of columns, one row a run.
+// Records as CSV: quoting, names of columns, one row per run.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Rows of RFC 4180 text, by a reader that shares no code with the writer.
+// Parses RFC 4180 text; shares no code with the writer.
 std::vector<std::vector<std::string>> parse(const std::string& text) {
     std::vector<std::vector<std::string>> rows(1, std::vector<std::string>(1));
     bool inside = false;
@@ -39,7 +39,7 @@ std::vector<std::vector<std::string>> parse(const std::string& text) {
     return rows;
 }
 
-TEST(RecordsCsv, KeepsEveryFieldAndNamesNoColumnTwice) {
+TEST(RecordsCsv, KeepsEveryFieldAndHasUniqueColumns) {
     auto odd = make_record({.experiment = "a \"b\", c\nd", .dataset = "x,y", .seed = 3});
     auto failed = make_record({.seed = 4});
     failed.results.clear();

@@ -1,4 +1,4 @@
-// Emulated against measured chip: known answers from made-up records.
+// Emulated against measured chip: expected results for synthetic records.
 #include "imka/report/fidelity.hpp"
 
 #include <gtest/gtest.h>
@@ -72,8 +72,8 @@ TEST(Fidelity, OfAConstantFactorIsItsLogarithm) {
     for (const auto& aim : f.aims) EXPECT_TRUE(aim.met) << aim.quantity;
 }
 
-TEST(Fidelity, AimsAreDifferentForTheKernels) {
-    // ln 1.145 = 0.135 is between the aims 0.12 and 0.15; accuracies are off by more than any spread.
+TEST(Fidelity, TargetsDifferBetweenKernels) {
+    // ln 1.145 = 0.135 lies between the targets 0.12 and 0.15; accuracies differ by more than any spread.
     const auto f = fidelity(emulated(1.145, 0.2));
     EXPECT_TRUE(f.aims.at(0).met);
     EXPECT_FALSE(f.aims.at(1).met);
@@ -82,7 +82,7 @@ TEST(Fidelity, AimsAreDifferentForTheKernels) {
     EXPECT_EQ(f.totals.at(2).accuracy_cells, 120U);
 }
 
-TEST(Fidelity, NoiseIsThatOfBothMeans) {
+TEST(Fidelity, NoiseCombinesBothMeans) {
     FidelityCell c;
     // Standard errors: 0.03 / sqrt(9) = 0.01 of 0.2, 0.06 / sqrt(4) = 0.03 of 0.25: relative 0.05 and 0.12.
     c.error = {.mean = 0.2, .std = 0.03, .n = 9};
@@ -116,7 +116,7 @@ TEST(Fidelity, NeedsTheMeasuredProtocolAndAChip) {
     EXPECT_TRUE(fidelity_of(make_figures(records, published_values()), "fidelity").empty());
 }
 
-TEST(Fidelity, OfSeveralChipsIsOneEach) {
+TEST(Fidelity, HasOneResultPerChip) {
     auto records = emulated(1.1, 0.0);
     const auto more = emulated(1.3, 0.0, "mine.yaml");
     records.insert(records.end(), more.begin(), more.end());

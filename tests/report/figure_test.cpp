@@ -84,7 +84,7 @@ TEST(Figures, DoNotDependOnTheOrderOfRecords) {
     EXPECT_EQ(a[0].curves[0].sampler, "rff");
 }
 
-TEST(Figures, KeepOtherSettingsApart) {
+TEST(Figures, SeparateOtherSettings) {
     auto records = measured_cell(31);
     records[0].config["gamma"] = "0.1";
     const auto figures = make_figures(records, {});
@@ -104,7 +104,7 @@ Record chip_record(const std::string& backend, const std::string& seconds, const
 }
 
 TEST(Figures, NameChipsBySettingsThatVaryAmongChips) {
-    // The exact run has no settings of a chip; two chips have two hashes, which says nothing.
+    // The exact run has no chip settings; two chips have two hashes, which are not shown.
     const auto figures = make_figures({make_record({}), chip_record("hermes", "0", "aa"),
                                        chip_record("hermes", "60", "aa"), chip_record("ideal", "0", "bb")},
                                       {});
@@ -114,7 +114,7 @@ TEST(Figures, NameChipsBySettingsThatVaryAmongChips) {
                                                       "orf, hermes, read_seconds 60", "orf, ideal"));
 }
 
-TEST(Figures, TakeRecordsWithFewOrNoSettings) {
+TEST(Figures, AcceptRecordsWithFewOrNoSettings) {
     auto records = measured_cell(31);
     records.resize(1);
     records[0].config.clear();
@@ -202,7 +202,7 @@ TEST(Verdict, IsNotGivenToAnotherChip) {
 }
 
 TEST(Verdict, KnowsTheSettingsOfThePublishedChipRuns) {
-    // Published: eeg, rbf, orf, r = 1, m = 27, with inputs clipped at two deviations.
+    // Published: eeg, rbf, orf, r = 1, m = 27, with inputs clipped at two standard deviations.
     const auto judged = [](const std::string& input_alpha, const std::string& fit_on = "fp32") {
         auto r =
             make_record({.dataset = "eeg", .protocol = "measured", .backend = "hermes", .m = 27, .seed = 1});
@@ -216,7 +216,7 @@ TEST(Verdict, KnowsTheSettingsOfThePublishedChipRuns) {
     EXPECT_THAT(judged("2", "chip").unlike, HasSubstr("fit_on is chip; the published runs had fp32"));
 }
 
-TEST(Figures, KeepChipsThatChangedApart) {
+TEST(Figures, SeparateChipsThatChanged) {
     auto records = measured_cell(31);
     for (auto& r : records) {
         r.config["backend"] = "hermes";
@@ -227,7 +227,7 @@ TEST(Figures, KeepChipsThatChangedApart) {
     EXPECT_EQ(curves[0].label(), "orf, hermes, chip_hash 01234567");
 }
 
-TEST(Figures, OtherSettingsOfAChipAreNoVariantOfFp32) {
+TEST(Figures, ChipSettingsAreNotVariantsOfFp32) {
     auto records = measured_cell(31);
     auto on_chip = measured_cell(31);
     for (auto& r : on_chip) {
@@ -249,7 +249,7 @@ TEST(Verdict, CountsWhatIsMissing) {
     // 360 published values; one point of each of two figures was run.
     EXPECT_EQ(counts.missing, 358U);
     EXPECT_EQ(counts.reproduced + counts.deviates, 2U);
-    EXPECT_EQ(absent.size(), 11U) << "all but letter, rbf";
+    EXPECT_EQ(absent.size(), 11U) << "all except letter, rbf";
 }
 
 TEST(Published, TablesAreComplete) {
@@ -265,7 +265,7 @@ TEST(Published, TablesAreComplete) {
     }
 }
 
-TEST(Published, RefusesMalformedTables) {
+TEST(Published, RejectsMalformedTables) {
     const std::string head = "dataset,kernel,sampler,backend,log_ratio,m,metric,mean,std,n\n";
     EXPECT_EQ(parse_published(head + "a,rbf,orf,fp32,1,2,accuracy,0.5,0.1,3\n", "t").size(), 1U);
     EXPECT_THAT(error_of([&] { parse_published("a,b\n", "t"); }), HasSubstr("t: line 1: the header must be"));
@@ -290,7 +290,7 @@ TEST(Verdict, CountsWhatIsMissingOfTheBackendsOfAnExperiment) {
     };
     EXPECT_EQ(missing("ridge"), 598U);
     EXPECT_EQ(missing("fidelity"), 238U);
-    EXPECT_EQ(missing("ridge_measured"), 360U) << "a chip's runs are no FP32 runs";
+    EXPECT_EQ(missing("ridge_measured"), 360U) << "chip runs do not count as FP32 runs";
 }
 
 TEST(Commands, RepeatWhatWasRun) {

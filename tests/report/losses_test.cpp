@@ -1,4 +1,4 @@
-// Losses of accuracy on a chip: which runs are pairs, and what is summed up over them.
+// Losses of accuracy on a chip: pairing of runs, and averages over pairs.
 #include "imka/report/losses.hpp"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST(Losses, AreMeansOverDataSetsOfDifferencesOfOneSeed) {
     EXPECT_EQ(row.worst, "letter");
 }
 
-TEST(Losses, NameWhatTellsRunsApart) {
+TEST(Losses, NameTheSettingsThatDistinguishRuns) {
     std::vector<Record> records = {run("letter", "fp32", 0, 0.9), run("letter", "hermes", 0, 0.8),
                                    run("letter", "hermes", 1, 0.8), run("letter", "hermes", 0, 0.85)};
     for (auto& r : records) {
@@ -45,19 +45,19 @@ TEST(Losses, NameWhatTellsRunsApart) {
     records[3].config["output_calibration"] = "centred";
     records[2].config["input_alpha"] = "2";
     const auto rows = losses_of(records);
-    ASSERT_EQ(rows.size(), 2U) << "what is clipped belongs to a data set";
+    ASSERT_EQ(rows.size(), 2U) << "clipping is a setting of the data set";
     EXPECT_EQ(rows[0].chip, "hermes");
     EXPECT_EQ(rows[1].chip, "hermes, output_calibration centred");
     EXPECT_NEAR(rows[1].mean, 0.05, 1e-12);
 }
 
-TEST(Losses, OtherSplitsAreNoPairs) {
+TEST(Losses, OtherSplitsAreNotPairs) {
     auto exact = run("letter", "fp32", 0, 0.9);
     exact.config["split_seed"] = "42";
     EXPECT_TRUE(losses_of({exact, run("letter", "hermes", 0, 0.8)}).empty());
 }
 
-TEST(Losses, OfOtherNormsAreAgainstTheUsualOnes) {
+TEST(Losses, WithOtherNormsCompareWithTheUsualNorms) {
     auto sqrt = run("letter", "fp32", 0, 0.5);
     sqrt.config["norms"] = "sqrt";
     auto chip = run("letter", "hermes", 0, 0.8);

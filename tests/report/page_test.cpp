@@ -1,4 +1,4 @@
-// The page: escaping of hostile text, warnings, size, what every figure says.
+// The page: escaping of malicious text, warnings, size, content of every figure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,12 +83,12 @@ RecordSet hostile_set() {
     return set;
 }
 
-TEST(Page, SurvivesHostileText) {
+TEST(Page, EscapesMaliciousText) {
     const auto report = make_report(hostile_set(), kHostile);
     const auto page = page_of(report);
     EXPECT_EQ(times(page, "<script"), 3U) << "the data, the library, our own";
     EXPECT_EQ(times(page, "</script"), 3U);
-    // Whole pages are not printed when a test fails: parts are counted.
+    // Counts occurrences, so that a failing test does not print whole pages.
     for (const auto* part : {"<script>alert", "alert('x')</", "<!--", "]]>"})
         EXPECT_EQ(times(page, part), 0U) << part;
     std::smatch found;
@@ -103,7 +103,7 @@ TEST(Page, SurvivesHostileText) {
         EXPECT_TRUE(std::regex_match(plot.id, std::regex("[a-z0-9-]+")));
     const auto script = gnuplot_script(all_plots(report), "figures");
     EXPECT_EQ(times(script, "`"), 0U);
-    EXPECT_EQ(times(script, "\n{}"), 0U) << "a line break inside a text would begin a command";
+    EXPECT_EQ(times(script, "\n{}"), 0U) << "a line break inside a string would start a command";
 }
 
 TEST(Page, ReplacesBytesThatAreNotText) {
@@ -122,7 +122,7 @@ TEST(Page, InsertsTextThatLooksLikeAMarker) {
     EXPECT_EQ(times(page, "figure library"), 1U);
 }
 
-TEST(Page, TwoDataSetsOfLikeNamesKeepTheirOwnAnchors) {
+TEST(Page, TwoDataSetsWithSimilarNamesHaveDifferentAnchors) {
     RecordSet set;
     set.records = {make_record({.dataset = "a.csv"}), make_record({.dataset = "a_csv"})};
     const auto plots = all_plots(make_report(set, ""));
@@ -132,7 +132,7 @@ TEST(Page, TwoDataSetsOfLikeNamesKeepTheirOwnAnchors) {
     EXPECT_EQ(ids.size(), 4U);
 }
 
-TEST(Page, NamesEveryKindOfTrouble) {
+TEST(Page, ShowsEveryKindOfWarning) {
     RecordSet set;
     set.records = ridge_grid("ridge_measured", "measured", 2);
     set.records[0].error = "the system is singular";
@@ -150,7 +150,7 @@ TEST(Page, NamesEveryKindOfTrouble) {
                                                  "mixed", "other_schema", "torn", "uneven"}));
     const auto page = page_of(report);
     for (const auto* text : {"the system is singular", "a.jsonl: line 4: wrong", "0.0.9 (1 runs)",
-                             "SSE4 (1 runs)", "d2 (1 runs)", "1 run failed", "1 to 2 seeds a point"}) {
+                             "SSE4 (1 runs)", "d2 (1 runs)", "1 run failed", "1 to 2 seeds per point"}) {
         EXPECT_GT(times(page, text), 0U) << text;
     }
     EXPECT_GT(times(page, "imka ridge --dataset cod-rna"), 0U) << "imka ridge --dataset cod-rna";
@@ -171,7 +171,7 @@ TEST(Page, IsTheSameForRecordsInAnyOrder) {
     EXPECT_TRUE(page == page_of(make_report(set, "")));
 }
 
-TEST(Page, AveragesOfTheMainFigureStandOnlyWhereTheyBelong) {
+TEST(Page, AveragesOfTheMainFigureAppearOnlyWithTheirExperiments) {
     RecordSet set;
     for (const auto* experiment : {"liu", "ridge_measured", "mine"}) {
         for (int r = 1; r <= 2; ++r) {
@@ -185,12 +185,12 @@ TEST(Page, AveragesOfTheMainFigureStandOnlyWhereTheyBelong) {
     ASSERT_EQ(report.sections.size(), 3U);
     EXPECT_TRUE(report.sections[0].accuracy.empty()) << "liu has one data set";
     EXPECT_FALSE(report.sections[0].statements.empty());
-    EXPECT_TRUE(report.sections[1].statements.empty()) << "an experiment of the user's own";
+    EXPECT_TRUE(report.sections[1].statements.empty()) << "a user's own experiment";
     EXPECT_FALSE(report.sections[2].accuracy.empty());
     EXPECT_FALSE(report.sections[2].normalised.empty());
 }
 
-TEST(Page, OfNothingIsStillAPage) {
+TEST(Page, WithoutRecordsIsStillAPage) {
     const auto page = page_of(make_report({}, ""));
     EXPECT_GT(times(page, "No results"), 0U);
     EXPECT_EQ(times(page, "</html>"), 1U);
@@ -213,7 +213,7 @@ TEST(Page, EveryFigureHasItsTextAndCommand) {
         EXPECT_EQ(figure.at("curves").size(), 3U);
     }
     for (const auto* link : {"http://", "https://", "src=", "@import", "url("}) {
-        EXPECT_EQ(times(page, link), 0U) << "nothing may be fetched: " << link;
+        EXPECT_EQ(times(page, link), 0U) << "the page must not fetch anything: " << link;
     }
 }
 
@@ -237,7 +237,7 @@ TEST(Page, Of3600RecordsStaysSmall) {
     const auto start = std::chrono::steady_clock::now();
     const auto page = page_of(make_report(std::move(set), ""));
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    // The time is for people: a busy machine must not fail the test.
+    // The time is only printed: a busy machine must not fail the test.
     std::cout << "3,600 records: " << page.size() / 1000 << " kB without the figure library, "
               << seconds.count() << " s\n";
     EXPECT_LT(page.size(), 4'500'000U) << "with a library of 200 kB it must stay under 5 MB";

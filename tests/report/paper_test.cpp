@@ -42,7 +42,7 @@ TEST(Paper, IsReadFromItsFile) {
     EXPECT_EQ(p.statements.at(0).than, "arccos0");
 }
 
-TEST(Paper, RefusesWhatACheckDoesNotKnow) {
+TEST(Paper, RejectsArgumentsThatACheckDoesNotUse) {
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: rises}")); }),
                 HasSubstr("line 15: unknown check 'rises'; known: error_falls, errs_less"));
     EXPECT_THAT(error_of([] { parse_paper(file("{text: S, check: gap_is_wider, kernel: rbf}")); }),
@@ -57,7 +57,7 @@ TEST(Paper, RefusesWhatACheckDoesNotKnow) {
                 HasSubstr("expected [low, high]"));
 }
 
-TEST(Paper, ThatIsCompiledInHasWhatReportsNeed) {
+TEST(Paper, EmbeddedFileHasWhatReportsNeed) {
     EXPECT_EQ(reproductions().size(), 5U);
     EXPECT_EQ(find_reproduction("liu")->table, "liu");
     EXPECT_EQ(find_reproduction("mine"), nullptr);
@@ -70,15 +70,15 @@ TEST(Paper, ThatIsCompiledInHasWhatReportsNeed) {
 }
 
 TEST(Paper, SaysHowProtocolsDiffer) {
-    EXPECT_EQ(
-        protocol_difference("letter", "rbf", "rff"),
-        "another protocol: m = 2^r d instead of 2^r d − r; test rows standardised by the training part "
-        "instead of by themselves; Gaussian entries not cut at 3 standard deviations; 26 classes instead of "
-        "A–M against N–Z");
-    EXPECT_EQ(
-        protocol_difference("eeg", "arccos0", "orf"),
-        "another protocol: m = 2^r d instead of 2^r d − r; rows standardised by the training part instead "
-        "of by the whole set; unbiased (Haar) orthogonal directions instead of biased Householder signs");
+    EXPECT_EQ(protocol_difference("letter", "rbf", "rff"),
+              "another protocol: m = 2^r d instead of 2^r d − r; test rows standardised with the statistics "
+              "of the training part instead of their own; Gaussian entries not truncated at 3 standard "
+              "deviations; 26 classes instead of "
+              "A–M against N–Z");
+    EXPECT_EQ(protocol_difference("eeg", "arccos0", "orf"),
+              "another protocol: m = 2^r d instead of 2^r d − r; rows standardised with the statistics of "
+              "the training part instead of the whole set; unbiased (Haar) orthogonal directions instead of "
+              "biased Householder signs");
 }
 
 }  // namespace

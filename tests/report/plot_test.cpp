@@ -86,7 +86,7 @@ TEST(PlotGnuplot, DrawsGroupsOfBars) {
                       HasSubstr("set xlabel 'share'"), HasSubstr("with boxxyerror"), HasSubstr("0 4 0 1\n")));
 }
 
-TEST(PlotGnuplot, APlotKeepsNothingOfTheOneBefore) {
+TEST(PlotGnuplot, APlotIsIndependentOfThePreviousOne) {
     auto scatter = lines();
     scatter.id = "scatter";
     scatter.log_y = true;

@@ -1,4 +1,4 @@
-// Records for tests of reports: what a sweep would have written, with made-up results.
+// Records for tests of reports: as a sweep writes them, with synthetic results.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ void expect_fails(const std::string& arguments, int exit_code, const std::string
     EXPECT_EQ(r.out, "") << arguments;
 }
 
-// Two classes that a line separates.
+// Two linearly separable classes.
 std::string csv_rows(int rows) {
     std::string text = "a,b,class\n";
     for (int i = 0; i < rows; ++i) {
@@ -41,7 +41,7 @@ TEST(ChipCli, RidgeAndGramSayWhichChipAndDoNotDependOnThreads) {
         "--compensation outputs --json --quiet";
     const auto r = run_imka(run + " --at 1h --threads 1");
     ASSERT_EQ(r.exit_code, 0) << r.err;
-    EXPECT_EQ(run_imka(run + " --read-seconds 3600 --threads 7").out, r.out) << "a former spelling";
+    EXPECT_EQ(run_imka(run + " --read-seconds 3600 --threads 7").out, r.out) << "a former option name";
     const auto j = json::parse(r.out);
     EXPECT_EQ(j.at("backend"), "hermes");
     EXPECT_EQ(j.at("chip").at("state"), "compensated");
@@ -86,7 +86,7 @@ TEST(ChipCli, SaysWhatIsWrong) {
     EXPECT_FALSE(std::filesystem::exists(dir / "z.npy"));
 }
 
-TEST(ChipCli, FeaturesOfAFileAreThoseOfItsRows) {
+TEST(ChipCli, FeaturesOfAFileMatchItsRows) {
     const TempDir dir;
     write(dir / "x.csv", csv_rows(5000));
     const std::string run = "features --input " + (dir / "x.csv").string() +
@@ -104,7 +104,7 @@ TEST(ChipCli, FeaturesOfAFileAreThoseOfItsRows) {
     const auto read = [&](const std::string& name) { return imka::read_file(dir / name, 1U << 24U); };
     EXPECT_EQ(read("one.npy"), read("many.npy"));
     EXPECT_NE(read("one.npy"), read("ideal.npy"));
-    // 5000 rows of 64 floats behind a header of one length.
+    // 5000 rows of 64 floats after headers of equal length.
     const auto exact = read("fp32.npy");
     const auto rounded = read("ideal.npy");
     ASSERT_EQ(exact.size(), rounded.size());
@@ -117,11 +117,12 @@ TEST(ChipCli, FeaturesOfAFileAreThoseOfItsRows) {
     };
     const auto a = floats(exact);
     const auto b = floats(rounded);
-    // Inputs are rounded to 1/127 of a range below 2 deviations, which turns angles of this width by < 0.01.
+    // Inputs are rounded to 1/127 of a range below 2 standard deviations, which changes angles of this width
+    // by < 0.01.
     for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(a[i], b[i], 0.01 / std::sqrt(32.0)) << i;
 }
 
-TEST(ChipCli, ASavedModelIsPutOnAChip) {
+TEST(ChipCli, ASavedModelRunsOnAChip) {
     const TempDir dir;
     write(dir / "x.csv", csv_rows(5000));
     const auto file = (dir / "x.csv").string();
@@ -145,7 +146,7 @@ TEST(ChipCli, ASavedModelIsPutOnAChip) {
     predict("d", "--backend hermes --seed 1");
     EXPECT_NE(imka::read_file(dir / "b", 1U << 20U), imka::read_file(dir / "d", 1U << 20U));
 
-    // What is saved after a run on a chip is the digital model that was tested there.
+    // A run on a chip saves the digital model that was tested on the chip.
     const auto other = (dir / "o.imka").string();
     ASSERT_EQ(run_imka(fit + other + " --backend hermes --truncation 0").exit_code, 0);
     EXPECT_EQ(imka::read_file(model, 1U << 24U), imka::read_file(other, 1U << 24U));
@@ -165,7 +166,7 @@ TEST(ChipCli, AnyNumberOfProcessesGivesTheSameResult) {
     EXPECT_EQ(shared.out, alone.out);
 }
 
-TEST(ChipCli, SweepsHaveChipsInTheirGrid) {
+TEST(ChipCli, SweepsCanHaveChipsInTheirGrid) {
     const TempDir dir;
     write(dir / "e.yaml",
           "name: e\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50}\n"

@@ -1,4 +1,4 @@
-// imka bench: form and sense of what it reports; not speed, which no test may depend on.
+// imka bench: form and plausibility of its output; not speed, on which no test must depend.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// An interpreter that answers with fixed lines, whatever the script: "run" gives `answer`.
+// A fake interpreter that ignores the script and replies with fixed lines: `answer` to "run".
 std::filesystem::path fake_python(const TempDir& dir, const std::string& answer) {
     auto path = dir / "python";
     std::ofstream(path)
@@ -62,7 +62,7 @@ TEST(Bench, FeaturesReportTimesLimitsAndACheck) {
     }
 }
 
-TEST(Bench, EveryBenchmarkComputesTheRightThing) {
+TEST(Bench, EveryBenchmarkComputesCorrectResults) {
     const TempDir dir;
     const auto j = bench("all --python '" + fake_python(dir, "0.25").string() + "'");
     std::set<std::string> names;
@@ -74,7 +74,7 @@ TEST(Bench, EveryBenchmarkComputesTheRightThing) {
                                             "ridge", "sorf", "stream"}));
 }
 
-TEST(Bench, TheRatioIsTheirTimeOverOurs) {
+TEST(Bench, TheRatioIsTheirTimeDividedByOurs) {
     const TempDir dir;
     const auto j = bench("ridge --python '" + fake_python(dir, "0.25").string() + "'");
     const auto& r = j.at("results").at(0);
@@ -87,7 +87,7 @@ TEST(Bench, TheRatioIsTheirTimeOverOurs) {
     EXPECT_EQ(rival.at("check"), 0.5);
 }
 
-TEST(Bench, APeerThatIsMissingOrBrokenIsSaidToBe) {
+TEST(Bench, ReportsAMissingOrBrokenPeer) {
     const TempDir dir;
     auto rival = bench("ridge --python '" + fake_python(dir, "missing python3-sklearn").string() + "'")
                      .at("results")
@@ -108,7 +108,7 @@ TEST(Bench, APeerThatIsMissingOrBrokenIsSaidToBe) {
     EXPECT_NE(table.out.find("missing (python3)"), std::string::npos) << table.out;
 }
 
-TEST(Bench, TheChipIsSetBesidePlainProducts) {
+TEST(Bench, ComparesTheChipWithPlainProducts) {
     const auto j = bench("chip --python /bin/false");
     const auto& linear = j.at("results").at(0);
     const double multiple = linear.at("times_of_sgemm").get<double>();
@@ -128,7 +128,7 @@ TEST(Bench, TheChipIsSetBesidePlainProducts) {
     EXPECT_EQ(cores, (std::multiset<int>{1, 1, 4}));
 }
 
-TEST(Bench, CalibrateSetsTheModelBesideWhatItMeasures) {
+TEST(Bench, CalibrateComparesTheModelWithMeasurements) {
     const auto j = bench("--calibrate");
     EXPECT_EQ(j.at("least_gain"), 1.5);
     for (const auto* name : {"dense_fixed", "dense_input", "structured_fixed", "structured_level"}) {
@@ -143,7 +143,7 @@ TEST(Bench, CalibrateSetsTheModelBesideWhatItMeasures) {
                     s.at("dense_nanoseconds").get<double>() / s.at("structured_nanoseconds").get<double>(),
                     1e-9);
     }
-    // d = 8: 256 (0.08 + 8 * 0.02) over 256 (0.17 + 3 * 0.055).
+    // d = 8: 256 (0.08 + 8 * 0.02) / (256 (0.17 + 3 * 0.055)).
     EXPECT_NEAR(j.at("shapes").at(0).at("model_gain").get<double>(), 0.24 / 0.335, 1e-9);
     const auto table = run_imka("bench --quick --calibrate");
     EXPECT_NE(table.out.find("kProjectionConstants = {"), std::string::npos) << table.out;

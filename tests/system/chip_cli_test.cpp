@@ -1,4 +1,4 @@
-// imka chip as a user meets it.
+// imka chip from the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// Small enough to be quick: 24 x 10 on one core.
+// Small and quick: 24 x 10 on one core.
 const std::string kSmall = " --rows 24 --cols 10 --inputs 100 --calibration-inputs 200";
 
 json run_json(const std::string& arguments) {
@@ -87,7 +87,8 @@ TEST(ChipCli, MvmShowsEveryStateInOrder) {
     EXPECT_THAT(names, testing::ElementsAre("ideal", "mapped", "calibrated", "programmed", "programmed+",
                                             "aged", "compensated"));
     EXPECT_LT(error_of_state(j, "ideal"), 1e-6);
-    // Gaussian inputs of range 1: those beyond a deviation, 31.7 %, are clipped; calibration mends that.
+    // Gaussian inputs with range 1: 31.7 % lie beyond one standard deviation and are clipped; calibration
+    // fixes that.
     EXPECT_NEAR(j.at("states").at(1).at("clipped_inputs").at("mean"), 0.317, 0.03);
     EXPECT_LT(j.at("states").at(2).at("clipped_inputs").at("mean"), 0.001);
     EXPECT_LT(error_of_state(j, "calibrated"), error_of_state(j, "mapped"));
@@ -124,7 +125,7 @@ TEST(ChipCli, MvmTakesMatricesFromFilesAndSeveralCores) {
     const auto j = run_json("mvm --seed 3" + files);
     EXPECT_EQ(j.at("rows"), 300);
     EXPECT_EQ(j.at("inputs"), 30);
-    EXPECT_TRUE(j.at("states").at(3).at("linear").is_null()) << "30 products cannot tell 300 weights";
+    EXPECT_TRUE(j.at("states").at(3).at("linear").is_null()) << "30 products do not determine 300 weights";
     EXPECT_LT(error_of_state(j, "programmed+"), 0.6);
     imka::Matrix<float> narrow(60, 299);
     imka::write_npy(dir / "n.npy", narrow.view());
@@ -132,14 +133,14 @@ TEST(ChipCli, MvmTakesMatricesFromFilesAndSeveralCores) {
                  "inputs of length 299; the matrix has 300 inputs");
 }
 
-TEST(ChipCli, CopiesOfTheMatrixAverageNoiseAway) {
+TEST(ChipCli, CopiesOfTheMatrixReduceNoise) {
     const auto one = run_json("mvm --seeds 0..2" + kSmall);
     const auto four = run_json("mvm --seeds 0..2 --replicas 4 --replication average" + kSmall);
-    // Errors of devices are independent: half of them is left, and what converters add.
+    // Device errors are independent: half remains, plus the converter errors.
     EXPECT_LT(error_of_state(four, "programmed+"), 0.7 * error_of_state(one, "programmed+"));
 }
 
-TEST(ChipCli, ExplainNamesTheCausesWithTheirShares) {
+TEST(ChipCli, ExplainListsTheCausesWithTheirShares) {
     const auto j = run_json("explain --chip hermes-published --seeds 0..2 --time 1h" + kSmall);
     std::vector<std::string> names;
     for (const auto& n : j.at("nonidealities")) names.push_back(n.at("name"));
@@ -149,19 +150,19 @@ TEST(ChipCli, ExplainNamesTheCausesWithTheirShares) {
     EXPECT_EQ(names.at(0), "programming_error");
     EXPECT_GT(j.at("nonidealities").at(0).at("saved_share").at("mean"), 0.3);
     EXPECT_LT(j.at("error_without_all").at("mean"), 1e-3);
-    // What is switched on takes part.
+    // A non-ideality that is switched on is included.
     const auto wires = run_json("explain --seed 0 --set core.ir_drop=1" + kSmall);
     names.clear();
     for (const auto& n : wires.at("nonidealities")) names.push_back(n.at("name"));
     EXPECT_THAT(names, testing::Contains("ir_drop"));
 }
 
-TEST(ChipCli, ExplainTakesTheGramErrorOfADataSet) {
+TEST(ChipCli, ExplainSupportsTheGramErrorOfADataSet) {
     const auto j = run_json(
         "explain --dataset ringnorm --kernel arccos0 --log-ratio 4 --gram-rows 100 --seeds 0..1 "
         "--calibration-inputs 200");
     EXPECT_EQ(j.at("error"), "Gram error");
-    // Without a chip's errors that of the features is left.
+    // Without the chip's errors, the error of the features remains.
     const auto digital = json::parse(
         run_imka("gram --dataset ringnorm --kernel arccos0 --log-ratio 4 --gram-rows 100 --truncation 3 "
                  "--seeds 0..1 --json")
@@ -180,7 +181,7 @@ TEST(ChipCli, ExplainAnalysesTheChipOfTheRun) {
         const auto j = run_json("explain --backend hermes" + run + chip);
         const auto gram = run_imka("gram --backend hermes --json" + run + chip);
         EXPECT_EQ(gram.exit_code, 0) << gram.err;
-        // As the chip sees it: the same devices, calibration, time and noise.
+        // The same devices, calibration, time and noise.
         EXPECT_EQ(j.at("full_error").at("mean"), json::parse(gram.out).at("gram_error").at("mean")) << chip;
     }
     expect_fails("explain --chip-seed 5", 2, "chip_seed needs a data set");
@@ -203,7 +204,7 @@ TEST(ChipCli, EarlierSpellingsOfOptionsStillWork) {
     EXPECT_EQ(run_json("mvm --read-seconds 3600 --seed 1" + kSmall).at("seconds"), 3600.0);
 }
 
-TEST(ChipCli, AgeShowsWhatCompensationGives) {
+TEST(ChipCli, AgeShowsTheEffectOfCompensation) {
     const auto j = run_json("age --times 1h,30d --seeds 0..2" + kSmall);
     ASSERT_EQ(j.at("times").size(), 2U);
     const auto& late = j.at("times").at(1);
@@ -213,7 +214,7 @@ TEST(ChipCli, AgeShowsWhatCompensationGives) {
         EXPECT_LT(late.at(kind).at("mean"), late.at("none").at("mean")) << kind;
 }
 
-TEST(ChipCli, ProgramComparesMethodsAndKeepsAChip) {
+TEST(ChipCli, ProgramComparesMethodsAndSavesAChip) {
     const TempDir dir;
     const auto file = (dir / "chip.imka").string();
     const auto j =
@@ -232,7 +233,7 @@ TEST(ChipCli, ProgramComparesMethodsAndKeepsAChip) {
     expect_fails("mvm --load " + file, 3, file);
 }
 
-TEST(ChipCli, ProgrammingByPulsesNeedsAModelOfThem) {
+TEST(ChipCli, ProgrammingByPulsesNeedsAPulseModel) {
     expect_fails("program --chip pcm-like --methods verify" + kSmall, 2, "pulses");
     EXPECT_EQ(run_json("program --chip pcm-like" + kSmall).at("methods").size(), 1U);
 }
@@ -248,7 +249,7 @@ std::string pairs() {
     return text;
 }
 
-TEST(ChipCli, FitWritesAChipThatTheOthersTake) {
+TEST(ChipCli, FitWritesAChipThatOtherCommandsRead) {
     const TempDir dir;
     const auto csv = (dir / "pairs.csv").string();
     const auto yaml = (dir / "mine.yaml").string();
@@ -269,7 +270,7 @@ TEST(ChipCli, FitWritesAChipThatTheOthersTake) {
     EXPECT_THAT(run_imka("chip fit " + csv).out, HasSubstr("fitted curve"));
 }
 
-TEST(ChipCli, BadMeasurementsAreErrorsThatLoseNothing) {
+TEST(ChipCli, BadMeasurementsAreErrorsAndKeepFiles) {
     const TempDir dir;
     const auto csv = (dir / "p.csv").string();
     const auto yaml = (dir / "p.yaml").string();
@@ -291,7 +292,7 @@ TEST(ChipCli, BadMeasurementsAreErrorsThatLoseNothing) {
     EXPECT_EQ(kept, "kept");
 }
 
-TEST(ChipCli, FiguresAreWholeFilesOfTheKindTheirNameSays) {
+TEST(ChipCli, FiguresHaveTheFormatOfTheirExtension) {
     if (!has_gnuplot()) GTEST_SKIP() << "gnuplot is not installed";
     const TempDir dir;
     const auto begins = [&](const std::string& name) {
@@ -312,14 +313,14 @@ TEST(ChipCli, FiguresAreWholeFilesOfTheKindTheirNameSays) {
     figure("program --methods gradient_descent", "c.pdf");
     EXPECT_EQ(begins("c.pdf"), "%PDF");
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 3)
-        << "nothing else is left";
+        << "no other files remain";
     expect_fails("age --figure a.gif", 2, "must end in .svg, .pdf or .png");
 }
 
-TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
+TEST(ChipCli, BadUsageSaysWhatIsExpected) {
     expect_fails("", 2, "subcommand");
     expect_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
-    expect_fails("info --set core.adc_noise=2", 2, "name one");
+    expect_fails("info --set core.adc_noise=2", 2, "--chip-set needs a chip, as in");
     expect_fails("mvm --chip none.yaml", 3, "none.yaml");
     expect_fails("mvm --chip-set core.adc_noise", 2, "expected KEY=VALUE");
     expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
@@ -329,7 +330,7 @@ TEST(ChipCli, BadUsageSaysWhatWouldBeRight) {
     expect_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
     expect_fails("mvm --rows 0", 2, "--rows");
     expect_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
-    expect_fails("age --times 1d,1h", 2, "--times 1h: times must be above 0 and increase");
+    expect_fails("age --times 1d,1h", 2, "--times 1h: times must be greater than 0 and increasing");
     expect_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
     expect_fails("program --methods luck", 2, "'luck' is not a known programming method");
 }

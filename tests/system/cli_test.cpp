@@ -1,4 +1,4 @@
-// The program as a user meets it: exit codes, JSON, files, bad input.
+// The program from the command line: exit codes, JSON, files, bad input.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ std::size_t files_in(const std::filesystem::path& dir) {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(dir), {}));
 }
 
-// 200 rows of two classes that a line separates.
+// 200 rows of two linearly separable classes.
 std::string csv_rows() {
     std::string text = "a,b,class\n";
     for (int i = 0; i < 200; ++i) {
@@ -41,7 +41,7 @@ void expect_fails(const std::string& arguments, int exit_code, const std::string
     EXPECT_EQ(r.out, "") << arguments;
 }
 
-TEST(Cli, RidgeOnEmbeddedDataPrintsTheJsonOfTheInterface) {
+TEST(Cli, RidgeOnGeneratedDataPrintsTheDocumentedJson) {
     const auto r = run_imka(
         "ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4 --json "
         "--threads 2");
@@ -56,7 +56,7 @@ TEST(Cli, RidgeOnEmbeddedDataPrintsTheJsonOfTheInterface) {
     const auto again = run_imka(
         "ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4 --json "
         "--threads 7");
-    EXPECT_EQ(r.out, again.out) << "threads may not change a result";
+    EXPECT_EQ(r.out, again.out) << "results must not depend on threads";
 }
 
 TEST(Cli, EveryVerbHasHelpWithExamples) {
@@ -91,7 +91,7 @@ TEST(Cli, BadUsageIsExitCode2BeforeAnyWork) {
     expect_fails("ridge --threads -1", 2, "--threads");
     expect_fails("ridge --load x", 2, "x");
     expect_fails("ridge --predict /dev/null", 2, "--load");
-    expect_fails("features", 2, "--input FILE and --output FILE.npy are needed");
+    expect_fails("features", 2, "expected --input FILE and --output FILE.npy");
 }
 
 TEST(Cli, SettingsComeFromFileThenSetThenFlag) {
@@ -142,7 +142,7 @@ TEST(Cli, AMissingDataSetIsExitCode4AndSaysHowToGetIt) {
     expect_fails("ridge --dataset lettre", 2, "letter");
 }
 
-TEST(Cli, FeaturesOfAFileAreTheLibrarysBits) {
+TEST(Cli, FeaturesOfAFileHaveTheBitsOfTheLibrary) {
     const TempDir dir;
     const auto input = dir / "x.csv";
     write(input, csv_rows());
@@ -189,12 +189,12 @@ TEST(Cli, AModelPredictsWhatItLearned) {
     EXPECT_FALSE(std::filesystem::exists(dir / "z.csv"));
 }
 
-TEST(Cli, OutputThatCannotBeWrittenLosesNothing) {
+TEST(Cli, UnwritableOutputKeepsExistingFiles) {
     const TempDir dir;
     write(dir / "x.csv", csv_rows());
     const auto input =
         "features --n-components 4096 --kernel arccos0 --input '" + (dir / "x.csv").string() + "' --output ";
-    // A folder that is not there, a device, and a "disk" of 100 blocks.
+    // A missing folder, a device, and a file size limit of 100 blocks.
     const auto absent = run_imka(input + "'" + (dir / "none/z.npy").string() + "'");
     EXPECT_EQ(absent.exit_code, 3) << absent.err;
     EXPECT_EQ(run_imka(input + "/dev/null").exit_code, 3);
@@ -209,17 +209,17 @@ TEST(Cli, OutputThatCannotBeWrittenLosesNothing) {
     EXPECT_EQ(model.exit_code, 3) << model.err;
 }
 
-TEST(Cli, AFullStandardOutputIsAnErrorAndAClosedPipeIsNone) {
+TEST(Cli, AFullStandardOutputIsAnErrorAClosedPipeIsNot) {
     const std::string program = "'" + binary_dir() + "/imka' doctor --json";
     EXPECT_EQ(WEXITSTATUS(std::system((program + " > /dev/full 2> /dev/null").c_str())), 3);
-    // `true` reads nothing; the program must say nothing about it.
+    // `true` reads nothing; the program must not complain.
     const TempDir dir;
     const auto err = dir / "err";
     ASSERT_EQ(std::system(("{ sleep 0.2; " + program + "; } 2> '" + err.string() + "' | true").c_str()), 0);
     EXPECT_EQ(imka::read_file(err, 1000), "");
 }
 
-TEST(Cli, TheFlagBeatsTheEnvironment) {
+TEST(Cli, TheFlagOverridesTheEnvironment) {
     const TempDir dir;
     const auto r = run_imka("doctor --json --data-dir '" + dir.path().string() + "'", "IMKA_DATA=/nowhere");
     EXPECT_EQ(json::parse(r.out).at("data_dir"), dir.path().string());
@@ -235,14 +235,14 @@ TEST(Cli, AnInterruptIsExitCode130AndLeavesNoFile) {
     EXPECT_EQ(files_in(dir.path()), 0U);
 }
 
-TEST(Cli, AKillLeavesNothingUnderTheFinalName) {
+TEST(Cli, AKillLeavesNoFileUnderTheFinalName) {
     const TempDir dir;
     (void)run_imka("data generate ringnorm --rows 50000000 --output '" + (dir / "big.csv").string() + "'",
                    "timeout -s KILL 1");
     EXPECT_FALSE(std::filesystem::exists(dir / "big.csv"));
 }
 
-TEST(Cli, DoctorAndListAreReadableByMachines) {
+TEST(Cli, DoctorAndListPrintJson) {
     const auto doctor = json::parse(run_imka("doctor --json").out);
     EXPECT_TRUE(doctor.contains("blas") && doctor.contains("instruction_sets"));
     EXPECT_EQ(doctor.at("data_sets").size(), 6U);

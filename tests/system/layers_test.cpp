@@ -1,5 +1,5 @@
-// The rules of the tree that a compiler does not check: who may include whom, where third-party headers live,
-// which words the library may not use, what a header begins with.
+// Rules of the source tree that a compiler does not check: which layer includes which, where third-party
+// headers are included, which identifiers the library must not use, the first line of a header.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,14 +25,14 @@ using testing::IsEmpty;
 
 using Problems = std::vector<std::string>;
 
-// Folders by step; those of one step do not see each other.
+// Folders by step; folders of the same step must not include each other.
 const std::map<std::string, int, std::less<>> kStep = {
     {"base", 0},      {"io", 1},      {"ops", 2},         {"linalg", 3},  {"data", 4},     {"kernel", 4},
     {"chip", 4},      {"metrics", 4}, {"omega", 5},       {"deploy", 6},  {"features", 7}, {"learn", 8},
     {"attention", 8}, {"train", 9},   {"experiment", 10}, {"report", 11}, {"apps", 12}};
 
-// Third-party headers by how their name begins, and the files that may include them. No header of the library
-// may: who uses the library needs none of them.
+// Third-party headers by prefix, and the files that may include them. Headers of the library must not: users
+// of the library need none of them.
 struct Home {
     std::string header;
     std::string files;
@@ -55,7 +55,7 @@ struct Ban {
     std::string pattern;
     std::string reason;
 };
-// In the code of the library, outside comments and text.
+// Banned in the code of the library, outside comments and strings.
 const std::vector<Ban> kBans = {
     {"\\bs?rand\\s*\\(|\\bstd::rand\\b|mt19937|random_device|random_engine",
      "random numbers come from base/random"},
@@ -64,8 +64,8 @@ const std::vector<Ban> kBans = {
      "the library does not print"},
     {"\\b(_?exit|quick_exit|abort|std::terminate)\\s*\\(", "the library does not end the program"},
     {"\\bshared_ptr\\b", "a value or a unique_ptr has one owner"},
-    {"\\bnew\\s+[A-Za-z_:(]|\\bmalloc\\s*\\(", "memory belongs to a container"},
-    {"\\busing\\s+namespace\\s+std\\s*;", "names of std are written out"},
+    {"\\bnew\\s+[A-Za-z_:(]|\\bmalloc\\s*\\(", "use a container for memory"},
+    {"\\busing\\s+namespace\\s+std\\s*;", "write std:: in full"},
 };
 const Ban kForeignLinkage = {"extern\\s+\"C\"|\\bcblas_",
                              "BLAS and LAPACK are declared and called in linalg"};
@@ -74,7 +74,7 @@ const std::vector<Ban> kBuildBans = {{"-ffast-math|-Ofast|-march=native|-ffp-con
 
 enum class Strip { comments, comments_and_text };
 
-// The code with comments (and text in quotes) blanked out; line breaks stay.
+// The code with comments (and string literals) blanked out; line breaks stay.
 std::string strip(std::string_view code, Strip what) {
     std::string out(code);
     const auto blank = [&](std::size_t first, std::size_t last) {
@@ -130,8 +130,8 @@ void find_ban(const std::string& path, const std::string& code, const Ban& ban, 
     }
 }
 
-// "base" of src/imka/base/random.cpp, "apps" of apps/imka/main.cpp. imka.hpp, which gathers the public
-// headers, sees what a program sees.
+// "base" of src/imka/base/random.cpp, "apps" of apps/imka/main.cpp. imka.hpp, which includes the public
+// headers, counts as a program.
 std::string layer_of(const std::string& path) {
     if (path.starts_with("apps/") || path == "src/imka/imka.hpp") return "apps";
     const std::string root = "src/imka/";
@@ -148,9 +148,9 @@ void check_own_include(const std::string& path, const std::string& header, Probl
     const auto from = layer_of(path);
     const auto to = header.substr(5, header.find('/', 5) - 5);
     if (!kStep.contains(to)) {
-        problems.push_back(path + ": \"" + header + "\": " + to + " is no layer");
+        problems.push_back(path + ": \"" + header + "\": " + to + " is not a layer");
     } else if (from != to && kStep.at(to) >= kStep.at(from)) {
-        problems.push_back(path + ": \"" + header + "\": " + from + " may not see " + to);
+        problems.push_back(path + ": \"" + header + "\": " + from + " must not include " + to);
     }
 }
 
@@ -159,7 +159,7 @@ void check_foreign_include(const std::string& path, const std::string& header, P
         if (!matches(header, "(" + home.header + ").*")) continue;
         const bool library_header = path.starts_with("src/") && path.ends_with(".hpp");
         if (library_header || !matches(path, home.files)) {
-            problems.push_back(path + ": <" + header + "> has its home in " + home.files);
+            problems.push_back(path + ": <" + header + "> may only be included in " + home.files);
         }
     }
 }
@@ -177,7 +177,7 @@ void check_includes(const std::string& path, const std::string& text, Problems& 
 }
 
 void check_words(const std::string& path, const std::string& text, Problems& problems) {
-    find_ban(path, text, {"\\b(TODO|FIXME|XXX)\\b", "what is left to do is no part of the code"}, problems);
+    find_ban(path, text, {"\\b(TODO|FIXME|XXX)\\b", "no to-do notes in the code"}, problems);
     if (!path.starts_with("src/")) return;
     const auto operator_new = std::regex("operator\\s+new");
     const auto code = std::regex_replace(strip(text, Strip::comments_and_text), operator_new, "operator_new");
@@ -185,7 +185,7 @@ void check_words(const std::string& path, const std::string& text, Problems& pro
     if (layer_of(path) != "linalg") find_ban(path, strip(text, Strip::comments), kForeignLinkage, problems);
 }
 
-// `has_header`: a header of the same name stands beside a source and says what both are for.
+// `has_header`: a header of the same name describes both files.
 void check_beginning(const std::string& path, const std::string& text, bool has_header, Problems& problems) {
     const bool header = path.ends_with(".hpp");
     if ((header || !has_header) && !std::regex_search(text, std::regex("^// \\S.{14,}"))) {
@@ -198,7 +198,7 @@ void check_beginning(const std::string& path, const std::string& text, bool has_
 
 Problems check_source(const std::string& path, const std::string& text, bool has_header = true) {
     Problems problems;
-    if (!kStep.contains(layer_of(path))) return {path + ": its folder is no layer"};
+    if (!kStep.contains(layer_of(path))) return {path + ": its folder is not a layer"};
     check_includes(path, text, problems);
     check_words(path, text, problems);
     check_beginning(path, text, has_header, problems);
@@ -265,17 +265,18 @@ TEST(LayerCheck, FindsPeersAndLaterLayers) {
         return check_source(path, kHead + "#include \"" + header + "\"\n");
     };
     EXPECT_THAT(message("src/imka/data/a.hpp", "imka/kernel/kernel.hpp"),
-                Contains(HasSubstr("data may not see kernel")));
+                Contains(HasSubstr("data must not include kernel")));
     EXPECT_THAT(message("src/imka/base/a.hpp", "imka/data/csv.hpp"),
-                Contains(HasSubstr("base may not see data")));
+                Contains(HasSubstr("base must not include data")));
     EXPECT_THAT(message("src/imka/learn/a.hpp", "imka/attention/favor.hpp"),
-                Contains(HasSubstr("may not see")));
-    EXPECT_THAT(message("src/imka/base/a.hpp", "imka/nowhere/x.hpp"), Contains(HasSubstr("is no layer")));
+                Contains(HasSubstr("must not include")));
+    EXPECT_THAT(message("src/imka/base/a.hpp", "imka/nowhere/x.hpp"), Contains(HasSubstr("is not a layer")));
     EXPECT_THAT(message("src/imka/base/a.hpp", "error.hpp"), Contains(HasSubstr("must begin with imka/")));
-    EXPECT_THAT(check_source("src/imka/stuff/a.hpp", kHead), Contains(HasSubstr("its folder is no layer")));
+    EXPECT_THAT(check_source("src/imka/stuff/a.hpp", kHead),
+                Contains(HasSubstr("its folder is not a layer")));
 }
 
-TEST(LayerCheck, FindsThirdPartyHeadersOutsideTheirHomes) {
+TEST(LayerCheck, FindsThirdPartyHeadersOutsideTheirFiles) {
     const auto problems = [](const std::string& path, const std::string& header) {
         return check_source(path, kHead + "#include <" + header + ">\n");
     };
@@ -283,11 +284,14 @@ TEST(LayerCheck, FindsThirdPartyHeadersOutsideTheirHomes) {
     EXPECT_THAT(problems("src/imka/linalg/gemm.cpp", "cblas.h"), IsEmpty());
     for (const auto* header : {"cblas.h", "lapacke.h", "Eigen/Dense", "yaml-cpp/yaml.h", "nlohmann/json.hpp",
                                "curl/curl.h", "openssl/evp.h", "zlib.h", "CLI/CLI.hpp"}) {
-        EXPECT_THAT(problems("src/imka/omega/orf.cpp", header), Contains(HasSubstr("has its home in")))
+        EXPECT_THAT(problems("src/imka/omega/orf.cpp", header),
+                    Contains(HasSubstr("may only be included in")))
             << header;
     }
-    EXPECT_THAT(problems("src/imka/base/config.hpp", "fmt/format.h"), Contains(HasSubstr("has its home in")));
-    EXPECT_THAT(problems("src/imka/linalg/gemm.hpp", "cblas.h"), Contains(HasSubstr("has its home in")));
+    EXPECT_THAT(problems("src/imka/base/config.hpp", "fmt/format.h"),
+                Contains(HasSubstr("may only be included in")));
+    EXPECT_THAT(problems("src/imka/linalg/gemm.hpp", "cblas.h"),
+                Contains(HasSubstr("may only be included in")));
 }
 
 TEST(LayerCheck, FindsBannedWords) {
@@ -303,7 +307,7 @@ TEST(LayerCheck, FindsBannedWords) {
                 Contains(HasSubstr("a.hpp:4: 'abort('")));
 }
 
-TEST(LayerCheck, LeavesCommentsTextAndLikeNamesAlone) {
+TEST(LayerCheck, IgnoresCommentsStringsAndSimilarNames) {
     for (const auto* code :
          {"// printf and std::cout are for apps", "/* exit(1)\n new int */",
           "const auto* s = \"std::cout << exit(1)\";", "auto c = '\"'; auto n = 1'000'000; // new int",
@@ -317,7 +321,7 @@ TEST(LayerCheck, LeavesCommentsTextAndLikeNamesAlone) {
                 IsEmpty());
 }
 
-TEST(LayerCheck, WantsAPurposeAndAGuard) {
+TEST(LayerCheck, RequiresADescriptionAndAGuard) {
     EXPECT_THAT(check_source("src/imka/base/a.hpp", "#pragma once\n"), Contains(HasSubstr("first line")));
     EXPECT_THAT(check_source("src/imka/base/a.hpp", "// x\n#pragma once\n"),
                 Contains(HasSubstr("first line")));
@@ -328,7 +332,7 @@ TEST(LayerCheck, WantsAPurposeAndAGuard) {
                 Contains(HasSubstr("first line")));
 }
 
-TEST(LayerCheck, FindsFlagsButNotWarningsOfThem) {
+TEST(LayerCheck, FindsFlagsButNotCommentsAboutThem) {
     EXPECT_THAT(check_build_file("a.cmake", "# Never -ffast-math\nadd(-O2)\n"), IsEmpty());
     EXPECT_THAT(check_build_file("a.cmake", "add(-ffast-math)\n"), Contains(HasSubstr("a.cmake:1")));
     EXPECT_THAT(check_build_file("a.cmake", "add(-O3 -march=native)\n"),

@@ -1,4 +1,4 @@
-// imka ridge over the processes of a job: the same bits for any number of them, and no hanging when one
+// imka ridge over the processes of a job: the same bits for any number of processes, and no hang if one
 // fails.
 #include <gtest/gtest.h>
 
@@ -49,12 +49,12 @@ TEST_F(MpiTest, AnyNumberOfProcessesGivesTheSameModel) {
 }
 
 TEST_F(MpiTest, AFailureEndsAllProcesses) {
-    // Before the fit: all of them.
+    // Before the fit: all processes fail.
     const auto missing = job(2, "ridge --dataset letter --data-dir /none --quiet");
     EXPECT_NE(missing.exit_code, 0);
     EXPECT_NE(missing.err.find("imka data fetch letter"), std::string::npos) << missing.err;
-    // In the fit: only the first solves the system, and the others wait for its weights. A column that is
-    // always zero has no solution without a penalty.
+    // In the fit: only the first process solves the system, and the others wait for its weights. A zero
+    // column has no solution without a penalty.
     const TempDir dir;
     std::string rows = "a,b,label\n";
     for (int i = 0; i < 40; ++i) rows += i % 2 == 0 ? "0,0,x\n" : "0,0,y\n";

@@ -1,4 +1,4 @@
-// What README.md shows is what the repository has.
+// README.md shows the same code as the repository.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

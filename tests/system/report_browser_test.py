@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Looks at a rendered page in a headless Chromium, as a reader would.
+"""Tests a rendered page in a headless Chromium.
 
     report_browser_test.py IMKA_PROGRAM
 
-Exit code 77 (skipped) where chromium, chromedriver or selenium are not installed.
+Exit code 77 (skipped) if chromium, chromedriver or selenium are not installed.
 """
 import json
 import os
@@ -31,7 +31,7 @@ HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">"
 
 
 def record(dataset, kernel, sampler, ratio, seed):
-    """One line of a sweep with made-up results that look like real ones."""
+    """One record of a sweep with realistic synthetic results."""
     offset = {"rff": 0.0, "orf": 0.01, "sorf": 0.02}[sampler] + 0.002 * (seed % 3)
     config = {"dataset": dataset, "protocol": "default", "kernel": kernel, "sampler": sampler, "backend": "fp32",
               "log_ratio": str(ratio), "seeds": str(seed), "split_seed": "0"}
@@ -70,7 +70,7 @@ def write_chip_records(path):
 
 
 class Browser(unittest.TestCase):
-    """A page of made-up records in a browser; what is tested comes with the classes below."""
+    """A page of synthetic records in a browser; the classes below contain the tests."""
     write = None
 
     @classmethod
@@ -104,7 +104,7 @@ class Browser(unittest.TestCase):
         return self.browser.execute_script(script, *arguments)
 
     def colours_drawn(self):
-        """For every canvas the number of different colours in it; a blank one has one."""
+        """Number of different colours per canvas; 1 if blank."""
         return self.run_js("""
             return [...document.querySelectorAll('canvas')].map((canvas) => {
               const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;

@@ -1,4 +1,4 @@
-// imka report and imka reproduce as a user meets them: files, exit codes, damaged records.
+// imka report and imka reproduce from the command line: files, exit codes, damaged records.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string quoted(const fs::path& path) {
     return " '" + path.string() + "'";
 }
 
-// A script that stands for the figure library: what is tested here never runs it.
+// Placeholder for Chart.js; these tests never run it.
 fs::path library(const TempDir& dir) {
     std::ofstream(dir / "chart.js") << "var Chart = 1;\n";
     return dir / "chart.js";
@@ -89,7 +89,7 @@ TEST(ReportCommand, JudgesTheMeasuredProtocol) {
     EXPECT_LT(j.at("deviating").at(0).at("standard_errors"), -3.0);
 }
 
-TEST(ReportCommand, UsesWhatIsWholeAndFlagsTheRest) {
+TEST(ReportCommand, UsesIntactRecordsAndFlagsTheRest) {
     const TempDir dir;
     const auto record = make_record({.seed = 1});
     auto other = record;
@@ -129,7 +129,7 @@ TEST(ReportCommand, ARunInTwoFoldersIsOneRun) {
     EXPECT_EQ(json::parse(r.out).at("records"), 2);
 }
 
-TEST(ReportCommand, ARunOfTwoExperimentsStandsUnderBoth) {
+TEST(ReportCommand, ARunOfTwoExperimentsIsListedUnderBoth) {
     const TempDir dir;
     const auto records = write_records(
         dir, {make_record({.experiment = "a", .seed = 1}), make_record({.experiment = "b", .seed = 1})});
@@ -149,10 +149,10 @@ TEST(ReportCommand, PrintsTheFidelityOfAChip) {
     ASSERT_EQ(r.exit_code, 0) << r.err;
     // Published: letter, rbf, orf, r = 1 on the chip: 0.268; ln(0.3 / 0.268) = 0.11.
     EXPECT_TRUE(has(r.out, "Gram error, rbf: RMS of ln(emulated / measured) 0.11")) << r.out;
-    EXPECT_TRUE(has(r.out, "aim: at most 0.15: met")) << r.out;
+    EXPECT_TRUE(has(r.out, "target: at most 0.15: met")) << r.out;
     for (auto& record : records) record.config["backend"] = "fp32";
     expect_fails("report" + quoted(write_records(dir, records)) + " --fidelity", 3,
-                 "imka reproduce fidelity makes them");
+                 "'imka reproduce fidelity' produces them");
 }
 
 TEST(ReportCommand, SaysWhatIsMissing) {
@@ -163,12 +163,12 @@ TEST(ReportCommand, SaysWhatIsMissing) {
         4, "apt-get install libjs-chart.js");
     expect_fails("report" + records + " --figures" + quoted(dir / "f"), 4, "apt-get install gnuplot-nox",
                  "PATH=/nonexistent");
-    expect_fails("report" + records, 2, "nothing to write");
+    expect_fails("report" + records, 2, "nothing to do");
     expect_fails("report" + quoted(dir / "nowhere") + " --json", 2, "nowhere");
     fs::create_directory(dir / "empty");
     expect_fails("report" + quoted(dir / "empty") + " --json", 3, "no records");
     EXPECT_FALSE(fs::exists(dir / "p.html"));
-    EXPECT_TRUE(fs::is_empty(dir / "f")) << "nothing half-done is left";
+    EXPECT_TRUE(fs::is_empty(dir / "f")) << "no partial files remain";
 }
 
 TEST(ReportCommand, KeepsTheOldPageWhenTheDiskIsFull) {
@@ -207,10 +207,10 @@ TEST(ReportCommand, DrawsFiguresForPapers) {
     EXPECT_TRUE(imka::read_file(dir / "f" / names[0], kMost).starts_with("%PDF-"));
     const auto svg = imka::read_file(dir / "f" / names[1], kMost);
     EXPECT_TRUE(has(svg, "<svg"));
-    EXPECT_TRUE(has(svg, "it's  odd  $x @y 100%")) << "the text as it is, without what gnuplot would run";
+    EXPECT_TRUE(has(svg, "it's  odd  $x @y 100%")) << "the text unchanged, without gnuplot commands";
 }
 
-TEST(ReproduceCommand, ListsWhatThereIs) {
+TEST(ReproduceCommand, ListsTheReproductions) {
     const auto r = run_imka("reproduce list --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto list = json::parse(r.out).at("reproductions");

@@ -1,4 +1,4 @@
-// imka reproduce --check: passes where results agree with published ones, fails where they do not.
+// imka reproduce --check: passes if results agree with the published ones, fails otherwise.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ void write_measured(const std::filesystem::path& runs, double shift, const std::
     }
 }
 
-TEST(ReproduceCheck, FailsWhereResultsDiffer) {
+TEST(ReproduceCheck, FailsIfResultsDiffer) {
     IMKA_NEED_REAL_DATA(data_dir);
     const TempDir dir;
     const auto command = fmt::format(
@@ -49,12 +49,12 @@ TEST(ReproduceCheck, FailsWhereResultsDiffer) {
     EXPECT_EQ(json::parse(other.out).at("verdicts").at("deviates"), 2);
 }
 
-TEST(ReproduceCheck, RefusesWhatCannotBeCompared) {
+TEST(ReproduceCheck, RejectsRunsThatCannotBeCompared) {
     const TempDir dir;
     const auto none = run_imka("reproduce ridge_measured --check --datasets nowhere --quiet --output '" +
                                dir.path().string() + "'");
     EXPECT_EQ(none.exit_code, 2);
-    EXPECT_NE(none.err.find("none of these data sets"), std::string::npos) << none.err;
+    EXPECT_NE(none.err.find("no run uses these data sets"), std::string::npos) << none.err;
 }
 
 }  // namespace

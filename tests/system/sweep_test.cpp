@@ -1,4 +1,4 @@
-// Sweeps as a user meets them: killed, stopped, on a full disk, in several processes, under mpirun.
+// Sweeps from the command line: killed, stopped, on a full disk, in several processes, under mpirun.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// 540 runs on generated data, and the same among so many that no machine finishes them before it is stopped.
+// 540 runs on generated data, and the same within a sweep too long to finish before it is stopped.
 const std::string kWork = "sweep smoke --set seeds=0..9 --set log_ratio=[0,1,2] --quiet --output ";
 const std::string kEndless = "sweep smoke --set seeds=0..999 --set log_ratio=[0,1,2] --quiet --output ";
 constexpr std::size_t kRuns = 540;
@@ -33,12 +33,12 @@ std::string quoted(const std::filesystem::path& path) {
     return "'" + path.string() + "'";
 }
 
-// A program that runs beside the test; killed when it goes out of scope.
+// A background process; killed when it goes out of scope.
 class Process {
 public:
     explicit Process(const std::string& command) : pid_(fork()) {
         if (pid_ == 0) {
-            // One process, so that a signal reaches the program and no shell in between.
+            // Without a shell in between, so that a signal reaches the program.
             const auto line = "exec " + command + " > /dev/null 2>&1 < /dev/null";
             execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
             _exit(127);
@@ -57,7 +57,7 @@ public:
     void signal(int number) const {
         if (pid_ > 0) kill(pid_, number);
     }
-    // True when the signal ended it: it had not ended by itself.
+    // True if the signal ended it.
     bool end(int number) {
         signal(number);
         wait();
@@ -78,7 +78,7 @@ std::string imka_sweep(const std::filesystem::path& output, const std::string& w
     return "'" + binary_dir() + "/imka' " + work + quoted(output);
 }
 
-// The records of a sweep that nothing disturbed, and how long it took; made once for all tests.
+// The records of an undisturbed sweep and its duration; computed once for all tests.
 struct Undisturbed {
     TempDir dir;
     std::map<std::string, RecordFacts> facts;
@@ -102,7 +102,7 @@ void expect_complete(const std::filesystem::path& output) {
     EXPECT_TRUE(std::filesystem::is_empty(output / "claims"));
 }
 
-// After an endless sweep was stopped: its records may hold more runs, but each once and these all.
+// Checks a stopped endless sweep: its records contain all of these runs, and every run at most once.
 void expect_contains_all(const std::filesystem::path& output) {
     const auto facts = record_facts(output);
     EXPECT_EQ(record_lines(output), facts.size()) << "a run was recorded twice";
@@ -141,7 +141,7 @@ TEST(SweepCli, RunsAnExperimentByNameAndSaysWhereTheTimeWent) {
               imka::known_experiments().size());
 }
 
-TEST(SweepCli, BadInputIsNamedAndNothingStarts) {
+TEST(SweepCli, BadInputIsReportedBeforeAnyRun) {
     const TempDir dir;
     const auto fails = [&](const std::string& arguments, int code, const std::string& message) {
         const auto r = run_imka("sweep " + arguments + " --output " + quoted(dir / "out"));
@@ -149,7 +149,7 @@ TEST(SweepCli, BadInputIsNamedAndNothingStarts) {
         EXPECT_THAT(r.err, HasSubstr(message)) << arguments;
         EXPECT_FALSE(std::filesystem::exists(dir / "out"));
     };
-    fails("", 2, "name an experiment or a file");
+    fails("", 2, "expected the name of an experiment or a file");
     fails("smoek", 2, "neither a known experiment");
     fails("smoke --set gamma", 2, "KEY=VALUE");
     fails("smoke --set gamme=1", 2, "not a known setting");
@@ -167,15 +167,15 @@ TEST(SweepCli, FailedRunsAreExitCode1AndTheOthersFinish) {
     const auto r = run_imka("sweep smoke --set dataset=[ringnorm,letter] --set log_ratio=1 --data-dir " +
                             quoted(dir.path()) + " --output " + quoted(dir / "out"));
     EXPECT_EQ(r.exit_code, 1) << r.err;
-    EXPECT_THAT(r.out, HasSubstr("36 runs: 0 done before, 18 done now (36 of them here), 18 failed"));
+    EXPECT_THAT(r.out, HasSubstr("36 runs: 0 done before, 18 done now, 18 failed; this process recorded 36"));
     EXPECT_THAT(r.out, HasSubstr("imka data fetch letter"));
 }
 
-TEST(SweepKilled, TwentyTimesAtRandomPointsEndsWithTheRecordsOfAnUndisturbedOne) {
+TEST(SweepKilled, TwentyTimesAtRandomPointsGivesTheSameRecordsAsUndisturbed) {
     const double seconds = undisturbed().seconds;
     int kills = 0;
     std::uint64_t draws = 0;
-    // A sweep that ends before its kill is checked, and another is begun.
+    // If the sweep ends before it is killed, its records are checked and another one starts.
     while (kills < 20) {
         const TempDir dir;
         bool ended = false;
@@ -191,7 +191,7 @@ TEST(SweepKilled, TwentyTimesAtRandomPointsEndsWithTheRecordsOfAnUndisturbedOne)
     }
 }
 
-TEST(SweepKilled, ByCtrlCStopsWith130AndGoesOn) {
+TEST(SweepKilled, ByCtrlCExitsWith130AndResumes) {
     const TempDir dir;
     {
         Process sweep(imka_sweep(dir / "out", kEndless));
@@ -217,7 +217,7 @@ TEST(SweepShared, TwoProcessesShareTheRuns) {
     expect_complete(dir / "out");
 }
 
-TEST(SweepShared, ASurvivorTakesOverFromTheKilled) {
+TEST(SweepShared, ASurvivorTakesOverTheRunsOfAKilledProcess) {
     const TempDir dir;
     {
         Process first(imka_sweep(dir / "out", kEndless));
@@ -230,9 +230,9 @@ TEST(SweepShared, ASurvivorTakesOverFromTheKilled) {
     expect_contains_all(dir / "out");
 }
 
-TEST(SweepFullDisk, IsAnErrorThatLosesNothing) {
+TEST(SweepFullDisk, IsAnErrorAndKeepsTheRecords) {
     const TempDir dir;
-    // No file may grow beyond 40 blocks of 512 bytes: some records, then the end in the middle of one.
+    // File size limit of 40 blocks of 512 bytes: the last record is truncated.
     const auto full = run_imka(kWork + quoted(dir / "out"), "ulimit -f 40;");
     EXPECT_EQ(full.exit_code, 3) << full.err;
     EXPECT_THAT(full.err, HasSubstr("a record could not be written; earlier records are kept"));
@@ -241,7 +241,7 @@ TEST(SweepFullDisk, IsAnErrorThatLosesNothing) {
     EXPECT_LT(lines, kRuns);
     const auto set = imka::read_records(dir / "out");
     EXPECT_EQ(set.records.size(), lines);
-    EXPECT_TRUE(set.problems.empty()) << "the cut line was taken back";
+    EXPECT_TRUE(set.problems.empty()) << "the truncated line was removed";
     EXPECT_EQ(Process(imka_sweep(dir / "out")).wait(), 0);
     expect_complete(dir / "out");
 }
@@ -282,7 +282,7 @@ TEST(SweepRanks, OneKilledAndTheJobRelaunchedGiveTheSameRecords) {
     expect_contains_all(dir / "out");
 }
 
-TEST(SweepRanks, OfSlurmAndPmiAreQuietSaveTheFirst) {
+TEST(SweepRanks, OfSlurmAndPmiAreQuietExceptTheFirst) {
     for (const auto* environment : {"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "PMI_RANK=1 PMI_SIZE=2"}) {
         const TempDir dir;
         const auto r = run_imka("sweep smoke --output " + quoted(dir / "out"), environment);

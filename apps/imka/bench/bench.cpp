@@ -13,10 +13,10 @@
 namespace imka::app {
 namespace {
 
-// A BLAS or OpenMP of the peer spins for a while when its work is done; ours would be measured beside that.
+// The peer's BLAS or OpenMP threads keep spinning for a while after their work and would slow ours down.
 constexpr auto kPeerSettles = std::chrono::milliseconds(150);
 
-// One round of a rival; nullopt when it cannot run, with the reason in the result.
+// Runs one round of a rival; nullopt if it cannot run, with the reason in the result.
 std::optional<double> rival_round(const BenchSetup& setup, const Rival& rival, const Sizes& sizes,
                                   RivalResult& result) {
     if (rival.body) return seconds_of(rival.body);
@@ -175,7 +175,7 @@ Json to_json(const BenchResult& r) {
 }
 
 TextTable table_rows(const std::vector<BenchResult>& results) {
-    TextTable rows = {{"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "wanted"}};
+    TextTable rows = {{"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "target"}};
     for (const auto& r : results) {
         std::vector<std::string> row = {r.title, time_text(median(r.seconds))};
         const std::vector<std::string> end = {limit_text(r), targets_text(r)};

@@ -1,4 +1,5 @@
-// imka bench --calibrate: what dense and structured projection cost here, beside the model that chooses.
+// imka bench --calibrate: cost of dense and structured projection on this machine, compared with the cost
+// model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::vector<OmegaRecipe> shapes(bool quick) {
     return list;
 }
 
-// The least time of some rounds that alternate.
+// Minimum time over alternating rounds.
 ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
     const auto d = static_cast<std::size_t>(recipe.d);
     const auto m = static_cast<std::size_t>(recipe.m);
@@ -40,7 +41,7 @@ ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
     const DigitalProjector dense(normals(m, d, 1));
     const auto x = normals(kTileRows, d, 0);
     Matrix<float> u(kTileRows, m);
-    // Long enough for the clock.
+    // Repeats until the time is long enough for the clock.
     const auto passes = 1 + 20'000'000 / (kTileRows * m * (d + 64));
     const auto row_nanoseconds = [&](const Projector& p) {
         const auto body = [&] {
@@ -68,7 +69,7 @@ Json constants_json(const ProjectionConstants& c) {
             {"structured_level", c.structured_level}};
 }
 
-// At how many shapes a model chooses as the measurement does.
+// Number of shapes for which the model makes the measured choice.
 std::ptrdiff_t agreements(const std::vector<ProjectionTiming>& timings, const ProjectionConstants& c) {
     return std::ranges::count_if(timings, [&](const auto& t) {
         return (projection_cost(t.recipe, c).gain() >= kLeastGain) == (t.cost.gain() >= kLeastGain);
@@ -105,10 +106,10 @@ void print_report(const std::vector<ProjectionTiming>& timings, const Projection
     }
     fmt::print("{}", format_table(rows));
     fmt::print(
-        "\ngain: time of the dense product over that of the transforms, one core. The transforms are used "
-        "from {} on.\nThe model chooses as the measurement does at {} of {} shapes, the fitted one at "
-        "{}.\n\nTo renew the model, put this into src/imka/features/choose_projector.hpp. Where the "
-        "choice changes, so do the\nlow bits of results: that is a change of version "
+        "\ngain: time of the dense product / time of the transforms, one core. The transforms are used for "
+        "gains of at least {}.\nThe model makes the measured choice for {} of {} shapes, the fitted model "
+        "for {}.\n\nTo update the model, put this into src/imka/features/choose_projector.hpp. Where the "
+        "choice changes, the\nlow bits of results change too: that needs a new version "
         "(docs/adr/0008-structured-projection.md).\n\n"
         "inline constexpr ProjectionConstants kProjectionConstants = {{\n    .dense_fixed = {:.3g}, "
         ".dense_input = {:.3g}, .structured_fixed = {:.3g}, .structured_level = {:.3g}}};\n",

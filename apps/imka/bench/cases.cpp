@@ -1,4 +1,4 @@
-// The benchmarks of `imka bench`. Each first checks that what it times is right.
+// The benchmarks of `imka bench`. Each one first checks its results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,9 @@ double operations(std::size_t rows, std::size_t d, std::size_t m) {
     return 2.0 * static_cast<double>(rows) * static_cast<double>(d) * static_cast<double>(m);
 }
 
-// The relative error of a Gram matrix by D features is about 1/sqrt(D) over the root mean square of the
-// kernel; six times 1/sqrt(D) is far above that for the kernels used here and far below a wrong map's.
+// The relative error of a Gram matrix with D features is about 1/sqrt(D) divided by the root mean square of
+// the kernel; 6/sqrt(D) is far above that for the kernels used here and far below the error of an incorrect
+// map.
 BenchCheck check_map(const FeatureMap& map, MatrixView<const float> x, const Exec& exec) {
     const auto few = x.slice_rows(0, std::min<std::size_t>(x.rows(), 256));
     Matrix<double> exact(few.rows(), few.rows());
@@ -43,7 +44,7 @@ BenchCheck check_map(const FeatureMap& map, MatrixView<const float> x, const Exe
         .what = "relative error of the Gram matrix", .value = error, .bound = bound, .ok = error <= bound};
 }
 
-// Least time for [cos, sin] features: product and functions share the cores, writing may overlap with both.
+// Minimum time for [cos, sin] features: product and functions share the cores; writing can overlap with both.
 double feature_limit(const MachineLimits& limits, std::size_t rows, std::size_t d, std::size_t m) {
     const auto directions = static_cast<double>(rows) * static_cast<double>(m);
     return std::max(operations(rows, d, m) / limits.sgemm_all + directions / limits.cos_sin_all,
@@ -52,13 +53,13 @@ double feature_limit(const MachineLimits& limits, std::size_t rows, std::size_t 
 
 constexpr const char* kFeatureLimit = "product + cos, sin, or writing";
 
-// None where the first rival did not run.
+// nullopt if the first rival did not run.
 std::vector<BenchTarget> ratio_target(const BenchResult& result, double wanted) {
     if (result.rivals.front().seconds.empty()) return {};
     return {{.what = "ratio", .wanted = wanted, .reached = result.rivals.front().ratio.median}};
 }
 
-// Inside or outside of the sphere that holds half of the rows, about: no plane separates that.
+// Inside or outside the sphere that contains about half of the rows: not linearly separable.
 std::vector<std::int32_t> two_classes(MatrixView<const float> x) {
     std::vector<std::int32_t> y(x.rows());
     const double threshold = static_cast<double>(x.cols()) - 2.0 / 3.0;
@@ -77,10 +78,10 @@ double largest_difference(const Matrix<float>& a, const Matrix<float>& b) {
     return largest;
 }
 
-// Values that both sides transform again and again: they stay in the cache.
+// Values that both sides transform repeatedly; they stay in the cache.
 constexpr std::size_t kFwhtKept = 65536;
 
-// Against plain loops in double; the bound is that of the header.
+// Compared with plain loops in double; the bound is the one in the header.
 BenchCheck check_fwht(std::size_t n) {
     auto values = normals(1, n, 0);
     std::vector<double> exact(values.values().begin(), values.values().end());
@@ -111,12 +112,12 @@ BenchResult bench_fwht_size(const BenchSetup& setup, std::size_t n) {
             for (std::size_t p = 0; p < passes; ++p) fwht_rows(x.view());
         },
         {{.name = "FFHT", .peer = "ffht_transform", .package = "ffht"},
-         {.name = "ours, a call a row", .body = one_by_one}},
+         {.name = "ours, one call per row", .body = one_by_one}},
         result);
     const auto values = static_cast<double>(passes * kFwhtKept);
     const double additions = values * std::log2(static_cast<double>(n));
     result.limit = "additions at half of sgemm's rate";
-    // A multiply-add counts as two operations in sgemm; here each is one.
+    // sgemm counts a multiply-add as two operations; here each operation counts once.
     result.limit_time = [=](const MachineLimits& l) { return additions / (0.5 * l.sgemm_core); };
     if (!result.rivals.front().seconds.empty())
         result.targets = {{.what = "time / FFHT's",
@@ -210,7 +211,8 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
                        .sizes = {{"rows", rows}, {"d", d}, {"m", m}, {"D", 2 * m}, {"gamma", gamma}},
                        .check = check_map(map, x.view(), exec)};
     Matrix<float> z(rows, map.features());
-    // The product alone at its best: large pieces, and each thread's results stay in the cache.
+    // The product alone, under the best conditions: large blocks, and each thread's results stay in the
+    // cache.
     constexpr std::size_t kPiece = 512;
     const auto threads = static_cast<std::size_t>(thread_count(exec));
     std::vector<Matrix<float>> outputs(threads, Matrix<float>(kPiece, m));
@@ -266,7 +268,7 @@ std::vector<BenchResult> bench_ridge(const BenchSetup& setup) {
                 {.name = "PyTorch", .peer = "torch_ridge", .package = "torch"}},
                result);
     const double share = accuracy(two_classes(test.view()), found);
-    // Half is chance.
+    // 0.5 is chance level.
     result.check = {.what = "accuracy", .value = share, .bound = 0.65, .ok = share >= 0.65};
     const double features = 2.0 * static_cast<double>(m);
     result.limit = "features + ZᵀZ";
@@ -288,7 +290,7 @@ std::vector<BenchResult> bench_sorf(const BenchSetup& setup) {
 }
 
 std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
-    constexpr std::size_t kCount = std::size_t{1} << 17U;  // half a megabyte: stays in the cache
+    constexpr std::size_t kCount = std::size_t{1} << 17U;  // 0.5 MB: stays in the cache
     const std::size_t passes = setup.quick ? 2 : 256;
     std::vector<float> ours(kCount);
     std::vector<float> reference(kCount);

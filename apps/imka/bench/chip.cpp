@@ -1,5 +1,5 @@
-// imka bench chip: products of an emulated chip beside plain matrix products of their shape, and how their
-// time grows with cores and batches.
+// imka bench chip: products of an emulated chip compared with plain matrix products of the same shape, and
+// how their time grows with cores and batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +19,10 @@
 namespace imka::app {
 namespace {
 
-constexpr std::size_t kSide = 256;   // of a full core
-constexpr float kInputScale = 0.3F;  // deviation of inputs; most calibrated ranges are near 4 of them
-const Exec kOneCore{.threads = 1};   // ratios to one matrix product are those of one processor core
+constexpr std::size_t kSide = 256;  // rows and columns of a full core
+constexpr float kInputScale =
+    0.3F;  // standard deviation of the inputs; most calibrated ranges are about 4 times this
+const Exec kOneCore{.threads = 1};  // ratios to one matrix product are for one processor core
 const ProductIds kIds{.seed = 5, .first = 0};
 
 Matrix<float> inputs(std::size_t rows, std::size_t cols) {
@@ -30,8 +31,8 @@ Matrix<float> inputs(std::size_t rows, std::size_t cols) {
     return x;
 }
 
-// A square matrix that fills cores, calibrated and programmed: 8-bit inputs and outputs, read noise new in
-// every product, noise of the converters, scale and offset of every column fitted.
+// A square matrix that fills cores, calibrated and programmed: 8-bit inputs and outputs, new read noise in
+// every product, converter noise, fitted scale and offset per column.
 ProgrammedChip programmed(const ChipSpec& spec, std::size_t side) {
     const auto sample = inputs(256, side);
     return build_chip(
@@ -40,12 +41,12 @@ ProgrammedChip programmed(const ChipSpec& spec, std::size_t side) {
         kOneCore);
 }
 
-// Ways through the simulator, by what the converter does.
+// Code paths of the simulator, by converter mode.
 struct Way {
     const char* name;
     ReadMode mode;
-    bool linear;    // neither rounding nor saturation
-    double wanted;  // most matrix products that a product may cost; 0: no such wish
+    bool linear;    // no rounding and no saturation
+    double wanted;  // maximum cost in matrix products; 0: no target
 };
 constexpr Way kLinear{"linear", ReadMode::four_phase, true, 4.0};
 constexpr Way kOnePhase{"one phase", ReadMode::one_phase, false, 0.0};
@@ -61,7 +62,7 @@ ChipSpec chip_of(const Way& way) {
     return spec;
 }
 
-// Without noise both simulators count the same; a count at the edge of a step may round to either side.
+// Without noise both simulators give the same counts; a count at the edge of a step can round to either side.
 BenchCheck check_way(const Way& way) {
     auto spec = chip_of(way);
     spec.core.adc.noise_counts = 0.0;
@@ -74,13 +75,13 @@ BenchCheck check_way(const Way& way) {
     for (std::size_t i = 0; i < fast.values().size(); ++i)
         steps = std::max(steps, std::abs(double{fast.values()[i]} - literal.values()[i]) /
                                     chip.regions[0].affine.output_step);
-    return {.what = "largest difference to the literal simulator without noise, output steps",
+    return {.what = "largest difference from the literal simulator without noise, output steps",
             .value = steps,
             .bound = 1.01,
             .ok = steps <= 1.01};
 }
 
-// Times of a plain product of that shape by tiles, as the simulator does it.
+// Times a plain product of this shape by tiles, as in the simulator.
 void multiply(const Matrix<float>& x, const Matrix<float>& w, Matrix<float>& y) {
     for (std::size_t first = 0; first < x.rows(); first += kTileRows)
         gemm_nt(x.view().slice_rows(first, kTileRows), w.view(), y.view().slice_rows(first, kTileRows));
@@ -124,16 +125,16 @@ BenchResult bench_way(const BenchSetup& setup, const Way& way) {
     return result;
 }
 
-// Time of one product of one core, and how much more it is than where the work comes in small pieces.
+// Time per product of one core, and its ratio to the time with small batches.
 void add_core_time(std::size_t cores, BenchResult& result) {
     const double core_products = result.sizes[0].second * static_cast<double>(cores);
     const double nanoseconds = median(result.seconds) / core_products * 1e9;
-    result.note = fmt::format("{:.1f} µs a product of a core", nanoseconds * 1e-3);
+    result.note = fmt::format("{:.1f} µs per product of a core", nanoseconds * 1e-3);
     result.more = {{"nanoseconds_per_core_product", nanoseconds},
                    {"times_of_pieces", 1.0 / result.rivals[0].ratio.median}};
 }
 
-// As many products of single cores, one core for all: what 64 cores cost if the cost is linear.
+// The same number of single-core products on one core: the cost of 64 cores if the cost is linear.
 BenchResult bench_cores(const BenchSetup& setup, const FastRegion& one, std::size_t cores) {
     const std::size_t rows = setup.quick ? kTileRows : 4 * kTileRows;
     const auto side = kSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));
@@ -172,7 +173,7 @@ BenchResult bench_batch(const BenchSetup& setup, const FastRegion& core, std::si
     run_rounds(
         setup, [&] { y = fast_products(core, x.view(), kIds, kOneCore); },
         {{.name = fmt::format("batches of {}", kTileRows), .body = pieces}}, result);
-    // The last row alone has the bits it has in the batch.
+    // The last row alone must have the same bits as in the batch.
     const auto last = fast_products(core, x.view().slice_rows(rows - 1, 1),
                                     {.seed = kIds.seed, .first = kIds.first + rows - 1}, kOneCore);
     const bool same = std::ranges::equal(last.row(0), y.row(rows - 1));

@@ -1,4 +1,4 @@
-// The machine's limits, measured through our own operations on sizes that suit them best.
+// Limits of the machine, measured with our own operations at their best sizes.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t kTasksPerThread = 4;
 constexpr std::size_t kBandwidthBytes = std::size_t{1} << 28U;  // well beyond the caches
 
-// The best of some repeats after one to warm up.
+// Best of several repeats after one warm-up.
 double best_rate(double units, int repeats, const std::function<void()>& body) {
     body();
     return units / least_seconds(repeats, body);
 }
 
-// Rate over all threads of a task that has memory of its own; make() gives one such task.
+// Total rate over all threads of a task with its own memory; make() returns one task.
 double task_rate(const Exec& exec, int repeats, double units,
                  const std::function<std::function<void()>()>& make) {
     const auto threads = static_cast<std::size_t>(thread_count(exec));
@@ -46,7 +46,7 @@ double sgemm_rate(const Exec& exec, int repeats) {
 }
 
 double cos_sin_rate(const Exec& exec, int repeats) {
-    constexpr std::size_t kValues = 2048;  // with both outputs within a first-level cache of 32 KB
+    constexpr std::size_t kValues = 2048;  // fits with both outputs in an L1 cache of 32 KB
     constexpr int kPasses = 400;
     return task_rate(exec, repeats, 1.0 * kValues * kPasses, [&] {
         return [u = normals(1, kValues, 0), out = Matrix<float>(2, kValues)]() mutable {
@@ -55,7 +55,7 @@ double cos_sin_rate(const Exec& exec, int repeats) {
     });
 }
 
-// Bytes a second that all threads move together, each in its own part of the memory.
+// Bytes per second moved by all threads, each in its own part of the memory.
 double bandwidth(const Exec& exec, int repeats,
                  const std::function<void(std::size_t first, std::size_t count)>& move) {
     const auto threads = static_cast<std::size_t>(thread_count(exec));

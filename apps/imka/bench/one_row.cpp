@@ -1,5 +1,5 @@
-// imka bench one_row: features of one row at a time beside the product of a full tile of rows, which is what
-// one row cost when every product was padded to a tile.
+// imka bench one_row: features of one row at a time, compared with the product of a full tile of rows, the
+// cost of one row if every product is padded to a tile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Matrix<float> gaussian(std::size_t rows, std::size_t cols) {
     return x;
 }
 
-// A place to compute features, and the same projection alone.
+// A feature map and its projection alone.
 struct Side {
     std::string name;
     FeatureMap map;
@@ -32,7 +32,7 @@ struct Side {
     std::size_t repeats;
 };
 
-// Rows of a tile one by one, against the tile.
+// Compares rows one by one with the whole tile.
 BenchCheck check_bits(const FeatureMap& map, MatrixView<const float> x) {
     const auto whole = map.transform(x, kOneThread);
     std::size_t different = 0;

@@ -23,11 +23,11 @@ namespace {
 
 constexpr int kPollMilliseconds = 200;
 
-// The environment, with the peer's threads limited where ours are.
+// The environment, with the peer's threads limited to the same number as ours.
 std::vector<std::string> peer_environment(const Exec& exec) {
     std::vector<std::string> all;
     if (exec.threads > 0) {
-        // Before the others: the first of two settings of a name counts.
+        // First in the list: of duplicate names the first one counts.
         for (const auto* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
             all.push_back(fmt::format("{}={}", name, exec.threads));
     }
@@ -84,7 +84,7 @@ Peer::~Peer() {
     close_if_open(to_child_);
     close_if_open(from_child_);
     if (child_ > 0) {
-        // It may be in the middle of a round.
+        // The child may be in the middle of a round.
         kill(child_, SIGTERM);
         waitpid(child_, nullptr, 0);
     }

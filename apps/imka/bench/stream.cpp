@@ -1,4 +1,4 @@
-// imka bench stream: rows without end through features into a ridge fit, its memory and its time.
+// imka bench stream: time and memory of a ridge fit on a long stream of generated rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace imka::app {
 namespace {
 
 constexpr std::size_t kBlock = 8192;  // rows in memory at a time
-constexpr std::size_t kPiece = 512;   // rows that one thread makes at a time
+constexpr std::size_t kPiece = 512;   // rows generated per task
 constexpr std::uint64_t kSeed = 1;
 
 // A block of generated rows, their targets and their features.
@@ -70,8 +70,8 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
     return times;
 }
 
-// On rows behind those that were learned. The best rule errs as generator_info says; features and penalty
-// cost less than 0.05 beyond that.
+// Tested on rows after the training rows. generator_info gives the Bayes error; features and penalty add less
+// than 0.05.
 BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std::uint64_t first,
                          const Exec& exec, Block& block) {
     generate(first, kBlock, exec, block);
@@ -99,7 +99,7 @@ std::vector<BenchResult> bench_stream(const BenchSetup& setup) {
     RidgeWeights weights;
     const auto times = fit_stream(map, rows, setup.exec, block, weights);
     const double peak = peak_memory_bytes();
-    // Clocks change over minutes: the bound is what the machine could do before or after.
+    // Clock rates drift over minutes: the bound is the better rate of before and after.
     const double rate =
         std::max({setup.limits.syrk_all, setup.limits.sgemm_all, measure_syrk(exec, setup.limit_repeats())});
     const auto features = static_cast<double>(map.features());

@@ -1,4 +1,4 @@
-// imka chip age: error of products against the time since programming, for every way to compensate drift.
+// imka chip age: error of products against the time since programming, for every compensation of drift.
 #include <fmt/format.h>
 
 #include <memory>
@@ -25,7 +25,8 @@ std::vector<double> parse_times(const Args& args) {
     for (const auto& text : args.times) {
         const double seconds = parse_duration(text, "--times");
         if (!(seconds > (times.empty() ? 0.0 : times.back())))
-            fail(ErrorCode::bad_usage, fmt::format("--times {}: times must be above 0 and increase", text));
+            fail(ErrorCode::bad_usage,
+                 fmt::format("--times {}: times must be greater than 0 and increasing", text));
         times.push_back(seconds);
     }
     return times;
@@ -43,7 +44,7 @@ report::Plot make_figure(const std::string& name, const std::vector<double>& tim
     for (std::size_t k = 0; k < kAgeCompensations.size(); ++k) {
         report::Series series{.label = std::string(to_string(kAgeCompensations[k])), .points = {}};
         if (kAgeCompensations[k] == AgeCompensation::none) series.label = "no compensation";
-        if (kAgeCompensations[k] == AgeCompensation::outputs) series.label = "outputs calibrated again";
+        if (kAgeCompensations[k] == AgeCompensation::outputs) series.label = "outputs recalibrated";
         for (std::size_t t = 0; t < times.size(); ++t) {
             const auto s = summarize(errors[t][k]);
             series.points.push_back({.x = times[t], .y = 100.0 * s.mean, .error = 100.0 * s.half_width});
@@ -103,9 +104,10 @@ void run(const Args& args, const Context& context) {
 
 void add_chip_age(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
-    auto* verb = add_verb(chip, "age", "Error of products against time, for every compensation of drift",
-                          {"imka chip age --figure age.svg",
-                           "imka chip age --backend hermes-od --times 1h,1d,30d --seeds 0..9 --json"});
+    auto* verb =
+        add_verb(chip, "age", "Measure the error of products against time, for every compensation of drift",
+                 {"imka chip age --figure age.svg",
+                  "imka chip age --backend hermes-od --times 1h,1d,30d --seeds 0..9 --json"});
     add_common_options(*verb, context);
     add_chip_options(*verb, args->trial.chip);
     add_seed_options(*verb, args->trial.chip);

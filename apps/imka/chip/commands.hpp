@@ -1,4 +1,4 @@
-// The verbs under imka chip, one file each: chip_<verb>.cpp.
+// The verbs of imka chip, one file per verb.
 #pragma once
 
 #include <CLI/CLI.hpp>

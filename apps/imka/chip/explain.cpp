@@ -1,4 +1,4 @@
-// imka chip explain: how much of the error each non-ideality causes, alone and by what its removal saves.
+// imka chip explain: how much of the error each non-ideality causes alone, and how much its removal saves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ namespace {
 struct Args {
     TrialArgs trial;
     RunArgs gram;
-    Assignments chip_given;  // settings of the chip that only a run on a data set has
+    Assignments chip_given;  // chip settings that need --dataset
     TimeArgs time{.at = "1h"};
     AgeCompensation compensation = AgeCompensation::global;
     std::filesystem::path figure;
 };
 
-// What one non-ideality causes, over seeds.
+// Effect of one non-ideality, over seeds.
 struct Explained {
     const Nonideality* item = nullptr;
     Summary alone_error;
@@ -34,7 +34,7 @@ struct Explained {
     Summary saved;
 };
 
-// What saves most by its removal comes first.
+// Largest saving first.
 std::vector<Explained> summarize_items(const ErrorAttribution& attribution) {
     std::vector<Explained> rows;
     for (const auto& a : attribution.items)
@@ -54,7 +54,7 @@ report::Plot make_chart(const std::string& title, const std::vector<Explained>& 
                        .series = {{.label = "alone"}, {.label = "saved by removal"}},
                        .bars = true};
     for (const auto& row : rows) {
-        // A bar too small to see would only make the others smaller.
+        // Invisibly small bars would only shrink the others.
         if (std::max(std::abs(row.alone.mean), std::abs(row.saved.mean)) < kVisible) continue;
         const auto place = static_cast<double>(chart.ticks.size());
         chart.ticks.push_back({.at = place, .name = std::string(row.item->name)});
@@ -100,7 +100,7 @@ void print_rows(const std::vector<Explained>& rows, std::size_t seeds) {
     fmt::print("{}", format_table(table));
     fmt::print(
         "\nShares of the squared error{}. The sums differ from 100 because non-idealities interact:\n"
-        "the converter's range alone costs nothing, but it leaves less conductance for the weights, so "
+        "the converter's range alone costs nothing, but it limits the conductance of the weights, so "
         "errors "
         "of devices count more.\n",
         seeds > 1 ? ", ± half of the 95 % interval over chips" : "");
@@ -114,7 +114,7 @@ std::vector<std::string> absent_names(const ChipSettings& settings) {
     return names;
 }
 
-// The error that was explained, and of which chips.
+// The explained error and its chips.
 struct Outcome {
     ChipSettings settings;
     AgedRead read;
@@ -162,12 +162,12 @@ Outcome explain_products(const Args& args, const AgedRead& read, const Context& 
             .attribution = attribute_product_error(trials, read, context.exec)};
 }
 
-// The settings of the run whose chip is explained: what the options of chips, times and calibration say.
+// Settings of the run whose chip is explained, from the options for chips, times and calibration.
 void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
     config.backend.name = args.trial.chip.chip;
     config.chip.chip_set = fmt::format("{}", fmt::join(args.trial.chip.overrides, ","));
     auto& build = config.chip.projection;
-    // `max` is what auto stands for; input_alpha must be able to change that.
+    // `auto` means max and lets input_alpha override it, so max stays auto.
     if (args.trial.problem.input_range != InputRangeRule::max)
         build.input_range = args.trial.problem.input_range;
     build.calibration_inputs = static_cast<std::int64_t>(args.trial.problem.config.calibration_count);
@@ -213,7 +213,7 @@ void add_chip_explain(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
     args->gram.config.gram_rows = 500;
     auto* verb =
-        add_verb(chip, "explain", "How much of the error each non-ideality causes",
+        add_verb(chip, "explain", "Show how much of the error each non-ideality causes",
                  {"imka chip explain --at 1d --figure causes.svg",
                   "imka chip explain --weights w.npy --input-law x.npy --seed 0",
                   "imka chip explain --dataset ringnorm --kernel rbf --log-ratio 4 --seeds 0..2 --json"});

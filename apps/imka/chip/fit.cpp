@@ -1,4 +1,4 @@
-// imka chip fit: a device model from pairs of target and read conductance.
+// imka chip fit: fits a device model to pairs of target and read conductance.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct Args {
     std::filesystem::path output;
 };
 
-// Columns by the names of the first line, else by their order.
+// Columns by the names in the first line, otherwise by their order.
 struct Columns {
     std::size_t target = 0;
     std::size_t read = 1;
@@ -82,8 +82,8 @@ DeviceReads load_reads(const std::filesystem::path& file) {
         if (!columns.device) continue;
         const float id = x(r, *columns.device);
         if (!(id >= 0.0F && id < 16777216.0F && id == std::floor(id)))
-            fail(ErrorCode::bad_data, fmt::format("{}: row {}: device {}; expected a whole number >= 0",
-                                                  file.string(), r + 1, id));
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: row {}: device {}; expected an integer >= 0", file.string(), r + 1, id));
         reads.device.push_back(static_cast<std::size_t>(id));
     }
     return reads;
@@ -156,19 +156,19 @@ void print_fit(const Args& args, const DeviceFit& fit) {
             fmt::format("exponent, {} devices at {} times", fit.drift->devices, fit.drift->times));
         add("drift sd", fit.drift->sd, "",
             fit.drift->noise_removed
-                ? "over devices, noise of reads taken off"
-                : "over devices, with the noise of reads: two times cannot tell them apart");
+                ? "over devices, read noise subtracted"
+                : "over devices, including read noise: two times are too few to separate them");
     }
     fmt::print("{}\n", format_table(table));
-    fmt::print("Maximum likelihood of Gaussian deviations; reads at 0 count as 0 or below.\n");
+    fmt::print("Maximum likelihood with Gaussian errors; reads at 0 count as 0 or below.\n");
     if (fit.freedom > 0)
-        fmt::print("chi² per degree of freedom of binned deviations: {:.2f} ({} degrees)\n",
-                   fit.chi2_per_freedom, fit.freedom);
+        fmt::print("chi² per degree of freedom of binned errors: {:.2f} ({} degrees)\n", fit.chi2_per_freedom,
+                   fit.freedom);
     if (fit.ks_reads > 0) {
-        // Beyond this one in a hundred samples of the right law would be.
+        // 1 % of samples of the correct law exceed this.
         const double limit = 1.63 / std::sqrt(static_cast<double>(fit.ks_reads));
         fmt::print(
-            "Kolmogorov-Smirnov distance of standardised deviations: {:.4f} over {} reads; {} (1 % limit "
+            "Kolmogorov-Smirnov distance of standardised errors: {:.4f} over {} reads; {} (1 % limit "
             "{:.4f})\n",
             fit.ks_distance, fit.ks_reads, fit.ks_distance <= limit ? "as Gaussian" : "not Gaussian", limit);
     }
@@ -185,7 +185,7 @@ ChipSpec fitted_chip(const Args& args, const DeviceFit& fit) {
 void run(const Args& args, const Context& context) {
     if (args.file.empty() == args.measured.measured.empty())
         fail(ErrorCode::bad_usage,
-             "chip fit: name a CSV of reads, or --measured FILE with results of a chip");
+             "chip fit: expected a CSV file of reads, or --measured FILE with results of a chip");
     if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
     check_figure(args.figure);
     const auto reads = load_reads(args.file);
@@ -207,7 +207,7 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     auto* verb =
         add_verb(chip, "fit",
                  "Fit a device model to pairs of target and read conductance, or constants of a chip to "
-                 "results measured on the real one",
+                 "results measured on the real chip",
                  {"imka chip fit pairs.csv --output mine.yaml",
                   "imka chip fit aged.csv --degree 2 --figure fit.svg --json",
                   "imka chip fit --measured measured.csv --data-dir data --free core.adc_noise=0..5/0.5"});
@@ -215,13 +215,14 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->add_option("file", args->file,
                      "CSV with columns target and read in uS, and optionally time in s and device")
         ->check(CLI::ExistingFile);
-    verb->add_option("--degree", args->fit.degree, "Degree of the programming error as a polynomial of u")
+    verb->add_option("--degree", args->fit.degree,
+                     "Degree of the polynomial in u = target / g_max that models the programming error")
         ->check(CLI::Range(0, 3))
         ->capture_default_str();
-    verb->add_option("--g-max", args->fit.g_max_us, "g_max in uS; 0: the largest target")
+    verb->add_option("--g-max", args->fit.g_max_us, "g_max in uS; 0 = the largest target")
         ->check(CLI::Range(0.0, 1e6))
         ->capture_default_str();
-    verb->add_option("--bins", args->fit.bins, "Bins of the target for the goodness of fit")
+    verb->add_option("--bins", args->fit.bins, "Number of bins of the target for the goodness of fit")
         ->check(CLI::Range(2, 1000))
         ->capture_default_str();
     add_chip_options(*verb, args->chip);

@@ -1,4 +1,4 @@
-// imka chip fit --measured: constants of a chip from Gram errors and accuracies measured on the real one.
+// imka chip fit --measured: fits constants of a chip to Gram errors and accuracies measured on the real chip.
 #include "chip/fit_measured.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace imka::app {
 namespace {
 
-// "core.adc_noise=0..5/0.5": the constant, where it may lie, and the step over which its effect is measured.
+// "core.adc_noise=0..5/0.5": the constant, its range, and the step for its numerical derivative.
 FreeConstant parse_free(const std::string& text) {
     const auto equals = text.find('=');
     const auto dots = text.find("..");
@@ -123,10 +123,10 @@ Json fit_json(const std::vector<FreeConstant>& free, const FittedChip& fit) {
 }  // namespace
 
 void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
-    verb.add_option(
-            "--measured", args.measured,
-            "CSV of results of the real chip: dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,"
-            "metric,value")
+    verb.add_option("--measured", args.measured,
+                    "CSV of results of the real chip, with the columns "
+                    "dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,"
+                    "metric,value")
         ->check(CLI::ExistingFile);
     verb.add_option("--experiment", args.experiment,
                     "With --measured: experiment that defines the runs and their settings")
@@ -142,15 +142,16 @@ void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
         ->delimiter(',');
     verb.add_option("--run-seeds", args.seeds,
                     "With --measured: seeds of the emulated runs, for example 0..9");
-    verb.add_option("--test-rows", args.test_rows, "With --measured: test rows used for accuracies")
+    verb.add_option("--test-rows", args.test_rows, "With --measured: number of test rows for accuracies")
         ->check(CLI::Range(100, 10'000'000))
         ->capture_default_str();
-    verb.add_option("--iterations", args.iterations, "With --measured: most iterations")
+    verb.add_option("--iterations", args.iterations, "With --measured: maximum number of iterations")
         ->check(CLI::Range(1, 100))
         ->capture_default_str();
     verb.add_flag("--no-leave-out", args.no_leave_out,
                   "With --measured: skip the prediction of each data set from the others");
-    verb.add_flag("--cells", args.cells, "With --measured: print every combination");
+    verb.add_flag("--cells", args.cells,
+                  "With --measured: print every combination of data set, kernel, sampler and size");
 }
 
 void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Context& context) {
@@ -179,7 +180,7 @@ void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Conte
                 if (s.dataset != "all") out.push_back(s);
             }
         }
-        fmt::print("each data set predicted by a fit to the others:\n{}\n", format_table(score_table(out)));
+        fmt::print("each data set, predicted by a fit to the others:\n{}\n", format_table(score_table(out)));
     }
     fmt::print("chi² {:.1f} over {} differences, {} constants; {} emulations of {} runs\n", fit.chi2,
                2 * fit.cells.size(), config.free.size(), fit.evaluations, comparison.runs());

@@ -1,4 +1,4 @@
-// imka chip fit --measured: constants of a chip from Gram errors and accuracies measured on the real one.
+// imka chip fit --measured: fits constants of a chip to Gram errors and accuracies measured on the real chip.
 #pragma once
 
 #include <cstdint>

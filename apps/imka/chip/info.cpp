@@ -1,4 +1,4 @@
-// imka chip info: which chips there are; geometry, constants and their sources of one.
+// imka chip info: lists the chips, or the geometry, constants and sources of one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void list_chips(const Context& context) {
                          spec.description});
     }
     if (context.json) return print_json({{"chips", chips}});
-    fmt::print("{}\nimka chip info NAME shows every constant of one, with its source.\n",
+    fmt::print("{}\n'imka chip info NAME' shows every constant of a chip, with its source.\n",
                format_table(table));
 }
 
@@ -114,9 +114,9 @@ void show_chip(const ChipSpec& spec, const Context& context) {
                spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", c.weights, c.devices,
                2 * spec.device.devices_per_polarity);
     fmt::print("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * c.product_seconds,
-               c.product_joules ? fmt::format("{:.4g} nJ", 1e9 * *c.product_joules) : "energy not known",
+               c.product_joules ? fmt::format("{:.4g} nJ", 1e9 * *c.product_joules) : "energy unknown",
                c.tops, c.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *c.tops_per_watt) : "");
-    fmt::print("programming by pulses: {}\n", spec.pulses ? "modelled" : "not known; statistical only");
+    fmt::print("programming by pulses: {}\n", spec.pulses ? "modelled" : "no model; statistical only");
     fmt::print("memory of the emulator with every device programmed: {:.0f} MB\n", c.emulator_bytes / 1e6);
     fmt::print("hash of the constants: {}\n", chip_hash(spec));
     print_constants(spec, constants);
@@ -143,7 +143,7 @@ void add_chip_info(CLI::App& chip, Context& context) {
         if (!args->chip.chip.empty()) return show_chip(load_spec(args->chip), context);
         if (!args->chip.overrides.empty())
             fail(ErrorCode::bad_usage,
-                 "--chip-set needs a chip: name one, as in 'imka chip info hermes --chip-set ...'");
+                 "--chip-set needs a chip, as in 'imka chip info hermes --chip-set ...'");
         list_chips(context);
     });
 }

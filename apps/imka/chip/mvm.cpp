@@ -1,5 +1,5 @@
-// imka chip mvm: error of matrix-vector products in every state, from the ideal matrix to the compensated
-// chip.
+// imka chip mvm: error of matrix-vector products in every state, from the ideal matrix to the aged and
+// compensated chip.
 #include <fmt/format.h>
 
 #include <memory>
@@ -39,13 +39,13 @@ Summary over_seeds(const MeasuredState& state, Quantity quantity) {
     return summarize(std::move(values));
 }
 
-// None where a measurement has none.
+// null if the measurement has no value.
 std::optional<Summary> over_seeds(const MeasuredState& state, std::optional<double> ErrorParts::*part) {
     if (!(state.values.front().parts.*part)) return std::nullopt;
     return over_seeds(state, [part](const Measurement& m) { return *(m.parts.*part); });
 }
 
-// What the outputs show of a state.
+// Measurements of one state.
 struct StateSummary {
     explicit StateSummary(const MeasuredState& s)
         : error(over_seeds(s, [](const auto& m) { return m.parts.total; })),
@@ -121,8 +121,8 @@ void run(Args& args, const Context& context) {
                to_string(args.states.simulator));
     print_states(args, states);
     fmt::print(
-        "\nerror: |y - Wx| / |Wx|, ± half of the 95 % interval over seeds. linear: the part that wrong "
-        "weights explain; residual: the rest.\n");
+        "\nerror: |y - Wx| / |Wx|, ± half of the 95 % interval over seeds. linear: the part explained by "
+        "errors of the weights; residual: the rest.\n");
     if (config.count <= config.rows)
         fmt::print("linear and residual need more products than the matrix has inputs: --inputs {}\n",
                    4 * config.rows);
@@ -132,28 +132,31 @@ void run(Args& args, const Context& context) {
 
 void add_chip_mvm(CLI::App& chip, Context& context) {
     auto args = std::make_shared<Args>();
-    auto* verb =
-        add_verb(chip, "mvm", "Error of matrix-vector products, from the ideal matrix to the aged chip",
-                 {"imka chip mvm --at 1d --compensation global",
-                  "imka chip mvm --weights w.npy --input-law x.npy --input-range search --json"});
+    auto* verb = add_verb(
+        chip, "mvm", "Measure the error of matrix-vector products, from the ideal matrix to the aged chip",
+        {"imka chip mvm --at 1d --compensation global",
+         "imka chip mvm --weights w.npy --input-law x.npy --input-range search --json"});
     add_common_options(*verb, context);
     add_chip_options(*verb, args->trial.chip);
     add_seed_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
-    add_enum_option(*verb, "--simulator", args->states.simulator, "fast, or literal (every device; slow)");
+    add_enum_option(*verb, "--simulator", args->states.simulator,
+                    "fast, or literal (simulates every device; slow)");
     add_programming_option(*verb, args->trial.build);
     add_time_options(*verb, args->time);
     add_enum_option(*verb, "--compensation", args->states.read.compensation,
-                    "Compensation of drift; outputs: scales and offsets are fitted again");
+                    "Compensation of drift: none, one factor (global), one factor per output (column), or "
+                    "refit scales and offsets (outputs)");
     verb->add_flag_callback(
         "--no-output-calibration", [args] { args->trial.build.output_calibration = false; },
         "Keep the nominal scale of every output");
     verb->add_option("--replicas", args->trial.build.placement.replicas,
-                     "Copies of the matrix; 0: as many as fit")
+                     "Number of copies of the matrix on the chip; 0 = the maximum that fits")
         ->check(CLI::Range(0, 65536))
         ->capture_default_str();
-    add_enum_option(*verb, "--replication", args->trial.build.placement.replication,
-                    "Copies take turns, or all take every input and are averaged");
+    add_enum_option(
+        *verb, "--replication", args->trial.build.placement.replication,
+        "Copies take turns (throughput), or all compute every product and are averaged (average)");
     add_load_option(*verb, args->trial.load);
     verb->callback([args, &context] { run(*args, context); });
 }

@@ -26,7 +26,7 @@ std::string names_or_file() {
     return join_names(EnumNames<E>::values, "|") + "|FILE";
 }
 
-// Something that is neither a law nor a file was meant to be one of them.
+// The text is neither a law nor a file.
 template <NamedEnum E>
 Matrix<float> read_matrix(const std::string& option, const std::string& path) {
     if (!std::filesystem::exists(path))
@@ -35,7 +35,7 @@ Matrix<float> read_matrix(const std::string& option, const std::string& path) {
     return read_table(path, {.label_column = "none"}).x;
 }
 
-// The matrix of a file; where the text names a law, that is set and there is none.
+// Reads the matrix of a file; if the text names a law, sets the law and returns nullopt.
 template <NamedEnum E>
 Matrix<float> law_or_matrix(const std::string& option, const std::string& text, E& law) {
     if (!is_name<E>(text)) return read_matrix<E>(option, text);
@@ -53,7 +53,7 @@ std::string mean_text(const Summary& s, double factor) {
     const double mean = factor * s.mean;
     const double half = factor * s.half_width;
     if (!(half > 0.0)) return fmt::format("{:.4g}", mean);
-    // Two digits of the uncertainty, as far as plain numbers show them.
+    // Two digits of the uncertainty, if plain notation can show them.
     const int digits = std::max(0, 1 - static_cast<int>(std::floor(std::log10(half))));
     if (digits > 3) return fmt::format("{:.2g} ± {:.1g}", mean, half);
     return fmt::format("{:.{}f} ± {:.{}f}", mean, digits, half, digits);
@@ -77,10 +77,10 @@ void add_seed_options(CLI::App& verb, ChipArgs& args) {
                                               : fmt::format("{}..{}", args.seeds.front(), args.seeds.back());
     verb.add_option_function<std::string>(
             "--seeds", parse,
-            "Seeds: each gives one chip, and new weights and inputs unless these come from files")
+            "Seeds; each one gives a new chip, and new weights and inputs unless they come from files")
         ->type_name("list such as 0..9 or 1,4,7")
         ->default_str(shown);
-    verb.add_option_function<std::string>("--seed", parse, "One seed")
+    verb.add_option_function<std::string>("--seed", parse, "A single seed")
         ->type_name("integer")
         ->excludes("--seeds");
 }
@@ -106,24 +106,25 @@ void add_problem_options(CLI::App& verb, ProblemArgs& args) {
                     "Truncate Gaussian weights at this many standard deviations")
         ->check(CLI::Range(0.01, 6.0))
         ->capture_default_str();
-    verb.add_option(
-            "--input-law", args.inputs,
-            "Distribution of the inputs, or a file with one input per row (the first half calibrates)")
+    verb.add_option("--input-law", args.inputs,
+                    "Distribution of the inputs, or a file with one input per row (the first half is used "
+                    "for calibration)")
         ->type_name(names_or_file<InputLaw>())
         ->capture_default_str();
-    verb.add_option("--sparsity", config.sparsity, "Share of zeros in sparse inputs")
+    verb.add_option("--sparsity", config.sparsity, "Fraction of zeros in sparse inputs")
         ->check(CLI::Range(0.0, 0.999))
         ->capture_default_str();
-    verb.add_option("--rows", config.rows, "Inputs of the matrix")
+    verb.add_option("--rows", config.rows, "Number of inputs of the matrix")
         ->check(CLI::Range(1, 1 << 20))
         ->capture_default_str();
-    verb.add_option("--cols", config.cols, "Outputs of the matrix")
+    verb.add_option("--cols", config.cols, "Number of outputs of the matrix")
         ->check(CLI::Range(1, 1 << 20))
         ->capture_default_str();
-    verb.add_option("--inputs", config.count, "Products to measure; 0: chosen by the size of the matrix")
+    verb.add_option("--inputs", config.count,
+                    "Number of products to measure; 0 = chosen by the size of the matrix")
         ->check(CLI::Range(0, 100'000'000))
         ->capture_default_str();
-    verb.add_option("--calibration-inputs", config.calibration_count, "Inputs used for calibration")
+    verb.add_option("--calibration-inputs", config.calibration_count, "Number of inputs for calibration")
         ->check(CLI::Range(2, 1'000'000))
         ->capture_default_str();
     add_enum_option(verb, "--input-range", args.input_range, "How calibration chooses the input range");

@@ -1,4 +1,4 @@
-// Options that the chip commands share: which chip, which weights and inputs, when it is read.
+// Options shared by the chip commands: chip, weights, inputs, time of the products.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@
 namespace imka::app {
 
 Json summary_json(const Summary& s);
-// "12.3 ± 0.4": mean and half of its 95 % interval, as many digits as that has meaning for.
+// "12.3 ± 0.4": mean and half of its 95 % interval, with two significant digits of the interval.
 std::string mean_text(const Summary& s, double factor = 1.0);
 
 struct ChipArgs {
@@ -37,12 +37,12 @@ void add_enum_option(CLI::App& verb, const std::string& flag, E& value, const st
 
 // --backend, --chip-set.
 void add_chip_options(CLI::App& verb, ChipArgs& args);
-// --seeds and --seed; `seeds` as it is when called is the default.
+// --seeds and --seed; the current value of `seeds` is the default.
 void add_seed_options(CLI::App& verb, ChipArgs& args);
-// A preset by name or a YAML file by path, with its overrides.
+// A preset by name or a YAML file by path, with the overrides applied.
 ChipSpec load_spec(const ChipArgs& args);
 
-// Weights and inputs: drawn by a seed, or from files.
+// Weights and inputs: drawn with a seed, or read from files.
 struct ProblemArgs {
     std::string weights = "gauss";  // law or file
     std::string inputs = "gauss";   // law or file
@@ -53,7 +53,7 @@ void add_problem_options(CLI::App& verb, ProblemArgs& args);
 // "Gaussian weights truncated at 3 standard deviations, uniform inputs, input range by max"
 std::string problem_text(const ProblemArgs& args, const ChipTrials& trials);
 
-// The chips that a command analyses.
+// The chips to analyse.
 struct TrialArgs {
     ChipArgs chip{.seeds = {0, 1, 2, 3, 4}};
     ProblemArgs problem;
@@ -62,7 +62,7 @@ struct TrialArgs {
 };
 // --programming.
 void add_programming_option(CLI::App& verb, ChipBuild& build);
-// --load FILE, which excludes the options that say how a chip is made.
+// --load FILE; excludes the options that build a chip.
 void add_load_option(CLI::App& verb, std::filesystem::path& file);
 // --at and --spacing: when products are read.
 struct TimeArgs {
@@ -72,7 +72,7 @@ struct TimeArgs {
 void add_time_options(CLI::App& verb, TimeArgs& args);
 ReadTime read_time(const TimeArgs& args);
 
-// Calls body; an Error{bad_data} then begins with the name of the file that the data came from.
+// Calls body; adds the name of the file to the front of an Error{bad_data}.
 template <class Body>
 auto with_file_name(const std::filesystem::path& file, Body&& body) {
     try {
@@ -83,7 +83,7 @@ auto with_file_name(const std::filesystem::path& file, Body&& body) {
     }
 }
 
-// Reads the files that the options name.
+// Reads the files given by the options.
 ChipTrials make_trials(const TrialArgs& args);
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args);
 

@@ -1,4 +1,4 @@
-// imka chip program: what each way to program a chip achieves, and what it costs.
+// imka chip program: error and cost of each programming method.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -51,7 +51,7 @@ std::optional<Summary> gradient_gain(const std::vector<MethodResult>& results) {
     return gains ? std::optional(summarize(*gains)) : std::nullopt;
 }
 
-// Error of products in each iteration, over the cores and draws that got so far.
+// Error of products per iteration, over the cores and draws that reached it.
 std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& results,
                                             const std::string& name) {
     const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);
@@ -207,16 +207,17 @@ void add_chip_program(CLI::App& chip, Context& context) {
     add_chip_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
     verb->add_option("--methods", args->methods,
-                     "Programming methods, separated by commas; default: all that the chip has a model for")
+                     "Programming methods, separated by commas; default: all methods that the chip models")
         ->delimiter(',')
         ->type_name(join_names(EnumNames<ProgrammingMethod>::values, "|"));
-    verb->add_option("--draws", args->draws, "Chips and weights to average over")
+    verb->add_option("--draws", args->draws, "Number of chips and weight matrices to average over")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
-    verb->add_option("--seed", args->seed, "Seed of the first draw; the others follow")
+    verb->add_option("--seed", args->seed,
+                     "Seed of the first draw; the next draws use seed + 1, seed + 2, ...")
         ->capture_default_str();
     verb->add_option("--iterations", args->trial.build.programming.gradient.iterations,
-                     "Most iterations of gradient descent")
+                     "Maximum number of iterations of gradient descent")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
     add_figure_option(*verb, args->figure, "Draw the steps of gradient descent");

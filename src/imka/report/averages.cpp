@@ -9,7 +9,7 @@
 namespace imka::report {
 namespace {
 
-// How many features a direction gives.
+// Features per direction.
 double functions_of(const std::string& kernel) {
     return kernel.starts_with("arccos") ? 1.0 : 2.0;
 }
@@ -50,7 +50,7 @@ std::optional<Level> level(const Part& part, const SizeRule& rule, Side side) {
     return Level{.mean = sum.mean / curves, .std = sum.std / curves, .error = std::sqrt(sum.error) / curves};
 }
 
-// All published values that the points have are judged, or none.
+// Either all published values of the points are judged, or none.
 bool comparable(const Part& part) {
     Counts counts;
     for (const auto& curve : part.figure.curves) {
@@ -153,7 +153,7 @@ std::string describe_levels(const Plot& plot) {
 struct AccuracyView {
     const std::vector<AccuracyRow>& rows;
     std::size_t rule = 0;
-    const std::vector<Tick>& places;  // of the data sets
+    const std::vector<Tick>& places;  // positions of the data sets
 };
 
 Series accuracy_series(const AccuracyView& view, Side side, const std::string& backend) {

@@ -1,5 +1,5 @@
-// Averages over data sets and samplers, in FP32 and on a chip: from our figures and from the published values
-// by the same rules.
+// Averages over data sets and samplers, in FP32 and on a chip, computed in the same way for our results and
+// for the published values.
 #pragma once
 
 #include <map>
@@ -26,15 +26,15 @@ struct AccuracyRow {
     std::string backend;
     Levels ours;
     Levels published;
-    // Within 3 combined standard errors; `unlike` where the protocols differ.
+    // Within 3 combined standard errors; `unlike` if the protocols differ.
     std::vector<Verdict> verdicts;
 };
-// One row per data set, kernel and backend of an experiment: FP32, and its chip where there is one.
+// One row per data set, kernel and backend of an experiment: FP32, and its chip if any.
 std::vector<AccuracyRow> accuracy_rows(const std::vector<Figure>& figures, const std::string& experiment,
                                        const std::vector<SizeRule>& sizes);
 
-// What a chip changes: its rows with mean = accuracy on the chip - accuracy in FP32, std = 0, and their
-// errors.
+// Differences between chip and FP32: rows with mean = accuracy on the chip - accuracy in FP32, std = 0, and
+// standard errors.
 std::vector<AccuracyRow> difference_rows(const std::vector<AccuracyRow>& accuracy);
 
 // Differences averaged over data sets.
@@ -50,8 +50,8 @@ struct DifferenceSummary {
     std::string kernel;
     std::size_t rule = 0;  // index of the size
     MeanDifference ours;
-    MeanDifference ours_shared;  // over the data sets that have a published difference
-    MeanDifference published;    // over the same
+    MeanDifference ours_shared;  // over the data sets with a published difference
+    MeanDifference published;    // over the same data sets
 };
 // One per kernel and size.
 std::vector<DifferenceSummary> summarise_differences(const std::vector<AccuracyRow>& differences);
@@ -60,16 +60,16 @@ std::vector<DifferenceSummary> summarise_differences(const std::vector<AccuracyR
 std::vector<Plot> accuracy_plots(const std::vector<AccuracyRow>& accuracy, const std::string& experiment,
                                  const std::vector<SizeRule>& sizes);
 
-// Gram error over the largest of its task or of its kernel, averaged over data sets and samplers, against r.
-// FP32 and chip share the largest error and the data sets.
+// Gram error divided by the largest error of its task or of its kernel, averaged over data sets and samplers,
+// against r. FP32 and chip use the same largest error and the same data sets.
 enum class Normaliser { task, kernel };
 struct Normalised {
     std::map<double, double> fp32;  // by r
     std::map<double, double> chip;
     std::size_t datasets = 0;
 };
-// On which values, and over which data sets: those with values of ours, in FP32 and on the chip where there
-// is one, and with published ones too if `shared`.
+// Values and data sets to average: data sets with our values, in FP32 and on the chip if any, and also with
+// published values if `shared`.
 struct Choice {
     Side side = Side::ours;
     Normaliser by = Normaliser::task;
@@ -78,7 +78,7 @@ struct Choice {
 Normalised normalise(const std::vector<Figure>& figures, const std::string& experiment,
                      const std::string& kernel, const Choice& choice);
 
-// One per kernel; two where chip values were published for some of the data sets only.
+// One per kernel; two if chip values are published only for some of the data sets.
 std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const std::string& experiment);
 
 }  // namespace imka::report

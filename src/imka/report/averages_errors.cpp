@@ -45,7 +45,7 @@ double largest(const Task& samplers) {
     return most;
 }
 
-// What the errors of each data set are divided by.
+// Divisor for the errors of each data set.
 std::map<std::string, double> divisors(const std::vector<const Tasks*>& all, Normaliser by) {
     std::map<std::string, double> out;
     double of_kernel = 0.0;
@@ -136,7 +136,7 @@ std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const st
             return normalise(figures, experiment, kernel, {.shared = shared}).datasets;
         };
         for (const bool shared : {false, true}) {
-            // One drawing where the published values are of all data sets, or of none.
+            // One plot if the published values cover all data sets or none.
             const auto datasets = count(shared);
             if (datasets == 0 || (shared && datasets == count(false))) continue;
             const bool beside = shared || count(true) == datasets;

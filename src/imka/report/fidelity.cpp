@@ -19,7 +19,7 @@ const Figure* accuracy_figure(const std::vector<Figure>& figures, const Figure& 
     return nullptr;
 }
 
-// The same point in the figure of accuracies.
+// The same point in the accuracy figure.
 const Point* accuracy_point(const Figure* figure, const Curve& like, const Point& at) {
     if (figure == nullptr) return nullptr;
     for (const auto& curve : figure->curves) {
@@ -100,7 +100,7 @@ std::string style_for(const std::string& sampler) {
     return sampler == "rff" || sampler == "orf" || sampler == "sorf" ? sampler : "other0";
 }
 
-// Points of a kernel, one series a sampler.
+// Points of a kernel, one series per sampler.
 template <class MakePoint>
 void add_series(Plot& plot, const Fidelity& f, const std::string& kernel, const MakePoint& make) {
     for (const auto& sampler : named(f, &FidelityCell::sampler)) {
@@ -188,7 +188,7 @@ std::vector<Fidelity> fidelity_of(const std::vector<Figure>& figures, const std:
         for (const auto& curve : f.curves) {
             if (!curve.on_chip()) continue;
             for (const auto& p : curve.points) {
-                // The logarithm wants positive errors; a perfect approximation has no place here.
+                // The logarithm needs positive errors.
                 if (p.ours.n == 0 || !p.published || p.ours.mean <= 0.0) continue;
                 auto place = std::ranges::find(all, chip_name(curve), &Fidelity::chip);
                 if (place == all.end()) {

@@ -1,4 +1,4 @@
-// How far an emulated chip is from the measured one, cell by cell (docs/fidelity.md).
+// Compares an emulated chip with the measured one, cell by cell (docs/fidelity.md).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace imka::report {
 
-// What is aimed at over all data sets.
+// A target over all data sets, and its result.
 struct FidelityAim {
     std::string quantity;  // "Gram error, rbf"
     double aim = 0.0;
@@ -20,16 +20,16 @@ struct FidelityAim {
 };
 
 struct Fidelity {
-    std::string chip;  // and other settings that tell it from the others of the experiment
+    std::string chip;  // and other settings that distinguish it within the experiment
     std::vector<FidelityCell> cells;
-    std::vector<FidelityScore> rows;    // one a data set and kernel
-    std::vector<FidelityScore> totals;  // one a kernel, then all
+    std::vector<FidelityScore> rows;    // one per data set and kernel
+    std::vector<FidelityScore> totals;  // one per kernel, then all
     std::vector<FidelityAim> aims;
 };
-// One for each chip of an experiment that was run in the measured protocol where there are published values.
+// One per chip of an experiment with runs in the measured protocol that have published values.
 std::vector<Fidelity> fidelity_of(const std::vector<Figure>& figures, const std::string& experiment);
 
-// Emulated against measured Gram errors, and residuals by data set, sampler and size: two a kernel.
+// Two plots per kernel: emulated against measured Gram errors; residuals by data set, sampler and size.
 std::vector<Plot> fidelity_plots(const Fidelity& fidelity, const std::string& id);
 
 }  // namespace imka::report

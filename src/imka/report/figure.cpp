@@ -20,7 +20,7 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-// What a figure's axes, its place or the seeds already say.
+// Settings shown by a figure's axes, its heading or the seeds.
 const std::set<std::string, std::less<>> kPlaced = {"dataset",      "protocol", "kernel",
                                                     "sampler",      "backend",  "log_ratio",
                                                     "n_components", "seeds",    "split_seed"};
@@ -32,14 +32,14 @@ std::optional<double> parse_number(std::string_view text) {
     return value;
 }
 
-// "0.5" and "0.50" are one setting.
+// "0.5" and "0.50" are the same setting.
 bool same_setting(const std::string& a, const std::string& b) {
     if (a == b) return true;
     const auto x = parse_number(a);
     return x && x == parse_number(b);
 }
 
-// Without chip_hash, which says what a chip is and not how it is used.
+// Without chip_hash, which identifies a chip and not its use.
 const Settings& default_settings(const std::string& backend) {
     static const Settings fp32 = settings_text(RunConfig{});
     static const Settings chip = [] {
@@ -50,7 +50,8 @@ const Settings& default_settings(const std::string& backend) {
     return backend == "fp32" || backend.empty() ? fp32 : chip;
 }
 
-// Settings of the published runs on a data set: the defaults, and what the experiment that repeats them says.
+// Settings of the published runs on a data set: the defaults, overridden by the experiment that repeats the
+// runs.
 Settings published_settings(const std::string& dataset, const std::string& backend) {
     static const auto repetition = find_experiment(paper().published_runs);
     auto settings = default_settings(backend);
@@ -65,7 +66,7 @@ Settings published_settings(const std::string& dataset, const std::string& backe
     return settings;
 }
 
-// Names in the order in which people list them; what is unknown comes after, by the alphabet.
+// Known names in their usual order, then unknown names alphabetically.
 template <NamedEnum E>
 std::pair<std::size_t, std::string> listed(const std::string& name) {
     const auto& names = EnumNames<E>::values;
@@ -103,7 +104,7 @@ public:
         for (const auto& [name, values] : values_.at(place(r))) {
             if (values.size() > 1) parts.push_back(fmt::format("{} {}", name, r.setting(name)));
         }
-        // That chips with other settings have other hashes says nothing. A hash is known by its beginning.
+        // Shows hashes only if chips with the same name and settings differ.
         if (hashes_.at(chip(r)).size() > 1)
             parts.push_back(fmt::format("{} {}", kChipHash, r.setting(std::string(kChipHash)).substr(0, 8)));
         return fmt::format("{}", fmt::join(parts, ", "));
@@ -127,7 +128,7 @@ double result_or(const Record& r, const std::string& name, double otherwise) {
     return place == r.results.end() ? otherwise : place->second;
 }
 
-// A log ratio that was not asked for is log2(m/d): rounded, so that points can share a place.
+// Without a log ratio in the settings, log2(m/d), rounded so that points can share a position.
 PointKey point_key(const Record& r) {
     return {std::round(result_or(r, "log_ratio", 0.0) * 1e4) / 1e4, std::llround(result_or(r, "m", 0.0))};
 }
@@ -154,7 +155,7 @@ std::map<FigureKey, FigureRuns> group(const std::vector<Record>& records) {
 
 Point make_point(const PointKey& key, Runs runs) {
     Point p{.log_ratio = key.first, .m = key.second, .config = runs.records.front()->config};
-    // Values are summed in the order of the seeds, whatever the order of the files.
+    // Sums values in the order of the seeds, for any order of the files.
     std::vector<std::pair<std::uint64_t, double>> by_seed;
     for (std::size_t i = 0; i < runs.values.size(); ++i)
         by_seed.emplace_back(runs.records[i]->seed, runs.values[i]);
@@ -188,7 +189,7 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity) {
     return figure;
 }
 
-// The first setting that the published runs did not have; "" where all agree.
+// The first setting that differs from the published runs; "" if all agree.
 std::string other_setting(const Settings& config, const Published& published) {
     for (const auto& [name, usual] : published_settings(published.dataset, published.backend)) {
         if (kPlaced.contains(name) || (name == "gamma" && published.kernel.starts_with("arccos"))) continue;
@@ -204,7 +205,7 @@ bool in_table(const Published& p, const std::string& experiment) {
     return known == nullptr || known->table == p.table;
 }
 
-// Values that an experiment of the registry is there to repeat.
+// Published values that a known experiment repeats.
 bool is_repeated(const Published& p, const std::string& experiment) {
     const auto* known = find_reproduction(experiment);
     return known != nullptr && known->table == p.table &&
@@ -220,7 +221,7 @@ bool stands_beside(const Published& p, const Curve& curve) {
     return p.sampler == curve.sampler && (p.backend == "fp32" ? curve.backend == "fp32" : curve.on_chip());
 }
 
-// In the protocol of the published runs a cell is known by m, else by the log ratio that was asked for.
+// In the protocol of the published runs m identifies a cell; otherwise the log ratio of the settings does.
 bool same_point(const Published& p, const Figure& f, const Point& point) {
     return f.protocol == "measured" ? p.m == point.m : std::abs(p.log_ratio - point.log_ratio) < 1e-3;
 }
@@ -243,7 +244,7 @@ void judge(Point& point, const Figure& figure, const Curve& curve, const Publish
     }
 }
 
-// The curve beside which a published value stands that was not run.
+// The curve for a published value that was not run.
 Curve& curve_for(Figure& figure, const Published& p) {
     for (auto& curve : figure.curves) {
         if (curve.sampler == p.sampler && curve.backend == p.backend) return curve;
@@ -429,7 +430,7 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
 
 std::string ridge_command(const Settings& config, const std::vector<std::uint64_t>& seeds) {
     std::string command = "imka ridge";
-    // What a command need not say, for runs on a chip too.
+    // Settings that a command need not contain, also for runs on a chip.
     static const Settings usual = default_settings_text();
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
@@ -444,7 +445,7 @@ std::string ridge_command(const Settings& config, const std::vector<std::uint64_
 std::string figure_command(const Figure& figure) {
     const auto name =
         find_reproduction(figure.experiment) != nullptr ? figure.experiment : figure.experiment + ".yaml";
-    // The same settings go into the same folder: what was run before is not run again.
+    // The same settings use the same folder, so finished runs are not repeated.
     return fmt::format("imka sweep {} --set {} --set {}\nimka report {} --output page.html", shell_word(name),
                        shell_word("dataset=" + figure.dataset), shell_word("kernel=" + figure.kernel),
                        shell_word("runs/" + figure.experiment));

@@ -1,5 +1,5 @@
-// Figures from records: runs grouped over seeds into points, points into curves, curves into figures, each
-// point beside its published value.
+// Figures from records: groups runs over seeds into points, points into curves, curves into figures, and
+// pairs each point with its published value.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,23 @@ enum class Verdict {
     reproduced,   // within 3 combined standard errors of the published mean
     deviates,     // beyond them
     missing,      // published, but not among the records
-    unlike,       // published for another protocol or other settings: shown beside, not judged
-    unpublished,  // nothing to compare with
+    unlike,       // published for another protocol or other settings: shown, not judged
+    unpublished,  // no published value
 };
 inline constexpr double kAllowedErrors = 3.0;
 
 struct Point {
     double log_ratio = 0.0;
-    std::int64_t m = 0;  // 0 where nothing was run
+    std::int64_t m = 0;  // 0 if not run
     Summary ours;
     std::optional<Published> published;
     Verdict verdict = Verdict::unpublished;
     std::string unlike;  // why there is no verdict
     std::vector<std::uint64_t> seeds;
-    std::map<std::string, std::string> config;  // of the first seed
+    std::map<std::string, std::string> config;  // settings of the first seed
 
     double difference() const;  // ours - published
-    double errors() const;      // the same in combined standard errors; infinite where these are 0
+    double errors() const;      // difference in combined standard errors; infinite if these are 0
 };
 
 struct Curve {
@@ -57,7 +57,7 @@ struct Figure {
     std::vector<Curve> curves;
 };
 
-// Our means of a curve, or the published ones beside them, by log_ratio.
+// Our means of a curve, or the corresponding published ones, by log_ratio.
 enum class Side { ours, published };
 struct Value {
     double log_ratio = 0.0;
@@ -65,7 +65,7 @@ struct Value {
 };
 std::vector<Value> values_of(const Curve& curve, Side side);
 
-// The chip of an experiment's runs: "hermes" where it is among them, else the first; "" without any.
+// The chip of an experiment's runs: "hermes" if it is among them, else the first; "" if none.
 std::string chip_of(const std::vector<Figure>& figures, const std::string& experiment);
 
 struct Counts {
@@ -79,12 +79,12 @@ struct Counts {
 };
 Counts count(const Figure& figure);
 
-// Figures with what was run, in the order experiment, data set, kernel, quantity. Values published for the
-// chip stand beside those of any chip, and are judged where it is the same. Published values of an experiment
-// that the registry knows and that were not run become points without ours.
+// Figures of the runs, ordered by experiment, data set, kernel, quantity. Values published for the chip are
+// shown with the runs of any chip, and judged only for the same chip. Published values of a known experiment
+// that were not run become points without our value.
 std::vector<Figure> make_figures(const std::vector<Record>& records, const std::vector<Published>& published);
 
-// Published values of the experiments at hand for which there is no figure at all.
+// Published values of the experiments that have no figure.
 struct Absent {
     std::string experiment;
     std::string dataset;
@@ -94,21 +94,20 @@ struct Absent {
 std::vector<Absent> absent_figures(const std::vector<Figure>& figures,
                                    const std::vector<Published>& published);
 
-// Why results of the default protocol are no repetition of the published ones: the points that differ.
+// How the default protocol differs from the published runs.
 std::string protocol_difference(const std::string& dataset, const std::string& kernel,
                                 const std::string& sampler);
 
-// Accuracy in percent, Gram error as it is. The caller keeps `id` unique.
+// Accuracy in percent, Gram error as a fraction. The caller keeps `id` unique.
 Plot make_plot(const Figure& figure, const std::string& id);
-inline constexpr double kApart = 0.045;  // between curves over log2(m/d)
+inline constexpr double kApart = 0.045;  // shift between curves, in log2(m/d)
 
 // "0..9" or "0,2,5", as --seeds takes it.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds);
-// The imka ridge command that repeats runs of these settings; other seeds than the one in the settings on
-// request.
+// The imka ridge command that repeats runs with these settings, optionally with other seeds.
 std::string ridge_command(const std::map<std::string, std::string>& config,
                           const std::vector<std::uint64_t>& seeds);
-// The commands that repeat a figure, one a line.
+// The commands that repeat a figure, one per line.
 std::string figure_command(const Figure& figure);
 
 }  // namespace imka::report

@@ -1,4 +1,4 @@
-// The plot of a figure: curves of ours and published marks.
+// The plot of a figure: our curves and the published marks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ PlotPoint scaled(double x, const Summary& s, double scale) {
     return {.x = x, .y = scale * s.mean, .error = scale * s.std, .n = s.n, .x_error = 0.0, .name = {}};
 }
 
-// Curves of several chips may have the same published values.
+// Curves of several chips can have the same published values.
 void join(std::vector<Series>& all, Series series) {
     const auto known = std::ranges::find(all, series.label, &Series::label);
     if (known == all.end()) {

@@ -22,10 +22,10 @@ struct ProblemText {
     std::string_view title;
 };
 constexpr ProblemText kProblems[] = {
-    {Kind::disagrees, "disagrees", "runs recorded twice with other results; the first is shown"},
-    {Kind::other_schema, "other_schema", "lines of another schema; none is used"},
-    {Kind::torn, "torn", "lines cut short; the sweep repeats these runs"},
-    {Kind::malformed, "malformed", "lines that are no record; none is used"},
+    {Kind::disagrees, "disagrees", "runs recorded twice with different results; the first is shown"},
+    {Kind::other_schema, "other_schema", "lines of another schema; ignored"},
+    {Kind::torn, "torn", "truncated lines; the sweep repeats these runs"},
+    {Kind::malformed, "malformed", "lines that are not records; ignored"},
 };
 
 void add_problems(const RecordSet& set, std::vector<Flag>& flags) {
@@ -90,7 +90,7 @@ void add_mixed(const RecordSet& set, std::vector<Flag>& flags) {
     }
 }
 
-// Points of one figure that rest on fewer seeds than others: a sweep that has not ended.
+// Points of one figure with fewer seeds than others: an unfinished sweep.
 void add_uneven(const RecordSet& set, std::vector<Flag>& flags) {
     std::map<std::string, std::map<std::string, std::set<std::uint64_t>>> points;
     for (const auto& r : set.records) {
@@ -111,10 +111,10 @@ void add_uneven(const RecordSet& set, std::vector<Flag>& flags) {
             most = std::max(most, seeds.size());
         }
         if (least < most)
-            flag.details.push_back(fmt::format("{}: {} to {} seeds a point", place, least, most));
+            flag.details.push_back(fmt::format("{}: {} to {} seeds per point", place, least, most));
     }
     if (flag.details.empty()) return;
-    flag.title = "figures whose points rest on unequal numbers of seeds";
+    flag.title = "figures whose points have unequal numbers of seeds";
     flags.push_back(std::move(flag));
 }
 

@@ -1,5 +1,5 @@
-// What a reader of results must know before trusting them: records that could not be used, runs that failed,
-// figures that mix programs, machines or data.
+// Warnings about results: records that could not be used, failed runs, figures that mix programs, machines or
+// data.
 #pragma once
 
 #include <string>

@@ -13,12 +13,12 @@
 namespace imka::report {
 namespace {
 
-// Settings that a run on a chip and its FP32 run have in common. Norms and truncation are not among them:
-// another matrix may be what suits the chip.
+// Settings that a run on a chip and its FP32 run share. Norms and truncation are not among them: a chip may
+// need another matrix.
 constexpr std::array<std::string_view, 9> kCommon = {
     "dataset", "protocol", "kernel", "sampler", "log_ratio", "n_components", "gamma", "alpha", "split_seed"};
 
-// What belongs to a data set or a seed and makes no other row.
+// Settings of a data set or a seed, which do not make another row.
 constexpr std::array<std::string_view, 6> kNoRow = {"backend",   "seeds",     "input_alpha",
                                                     "lost_rows", "chip_hash", "chip_seed"};
 
@@ -32,7 +32,7 @@ std::string pair_key(const Record& r) {
     return key;
 }
 
-// The FP32 run with the usual norms where there are several.
+// The FP32 run with the usual norms if there are several.
 std::map<std::string, const Record*> references(const std::vector<Record>& records) {
     std::map<std::string, const Record*> out;
     for (const auto& r : records) {
@@ -62,7 +62,7 @@ std::set<std::string> varying(const std::vector<Record>& records, const std::str
     return out;
 }
 
-// Of a setting that differs, the value most runs have goes without saying.
+// The most common value of a varying setting is not shown.
 std::map<std::string, std::string> usual_values(const std::vector<Record>& records,
                                                 const std::string& experiment) {
     std::map<std::string, std::string> usual;
@@ -76,7 +76,7 @@ std::map<std::string, std::string> usual_values(const std::vector<Record>& recor
     return usual;
 }
 
-// As it was asked for: 2^r d - r of protocol `measured` is another ratio for every d.
+// As in the settings: m = 2^r d - r of protocol `measured` gives another ratio for every d.
 std::string size_of(const Record& r) {
     const auto ratio = r.setting("log_ratio");
     return ratio == "auto" ? "D = " + r.setting("n_components") : "r = " + ratio;

@@ -27,7 +27,7 @@ std::string render_page(std::string_view json, std::string_view chart_js) {
         {"@chart.js@", escape_script(chart_js)},
         {"@page.js@", std::string(embedded::report_js)},
     }};
-    // From the front to the back: a marker inside an inserted part is text.
+    // From front to back, so that a marker inside an inserted part stays text.
     std::string page;
     std::string_view rest = embedded::report_html;
     for (const auto& [marker, text] : parts) {

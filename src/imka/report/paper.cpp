@@ -75,7 +75,7 @@ ProtocolDifference read_difference(YamlReader& reader) {
             .random_split = find_yes_no(reader, "random_split")};
 }
 
-// The arguments of a check: all that it needs and no others.
+// A check needs all of its arguments and accepts no others.
 void read_argument(YamlReader& reader, std::string_view key, Statement& s) {
     if (key == "dataset") s.dataset = reader.text(key);
     if (key == "kernel") s.kernel = reader.text(key);

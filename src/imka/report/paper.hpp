@@ -1,4 +1,4 @@
-// What one paper says, as data: experiments/published/paper.yaml. The rest of report/ does not know the
+// Claims of one paper as data: experiments/published/paper.yaml. The rest of report/ does not depend on the
 // paper.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace imka::report {
 
-// An experiment that repeats a part of the paper.
+// An experiment that repeats part of the paper.
 struct Reproduction {
-    std::string name;     // of the reproduction and of its experiment
-    std::string table;    // of the published values
-    std::string backend;  // the values that it repeats; "" for all of the table
+    std::string name;     // name of the reproduction and of its experiment
+    std::string table;    // table of the published values
+    std::string backend;  // backend of the published values that it repeats; "" for all
     bool averages = false;
     std::string title;
     std::string what;
 };
 
-// A size at which accuracies are averaged over samplers. The best size of each sampler where both are 0.
+// A size at which accuracies are averaged over samplers. The best size of each sampler if both are 0.
 struct SizeRule {
     std::string name;
     double features = 0.0;    // D/d
@@ -32,10 +32,11 @@ struct SizeRule {
 // Goals for an emulated chip.
 struct Goals {
     std::map<std::string, double> gram_error;  // by kernel: largest RMS of ln(emulated / measured)
-    double accuracy_share = 0.0;               // least share of cells whose accuracy agrees
+    double accuracy_share = 0.0;               // minimum fraction of cells whose accuracy agrees
 };
 
-// A difference between the default protocol and that of the published runs. Empty conditions always apply.
+// A difference between the default protocol and the protocol of the published runs. Empty conditions always
+// apply.
 struct ProtocolDifference {
     std::string text;
     std::vector<std::string> datasets;
@@ -44,7 +45,7 @@ struct ProtocolDifference {
     std::optional<bool> random_split;
 };
 
-// A sentence and how to check it. Which of the other fields count depends on the check (statements.cpp).
+// A sentence and how to check it. The check determines which of the other fields are used (statements.cpp).
 struct Statement {
     std::string text;
     std::string check;
@@ -58,14 +59,14 @@ struct Statement {
     std::vector<std::string> except;  // "DATASET KERNEL"
     std::vector<double> sizes;        // log2(m/d)
     std::vector<double> range;        // low, high
-    std::vector<double> first;        // the same at the first size
-    std::vector<double> last;         // and at the last
+    std::vector<double> first;        // range at the first size
+    std::vector<double> last;         // range at the last size
     double points = 0.0;              // percentage points
 };
 
 struct Paper {
     std::vector<Reproduction> reproductions;
-    std::string published_runs;  // the experiment that has their settings
+    std::string published_runs;  // the experiment with the settings of the published runs
     std::vector<SizeRule> sizes;
     Goals goals;
     std::vector<ProtocolDifference> protocol_differences;
@@ -73,13 +74,13 @@ struct Paper {
     std::vector<Statement> statements;
 };
 
-// Error{bad_config} that names the line: unknown or missing keys, unknown checks.
+// Error{bad_config} with the line for unknown or missing keys and unknown checks.
 Paper parse_paper(std::string_view yaml);
-// The file that is compiled in.
+// The embedded file.
 const Paper& paper();
 
 const std::vector<Reproduction>& reproductions();
-// nullptr where there is none of that name.
+// nullptr if unknown.
 const Reproduction* find_reproduction(std::string_view name);
 
 }  // namespace imka::report

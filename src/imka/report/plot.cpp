@@ -32,7 +32,7 @@ struct Axis {
         const double v = low + share * (high - low);
         return log ? std::pow(10.0, v) : v;
     }
-    // The cell of a value; the first where there is no extent.
+    // The cell of a value; the first if the range is empty.
     std::size_t cell(double v, std::size_t cells) const {
         if (!(high > low)) return 0;
         const double share = std::clamp((scaled(v) - low) / (high - low), 0.0, 1.0);

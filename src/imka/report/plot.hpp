@@ -1,4 +1,4 @@
-// One drawing as a value. The page's script, gnuplot and a terminal draw the same value.
+// A plot as a value, which the page's script, gnuplot and a terminal can draw.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace imka::report {
 struct PlotPoint {
     double x = 0.0;
     double y = 0.0;
-    double error = 0.0;  // half of the error bar
-    std::size_t n = 0;   // seeds; 0 where this is not a mean over seeds
+    double error = 0.0;  // half the length of the error bar
+    std::size_t n = 0;   // number of seeds; 0 if not a mean over seeds
     double x_error = 0.0;
-    std::string name;  // shown where x does not identify the point
+    std::string name;  // shown if x does not identify the point
 };
 
 enum class Draw {
@@ -26,8 +26,8 @@ enum class Draw {
 
 struct Series {
     std::string label;
-    // Colour and marker: rff, orf, sorf (the paper's code), other0 .. other3, or "" for the next of a fixed
-    // list.
+    // Colour and marker: rff, orf, sorf (as in the paper), other0 .. other3, or "" for the next one of a
+    // fixed list.
     std::string style;
     bool dashed = false;     // measured on a chip
     bool published = false;  // hollow marks without a line
@@ -40,19 +40,19 @@ struct Tick {
     std::string name;
 };
 enum class XAxis { automatic, whole_numbers, seconds };
-enum class Reference { none, diagonal, zero };  // a line to compare with: y = x or y = 0
+enum class Reference { none, diagonal, zero };  // reference line: y = x or y = 0
 
 struct Plot {
     std::string id;  // anchor and file name; unique on a page
     std::string title;
     std::string x_label;
     std::string y_label;
-    int digits = 2;     // of y
+    int digits = 2;     // decimals of y
     double most = 0.0;  // upper limit of y, 100 for percent; 0: no limit
-    std::string alt;    // the drawing in words
+    std::string alt;    // text alternative
     std::vector<Series> series;
     XAxis x_axis = XAxis::automatic;
-    std::vector<Tick> ticks;  // named places on x
+    std::vector<Tick> ticks;  // named positions on x
     bool log_x = false;
     bool log_y = false;
     bool from_zero = false;  // the y axis starts at 0
@@ -64,10 +64,11 @@ struct Plot {
 // "rff falls from 0.52 at 1 to 0.11 at 5; ..."
 std::string describe(const Plot& plot);
 
-// How far a series is moved in x: one place per colour and backend, published marks on their curve.
+// Horizontal shift of a series: one shift per colour and backend; published marks get the shift of their
+// curve.
 double shift_of(const Plot& plot, const Series& series);
 
-// For a terminal: 64 columns of drawing and a legend. Points that are not finite are left out.
+// Text for a terminal: a plot of 64 columns and a legend. Skips points that are not finite.
 std::string draw_text(const Plot& plot);
 
 // A gnuplot script that draws folder/<id>.svg and .pdf, one column of a paper wide.
@@ -75,7 +76,7 @@ std::string gnuplot_script(const std::vector<Plot>& plots, const std::filesystem
 // One file, half a page wide. `format` is svg, pdf or png.
 std::string gnuplot_script(const Plot& plot, const std::filesystem::path& file, std::string_view format);
 
-// Text in single quotes of a gnuplot script, on one line.
+// Text as a single-quoted gnuplot string, on one line.
 std::string quote_gnuplot(std::string_view text);
 
 // Lower-case letters, digits and '-', for file names and anchors; at most 60 characters.

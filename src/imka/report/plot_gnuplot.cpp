@@ -12,8 +12,8 @@
 namespace imka::report {
 namespace {
 
-// Markers differ too, so that curves can be told apart without colour. page.css and page.js repeat this for
-// the page.
+// Markers differ too, so that curves can be distinguished without colour. page.css and page.js repeat this
+// for the page.
 struct Style {
     std::string_view name;
     std::string_view colour;
@@ -107,7 +107,7 @@ std::string plot_line(const Plot& plot) {
         parts.push_back(fmt::format("{} with lines lc rgb '#888888' dt 3 notitle",
                                     plot.reference == Reference::diagonal ? "x" : "0"));
     }
-    // Published marks first: gnuplot's hollow marks cover what lies under them.
+    // Published marks first: gnuplot's hollow marks are opaque.
     for (const bool published : {true, false}) {
         for (std::size_t s = 0; s < plot.series.size(); ++s) {
             if (plot.series[s].published == published) parts.push_back(series_line(plot, s));
@@ -154,7 +154,7 @@ std::string axes(const Plot& plot) {
     return text;
 }
 
-// Everything but the terminals; `reset` makes a plot independent of the one before.
+// Everything except the terminal; `reset` makes a plot independent of the previous one.
 std::string settings(const Plot& plot) {
     return fmt::format(
         "reset\nset encoding utf8\nset key outside below center horizontal maxcols 3 samplen 1.5 spacing 1.1 "

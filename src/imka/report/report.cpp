@@ -9,7 +9,7 @@
 namespace imka::report {
 namespace {
 
-// Anchors that no two figures share, whatever the names are.
+// Unique anchors for any names.
 class Ids {
 public:
     std::string of(const Figure& f) {

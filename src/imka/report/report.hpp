@@ -1,4 +1,5 @@
-// A report: everything the page, the figures for papers and the summary say, computed from records alone.
+// A report: the content of the page, of the figures for papers and of the summary, computed only from
+// records.
 #pragma once
 
 #include <map>
@@ -26,8 +27,8 @@ struct DrawnFigure {
 struct Section {
     std::string experiment;
     std::string title;
-    std::string what;  // which part of the paper; "" for an experiment of the user's own
-    Counts counts;     // with the published values that have no figure
+    std::string what;  // part of the paper; "" for a user's own experiment
+    Counts counts;     // including published values without a figure
     std::vector<DrawnFigure> figures;
     std::vector<AccuracyRow> accuracy;
     std::vector<AccuracyRow> differences;  // chip - FP32
@@ -45,17 +46,17 @@ struct Report {
     std::vector<Absent> absent;
     std::vector<Flag> flags;
     Counts counts;
-    std::map<std::string, std::string> notes;  // remarks on the published values, by the part they belong to
+    std::map<std::string, std::string> notes;  // remarks on the published values, by part of the page
 };
 
-// An empty title is made from the experiments.
+// If the title is empty, it is generated from the names of the experiments.
 Report make_report(RecordSet set, const std::string& title,
                    const std::vector<Published>& published = published_values());
 
-// All drawings, in the order of the page.
+// All plots, in the order of the page.
 std::vector<Plot> all_plots(const Report& report);
 
-// Everything above as one JSON document (docs/formats.md). The page renders it.
+// The report as one JSON document (docs/formats.md), which the page renders.
 std::string report_json(const Report& report);
 inline constexpr std::string_view kReportSchema = "imka-report-1";
 

@@ -157,7 +157,7 @@ Json deviating_json(const Report& report) {
     return list;
 }
 
-// How many judged means chance alone would put beyond the limit (Student's law for the few seeds of a mean).
+// Expected number of judged means beyond the limit by chance (Student's t, because a mean has few seeds).
 double expected_by_chance(const Report& report) {
     double sum = 0.0;
     each_point(report, [&](const DrawnFigure&, const Curve&, const Point& p) {
@@ -344,7 +344,7 @@ std::string report_json(const Report& report) {
                            {"flags", flags},
                            {"notes", report.notes},
                            {"provenance", provenance_json(report.set.records)}};
-    // A name or message may hold bytes that are not UTF-8.
+    // A name or message can contain bytes that are not UTF-8.
     return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kAllowance = 2.0;  // standard errors
 
-// The figures of an experiment and which of their two sides is looked at.
+// The figures of an experiment, and which values to check: ours or the published ones.
 struct View {
     const std::vector<Figure>& figures;
     std::string experiment;
@@ -59,7 +59,7 @@ std::optional<Estimate> on_backend(const View& view, const Cell& cell, const std
     return Estimate{.value = s->mean, .error = s->error()};
 }
 
-// Error on the chip over that in FP32.
+// Error on the chip / error in FP32.
 std::optional<Estimate> ratio(const View& view, const Cell& cell) {
     const auto chip = on_backend(view, cell, view.chip);
     const auto fp32 = on_backend(view, cell, "fp32");
@@ -217,7 +217,7 @@ Holding ratio_grows(const View& view, const Statement& s) {
     return tally.take();
 }
 
-// FP32 is checked where it can be compared with a chip.
+// Checks FP32 only where it can be compared with a chip.
 Holding error_within(const View& view, const Statement& s) {
     Tally tally;
     if (view.chip.empty()) return {};

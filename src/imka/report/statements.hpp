@@ -1,4 +1,4 @@
-// Sentences about results, checked on records and on the published values alike. Which sentences: paper.hpp.
+// Checks sentences about results (paper.hpp) on records and on the published values.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace imka::report {
 
-// In how many cases a sentence holds, and the numbers behind it.
+// Number of cases in which a sentence holds, and its numbers.
 struct Holding {
     std::size_t holds = 0;
     std::size_t cases = 0;
@@ -23,8 +23,7 @@ struct CheckedStatement {
     Holding ours;
     Holding published;  // the same check on the published values
 };
-// Those with a case among our runs. A value lies in a range, and one is no larger than another, within two
-// standard errors.
+// Statements with at least one case among our runs. Comparisons allow two standard errors.
 std::vector<CheckedStatement> check_statements(const std::vector<Figure>& figures,
                                                const std::string& experiment, const Paper& paper);
 

@@ -1,4 +1,4 @@
-// Uses the installed library as another project would: features, a ridge classifier, a chip, an error.
+// Uses the installed library from another project: features, a ridge classifier, a chip, an error.
 #include <cmath>
 #include <cstdio>
 #include <imka/imka.hpp>

@@ -39,7 +39,7 @@ foreach(file ${package})
     file(READ ${file} text)
     string(FIND "${text}" "${BINARY_DIR}" found)
     if(NOT found EQUAL -1)
-        message(FATAL_ERROR "${file} names the build folder")
+        message(FATAL_ERROR "${file} contains the path of the build folder")
     endif()
 endforeach()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release

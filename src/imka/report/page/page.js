@@ -1,6 +1,6 @@
 "use strict";
 // Renders the JSON document in the page: summary, warnings, figures, tables. No network, no storage. Text from the document
-// only ever becomes text nodes and attributes, never markup.
+// becomes text nodes and attributes, never markup.
 (() => {
   const MARKS = { rff: "circle", orf: "rect", sorf: "triangle", other0: "rectRot", other1: "star", other2: "rect", other3: "cross" };
   const report = JSON.parse(document.getElementById("report").textContent);
@@ -13,7 +13,7 @@
 
   // Elements
 
-  // The namespace, without an address in the page.
+  // The SVG namespace, without a URL in the page.
   const SVG = document.querySelector("svg").namespaceURI;
   const fill = (element, attributes, children) => {
     for (const [name, value] of Object.entries(attributes)) if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
@@ -25,16 +25,16 @@
   const details = (title, attributes, ...children) => make("details", attributes, make("summary", {}, title), ...children);
   const listOf = (items) => make("ul", {}, items.map((item) => make("li", {}, item)));
   const note = (text) => make("p", { class: "note" }, text);
-  // "The rule. ..." with the beginning in bold.
+  // A paragraph with its first words in bold.
   const boldNote = (kind, title, text) => make("p", { class: kind }, make("b", {}, title), " " + text);
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60);
-  // One anchor per element, whatever the names are.
+  // Unique anchors for any names.
   const taken = new Set();
   const unique = (id) => { let free = id; for (let i = 2; taken.has(free); ++i) free = id + "-" + i; taken.add(free); return free; };
 
   // Numbers
 
-  // As printf and C++ print it: exact ties go to the even digit, where toFixed goes up.
+  // As printf and C++: exact ties round to the even digit; toFixed rounds up.
   const fixed = (x, digits) => {
     const exact = x.toFixed(60);
     const cut = exact.length - 60 + digits;
@@ -54,11 +54,11 @@
   const shownAs = (quantity) => (quantity === "accuracy" ? PERCENT : PLAIN);
   const quantityName = (quantity) => (quantity === "accuracy" ? "accuracy" : "Gram error");
   const meanText = (mean, spread, as) => fixed(as.scale * mean, as.digits) + " ± " + fixed(as.scale * spread, as.digits);
-  // A ratio to a spread of 0 is infinite; JSON has no such number.
+  // A ratio to a spread of 0 is infinite, which JSON cannot express.
   const ratio = (difference, spread) => (spread > 0 ? difference / spread : Math.sign(difference) * Infinity);
   const inErrors = (p) => p.standard_errors ?? Math.sign(p.difference) * Infinity;
 
-  // Tables: columns sort on a click, by `sort` or the text of a cell.
+  // Tables: a click sorts by a column, using `sort` or the text of a cell.
 
   const text = (value) => ({ body: [value] });
   const number = (value, shown) => ({ body: [shown], sort: value, number: true });
@@ -180,17 +180,17 @@
     return (figure.quantity === "accuracy" ? "Test accuracy of the ridge classifier on random features" : "Relative error of the approximate Gram matrix in the Frobenius norm")
       + " for the " + figure.kernel + " kernel on " + figure.dataset + (figure.protocol === "measured" ? " in the protocol of the published runs" : "")
       + ", against log2(m/d): m directions in d dimensions. Points are means over " + seedsText(figure) + "; error bars are one standard deviation over seeds."
-      + (v.reproduced + v.deviates + v.other_protocol + v.missing > 0 ? " Hollow marks are the published means with their deviation." : "");
+      + (v.reproduced + v.deviates + v.other_protocol + v.missing > 0 ? " Hollow marks are the published means with their standard deviation." : "");
   };
   const figureCard = (figure) => card(figure.plot, {
     title: figure.kernel + ", " + quantityName(figure.quantity),
     badge: badge(figure.verdicts),
     caption: figureCaption(figure),
     above: headlineTable(figure),
-    below: [allValues(figure), reasons(figure), details("Repeat it", { class: "repeat" }, command(figure.command))],
+    below: [allValues(figure), reasons(figure), details("Repeat this figure", { class: "repeat" }, command(figure.command))],
   });
 
-  // A small picture of the curves without axes.
+  // A thumbnail of the curves without axes.
   const thumbnail = (plot) => {
     const ours = plot.series.filter((s) => !s.published);
     const place = (name, size, margin) => {
@@ -225,7 +225,7 @@
         text(d.quantity === "accuracy" ? "accuracy, %" : "Gram error"), number(d.mean, meanText(d.mean, d.std, as)), number(d.published, meanText(d.published, d.published_std, as)),
         number(d.difference, signed(as.scale * d.difference, as.digits)), number(inErrors(d), signed(inErrors(d), 1)), number(runs, signed(runs, 1)), text(d.experiment)];
     });
-    return [table("What deviates, and by how much: mean ± standard deviation over seeds; the difference Δ in combined standard errors (se) and in standard deviations of our single runs (std)",
+    return [table("Deviating means: mean ± standard deviation over seeds; the difference Δ in combined standard errors (se) and in standard deviations of our single runs (std)",
       ["data set", "kernel", "sampler", "log2(m/d)", "quantity", "imka", "published", "Δ", "Δ / se", "Δ / std", "experiment"], rows),
     list.some((d) => d.random_split) && report.notes.random_split ? note(report.notes.random_split) : null];
   };
@@ -240,12 +240,12 @@
       make("div", { class: "tiles" },
         tile("good", grouped(v.reproduced), "reproduced", "means within " + report.allowed_standard_errors + " standard errors"),
         tile("bad", grouped(v.deviates), "deviate", "means beyond them"),
-        tile("miss", grouped(v.missing), "missing", "published, not among the records"),
-        tile("mute", grouped(v.other_protocol), "not judged", "run in another protocol; shown beside")),
-      boldNote("rule", "The rule.", "A mean is reproduced when it lies within " + report.allowed_standard_errors + " combined standard errors of the published mean. A standard error is the standard deviation over seeds divided by √n; ours and the published one are added in squares."
-        + (all > 0 ? " Chance alone would put about " + fixed(report.expected_by_chance, 1) + " of " + grouped(all) + " beyond." : "")),
+        tile("miss", grouped(v.missing), "missing", "published, not in the records"),
+        tile("mute", grouped(v.other_protocol), "not judged", "run in another protocol; shown for comparison")),
+      boldNote("rule", "The rule.", "A mean is reproduced if it lies within " + report.allowed_standard_errors + " combined standard errors of the published mean. A standard error is the standard deviation over seeds divided by √n; ours and the published one are combined as √(a² + b²)."
+        + (all > 0 ? " By chance alone, about " + fixed(report.expected_by_chance, 1) + " of " + grouped(all) + " means would lie beyond." : "")),
       deviationTable(), absent(),
-      boldNote("note", "Reading the figures.", "Points are means over seeds; error bars are one standard deviation over seeds, the spread of single runs and not the uncertainty of the mean (tables give its 95 % interval). Violet circles are rff, blue squares orf, green triangles sorf; solid lines FP32, dashed lines a chip; hollow marks published means. Names under a figure switch its curves."));
+      boldNote("note", "Reading the figures.", "Points are means over seeds; error bars are one standard deviation over seeds, the spread of single runs and not the uncertainty of the mean (tables give its 95 % interval). Violet circles are rff, blue squares orf, green triangles sorf; solid lines FP32, dashed lines a chip; hollow marks published means. Click the names under a figure to show or hide its curves."));
   };
 
   const flag = (f) => {
@@ -262,7 +262,7 @@
   const aimTile = (aim) => {
     const share = aim.quantity === "accuracy";
     return tile(aim.met ? "good" : "bad", share ? fixed(100 * aim.value, 1) + " %" : fixed(aim.value, 3), aim.quantity,
-      (share ? "aim: at least " + fixed(100 * aim.aim, 0) + " % of cells" : "aim: at most " + fixed(aim.aim, 2) + "; seeds alone give " + fixed(aim.expected_noise, 3)) + "; " + (aim.met ? "met" : "not met"));
+      (share ? "target: at least " + fixed(100 * aim.aim, 0) + " % of cells" : "target: at most " + fixed(aim.aim, 2) + "; expected from seeds alone: " + fixed(aim.expected_noise, 3)) + "; " + (aim.met ? "met" : "not met"));
   };
   const fidelityRow = (row) => [text(row.dataset), text(row.kernel), integer(row.cells), number(row.rms, fixed(row.rms, 3)), number(row.expected_noise, fixed(row.expected_noise, 3)),
     number(row.excess, fixed(row.excess, 3)), number(row.mean, signed(row.mean, 3)), number(row.accuracy_cells ? row.accuracy_agrees / row.accuracy_cells : 0, row.accuracy_agrees + " of " + row.accuracy_cells)];
@@ -275,8 +275,8 @@
     return [...cells, number(c.accuracy, meanText(c.accuracy, c.accuracy_se, PERCENT)), number(c.accuracy_measured, meanText(c.accuracy_measured, c.accuracy_measured_se, PERCENT)), { body: [agrees], sort: difference, number: true }];
   };
   const fidelityPart = (f, alone) => [alone ? null : make("h4", {}, f.chip), make("div", { class: "tiles" }, f.aims.map(aimTile)),
-    table("By data set and kernel: RMS of ln(emulated mean / measured mean) of the Gram error; the RMS that an exact emulation would show for these numbers of seeds; what is left without it; the mean; cells whose accuracy agrees within 2 combined standard errors or 0.5 points",
-      ["data set", "kernel", "cells", "RMS", "expected from seeds", "beyond", "mean", "accuracy agrees"], f.rows.map(fidelityRow)),
+    table("By data set and kernel: RMS of ln(emulated mean / measured mean) of the Gram error; the RMS that an exact emulation would show for these numbers of seeds; the excess over it; the mean; cells whose accuracy agrees within 2 combined standard errors or 0.5 points",
+      ["data set", "kernel", "cells", "RMS", "expected from seeds", "excess", "mean", "accuracy agrees"], f.rows.map(fidelityRow)),
     details("All " + f.cells.length + " cells", {}, table("All cells: means ± standard errors; accuracies in percent, their differences in points",
       ["data set", "kernel", "sampler", "log2(m/d)", "m", "Gram error, emulated", "measured", "ln ratio", "accuracy, emulated", "measured", "Δ"], f.cells.map(fidelityCell)))];
   const fidelity = (section) => [...section.fidelity.map((f) => fidelityPart(f, section.fidelity.length === 1)),
@@ -290,11 +290,11 @@
   const pointsText = (mean, error) => signed(100 * mean, 2) + " ± " + fixed(100 * error, 2);
   const accuracyTable = (rows) => table("Accuracy in percent, mean over samplers ± standard deviation over seeds averaged over samplers", ["data set", "kernel", "backend", ...levelHeads(rows)],
     rows.map((row) => [text(row.dataset), text(row.kernel), text(row.backend === "fp32" ? "FP32" : row.backend), ...levelCells(row, (l) => meanText(l.mean, l.std, PERCENT))]));
-  const differenceTable = (rows) => table("What the chip changes: accuracy on the chip minus accuracy in FP32, in points ± standard error; Δ is the difference between ours and the published one",
+  const differenceTable = (rows) => table("What the chip changes: accuracy on the chip minus accuracy in FP32, in percentage points ± standard error; Δ is ours minus the published difference",
     ["data set", "kernel", ...levelHeads(rows)], rows.map((row) => [text(row.dataset), text(row.kernel), ...levelCells(row, (l) => pointsText(l.mean, l.standard_error))]));
   const meanCells = (m) => (m ? [number(m.mean, pointsText(m.mean, m.standard_error)), number(m.mean_absolute, fixed(100 * m.mean_absolute, 3)),
     number(m.lowest, signed(100 * m.lowest, 2) + " (" + m.lowest_dataset + ")")] : [nothing(), nothing(), nothing()]);
-  const meansTable = (means) => table("The same averaged over data sets, in points: mean difference ± standard error, mean absolute difference, the lowest",
+  const meansTable = (means) => table("The same averaged over data sets, in percentage points: mean difference ± standard error, mean absolute difference, lowest difference",
     ["kernel", "size", "data sets", "imka, mean", "absolute", "lowest", "shared data sets", "imka, mean", "absolute", "lowest", "published, mean", "absolute", "lowest"],
     means.map((s) => [text(s.kernel), text(s.size), integer(s.imka ? s.imka.datasets : 0), ...meanCells(s.imka), integer(s.published ? s.published.datasets : 0), ...meanCells(s.imka_shared), ...meanCells(s.published)]));
   const holding = (h) => {
@@ -302,15 +302,15 @@
     const [kind, word] = h.holds === h.cases ? ["good", "holds"] : h.holds === 0 ? ["bad", "does not hold"] : ["miss", "in part"];
     return { body: [make("span", { class: "v " + kind }, word), " " + h.holds + " of " + h.cases], sort: h.holds / h.cases };
   };
-  const statementTable = (list) => make("div", { class: "statements" }, table("What the text and its extended results say, checked on these records and, for comparison, on the published values. Comparisons allow two standard errors",
+  const statementTable = (list) => make("div", { class: "statements" }, table("Statements of the text and of the extended results, checked on these records and, for comparison, on the published values. Comparisons allow two standard errors",
     ["statement", "imka", "numbers", "published", "numbers"], list.map((s) => [text(s.statement), holding(s.imka), text(s.imka.numbers), holding(s.published), text(s.published.numbers)])));
   const paper = (section) => {
     const chip = section.accuracy_differences.length > 0;
     return [section.accuracy.length ? [make("p", {}, report.notes.averages),
-      plainCards(section.accuracy_plots, "Mean over samplers; error bars are the standard deviation over seeds, averaged over samplers. Squares FP32, diamonds the chip; hollow marks are the published values."),
+      plainCards(section.accuracy_plots, "Mean over samplers; error bars are the standard deviation over seeds, averaged over samplers. Squares are FP32, diamonds the chip, hollow marks the published values."),
       accuracyTable(section.accuracy)] : null,
     chip ? [differenceTable(section.accuracy_differences), meansTable(section.chip_minus_fp32), note(report.notes.chip_minus_fp32)] : null,
-    plainCards(section.normalised_plots, report.notes.normalised + (chip ? " FP32 and chip share the largest error. Solid lines FP32, dashed lines the chip;" : " FP32 alone sets the largest error;") + " hollow marks are the same averages of the published values."),
+    plainCards(section.normalised_plots, report.notes.normalised + (chip ? " FP32 and chip share the largest error. Solid lines are FP32, dashed lines the chip;" : " The largest error is that of FP32;") + " hollow marks are the same averages of the published values."),
     section.statements.length ? statementTable(section.statements) : null];
   };
 
@@ -380,7 +380,7 @@
           const cap = set.published ? 5 : 3;
           ctx.beginPath();
           if (p.e > 0) {
-            // A logarithmic axis has no place below its least value.
+            // A logarithmic axis ends at its smallest value.
             const low = y.getPixelForValue(Math.max(p.y - p.e, y.min));
             const high = y.getPixelForValue(p.y + p.e);
             ctx.moveTo(mark.x, low); ctx.lineTo(mark.x, high);
@@ -400,7 +400,7 @@
       ctx.restore();
     },
   };
-  // What points are compared with: the diagonal or zero.
+  // Reference line: the diagonal or zero.
   const reference = {
     id: "reference",
     beforeDatasetsDraw(chart) {
@@ -424,7 +424,7 @@
       ctx.restore();
     },
   };
-  // A saved picture needs a ground.
+  // A saved picture needs a background.
   const ground = {
     id: "ground",
     beforeDraw(chart) {
@@ -449,7 +449,7 @@
       return {
         label: s.label,
         published: s.published,
-        // Curves are drawn a little apart, so that their error bars do not cover each other.
+        // Curves are shifted slightly so that their error bars do not overlap.
         data: s.points.map((p) => ({ x: p.x + s.shift, y: p.y, e: p.e, xe: p.xe, n: p.n, r: p.x, name: p.name })),
         showLine: s.line && !s.published,
         borderWidth: s.published ? 1.4 : 2,
@@ -464,7 +464,7 @@
     });
   };
 
-  // Room for the error bars.
+  // Margins for the error bars.
   const span = (plot) => {
     let low = Infinity;
     let high = -Infinity;
@@ -474,13 +474,13 @@
     }
     for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y >= 0 ? Math.max(0, p.y - p.e) : p.y - p.e); high = Math.max(high, p.y + p.e); if (plot.most > 0) high = Math.min(high, plot.most); }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
-    // A quantity that cannot be negative has no room below 0.
+    // No margin below 0 for a quantity that cannot be negative.
     return { low: low >= 0 ? Math.max(0, low - room) : low - room, high: plot.most > 0 ? Math.min(plot.most, high + room) : high + room };
   };
 
-  // The places and names of marks on x.
+  // Positions and labels of the ticks on x.
   const marks = (plot, xs) => plot.ticks.length ? plot.ticks : [...new Set(xs)].sort((p, q) => p - q).map((value) => ({ value }));
-  // Both axes of a logarithmic plot have one range, so that its diagonal is one.
+  // Both axes of a logarithmic plot have the same range, so that y = x is the diagonal.
   const scales = (plot, axis) => {
     const { low, high } = span(plot);
     if (plot.log) {
@@ -553,11 +553,11 @@
     addGroups(plot, chart, box, show);
   };
 
-  // With a chip beside FP32 there are many curves: one switch for each kind.
+  // With FP32 and a chip there are many curves: one switch per kind.
   const KINDS = { FP32: (s) => !s.dashed, chip: (s) => s.dashed, published: (s) => s.published };
   const addGroups = (plot, chart, box, show) => {
     if (!plot.series.some((s) => s.dashed) || plot.series.every((s) => s.dashed)) return;
-    const row = make("div", { class: "groups" }, "Switch all:");
+    const row = make("div", { class: "groups" }, "Show or hide all:");
     for (const [name, is] of Object.entries(KINDS)) {
       const members = plot.series.map((s, i) => i).filter((i) => is(plot.series[i]));
       if (members.length === 0) continue;
@@ -622,7 +622,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { switchName(); recolour(); });
   document.getElementById("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
 
-  // On paper: light, and nothing folded away but the long tables.
+  // In print: light colours, everything unfolded except the long tables.
   let before;
   addEventListener("beforeprint", () => { before = root.dataset.theme; setTheme("light"); });
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; switchName(); recolour(); });

@@ -132,7 +132,7 @@ TEST(ProductCost, ErrorStatesTheNumberOfCores) {
 
 TEST(ProductCost, OfAPlacedMatrixIsTheCostOfItsCores) {
     const auto plan = place(hermes(ReadMode::one_phase), Matrix<float>(300, 500), {.replicas = 3});
-    EXPECT_THAT(error_of([&] { product_cost(plan, 1, 9); }), testing::HasSubstr("bad_usage: matrix 1"));
+    EXPECT_THAT(error_of([&] { product_cost(plan, 1, 9); }), testing::HasSubstr("bad_usage: no matrix 1"));
     const auto cost = product_cost(plan, 0, 10);
     EXPECT_EQ(cost.cores, 12U);
     EXPECT_DOUBLE_EQ(cost.seconds, 4 * product_seconds(plan.spec.core));

@@ -166,7 +166,7 @@ TEST(Dataset, TestFileMayNotHaveMoreFeatures) {
     write_file_atomic(dir / "b.libsvm", "-1 1:1\n+1 4:4\n");
     const auto f = failure_of((dir / "a.libsvm").string() + ":" + (dir / "b.libsvm").string(), {});
     EXPECT_EQ(f.code, ErrorCode::bad_data);
-    EXPECT_THAT(f.message, HasSubstr("b.libsvm: line 2: feature index 4 exceeds the 3"));
+    EXPECT_THAT(f.message, HasSubstr("b.libsvm: line 2: feature index 4 exceeds the expected 3"));
     write_file_atomic(dir / "a.csv", "1,2,x\n1,3,y\n");
     write_file_atomic(dir / "b.csv", "1,2,3,x\n1,3,4,y\n");
     EXPECT_THAT(failure_of((dir / "a.csv").string() + ":" + (dir / "b.csv").string(), {}).message,

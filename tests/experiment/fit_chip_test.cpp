@@ -114,7 +114,7 @@ TEST(FitChip, BadInputIsAClearError) {
                 HasSubstr("no rows of the backend 'hermes'"));
     std::ofstream(dir / "m.csv") << kHeader << "ringnorm,rbf,orf,1\n";
     EXPECT_THAT(error_of([&] { ChipComparison(comparison(dir / "m.csv"), {}); }),
-                HasSubstr("line 2: 4 fields"));
+                HasSubstr("line 2: expected 10 fields, got 4"));
     write_measured(dir / "m.csv", "");
     const ChipComparison runs(comparison(dir / "m.csv"), {});
     const auto fails = [&](const FreeConstant& free) {

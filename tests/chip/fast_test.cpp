@@ -217,7 +217,7 @@ TEST(Fast, DriftCompensationIsInTheOutputs) {
     s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.read_noise_scale = 0.0;
     auto core = s.core();
-    compensate_drift(core, DriftCompensation::column, s.time);
+    compensate_drift(DriftCompensation::column, s.time, core);
     const auto y = fast_products(prepare(core, s.time), s.x.view(), {}, s.exec);
     EXPECT_LT(share_that_differs(y, literal_products(core, s.x.view(), s.time, {}), 0.02), 0.001);
     EXPECT_NE(y, s.fast_y());
@@ -501,7 +501,7 @@ TEST(Fast, RefusesBadInput) {
     Bench s;
     const auto fast = s.fast();
     EXPECT_THAT(error_of([&] { fast_products(fast, normals(1, 23, 1, 1.0F).view(), {}, {}); }),
-                HasSubstr("bad_data: inputs of length 23; the core holds weights of 24 inputs"));
+                HasSubstr("bad_data: inputs of length 23; the region holds weights of 24 inputs"));
     for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
         auto x = normals(300, 24, 1, 1.0F);
         x(299, 5) = bad;

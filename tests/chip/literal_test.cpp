@@ -289,11 +289,11 @@ TEST(Literal, DriftIsSeenAndCompensated) {
     // A factor has a deviation of at most L times 0.04, 3072 devices are averaged.
     EXPECT_NEAR(left, expected / total, 5.0 * l * 0.04 / std::sqrt(3072.0));
     EXPECT_LT(left, 0.8);
-    compensate_drift(core, DriftCompensation::global, day);
+    compensate_drift(DriftCompensation::global, day, core);
     EXPECT_NEAR(sum(column_sums(day)) / sum(fresh), 1.0, 1e-6);
-    compensate_drift(core, DriftCompensation::column, day);
+    compensate_drift(DriftCompensation::column, day, core);
     EXPECT_THAT(column_sums(day), testing::Pointwise(testing::DoubleNear(1e-6 * sum(fresh)), fresh));
-    compensate_drift(core, DriftCompensation::none, day);
+    compensate_drift(DriftCompensation::none, day, core);
     EXPECT_EQ(sum(column_sums(day)) / sum(fresh), left);
 }
 
@@ -315,7 +315,7 @@ TEST(Literal, SameSeedSameBitsForAnySplitOfTheBatch) {
 TEST(Literal, RefusesBadInput) {
     Bench s;
     EXPECT_THAT(error_of([&] { literal_products(s.core(), normals(1, 63, 1, 1.0F).view(), {}, {}); }),
-                HasSubstr("bad_data: inputs of length 63; the core holds weights of 64 inputs"));
+                HasSubstr("bad_data: inputs of length 63; the region holds weights of 64 inputs"));
     auto x = normals(1, 64, 1, 1.0F);
     x(0, 5) = std::nanf("");
     EXPECT_THAT(error_of([&] { literal_products(s.core(), x.view(), {}, {}); }), HasSubstr("input 5: nan"));

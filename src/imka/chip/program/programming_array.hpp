@@ -36,7 +36,7 @@ struct FillPlan {
 
 // Programs every polarity to its target. Error{bad_config} for targets that are not within [0, g_max], naming
 // the first. Same bits for any thread count.
-PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
+PulsedArray fill_array(const PulseContext& context, const FillPlan& plan, const Exec& exec,
                        ProgrammingCost& cost);
 
 // Conductance and standard deviation of its read noise for Q_s power 1, at a time of the clock that

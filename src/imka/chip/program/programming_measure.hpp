@@ -30,11 +30,11 @@ Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time);
 // Counts of the four phases added with their signs, or of the one phase, divided by counts_per_us: what the
 // sum of inputs times conductances is measured to be, uS. Converters are those of the region; its devices are
 // not looked at. The products are numbered from `first` on, below 2^32. Same bits for any thread count.
-Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region, const Crossbar& crossbar,
-                               const Matrix<float>& inputs, std::uint64_t first);
+Matrix<float> measure_products(const ProgrammedRegion& region, const Crossbar& crossbar,
+                               const Matrix<float>& inputs, std::uint64_t first, const Exec& exec);
 
 // inputs times net conductances without any error: what is asked for; net_us has one row for each output.
-Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us);
+Matrix<float> exact_currents(const Matrix<float>& inputs, const Matrix<float>& net_us, const Exec& exec);
 
 // Scale and offset of each output by least squares: scale * measured + offset is nearest to `exact`.
 std::vector<AffineColumn> fit_columns(const Matrix<float>& measured, const Matrix<float>& exact);

@@ -54,7 +54,7 @@ TEST(BadInput, EveryReaderRejectsInvalidTimes) {
             EXPECT_THAT(error_of([&] { literal_products(core, x.view(), time, {}); }), refused);
             EXPECT_THAT(error_of([&] { conductances_at(core.device, core.plus, time); }), refused);
             auto copy = core;
-            EXPECT_THAT(error_of([&] { compensate_drift(copy, DriftCompensation::global, time); }), refused);
+            EXPECT_THAT(error_of([&] { compensate_drift(DriftCompensation::global, time, copy); }), refused);
             EXPECT_THAT(error_of([&] { aged(programmed(), time); }), refused);
         }
     }

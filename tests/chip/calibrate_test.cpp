@@ -120,7 +120,7 @@ TEST(Calibrate, AffineUndoesGainAndOffsetOfEveryColumn) {
         return signal_to_noise_db(literal_products(core, x.view(), {}, {}).view(), exact.view());
     };
     EXPECT_LT(snr(), 25.0);
-    fit_affine(core, literal_counts(core, x.view(), {}, {}).counts.view(), exact.view());
+    fit_affine(literal_counts(core, x.view(), {}, {}).counts.view(), exact.view(), core);
     EXPECT_GT(snr(), 70.0) << "the remaining error is from 32767 input steps";
     for (std::size_t c = 0; c < 12; ++c) {
         const auto& column = core.affine.columns[c];
@@ -136,7 +136,7 @@ TEST(Calibrate, AColumnThatDoesNotVaryGivesItsMean) {
     Matrix<double> counts(3, 1);
     Matrix<double> exact(3, 1);
     exact(2, 0) = 6.0;
-    fit_affine(core, counts.view(), exact.view());
+    fit_affine(counts.view(), exact.view(), core);
     EXPECT_EQ(core.affine.columns[0].scale, 0.0);
     EXPECT_DOUBLE_EQ(core.affine.columns[0].offset, 2.0);
 }
@@ -165,7 +165,7 @@ TEST(Calibrate, RaisesSignalToNoiseOfTheWholeChip) {
     EXPECT_GT(before.saturated, before.conversions / 20);
     EXPECT_LT(after.saturated, after.conversions / 1000);
     const double uncorrected = snr(core);
-    fit_affine(core, after.counts.view(), exact.view());
+    fit_affine(after.counts.view(), exact.view(), core);
     EXPECT_GT(uncorrected, snr(raw) + 3.0);
     EXPECT_GT(snr(core), uncorrected);
     // A relative error of 10 to 14 % is 17 to 20 dB.

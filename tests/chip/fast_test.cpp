@@ -217,7 +217,7 @@ TEST(Fast, DriftCompensationIsInTheOutputs) {
     s.chip.device = chip_preset("hermes-published").device;
     s.chip.device.read_noise_scale = 0.0;
     auto core = s.core();
-    compensate_drift(core, DriftCompensation::column, s.time);
+    compensate_drift(DriftCompensation::column, s.time, core);
     const auto y = fast_products(prepare(core, s.time), s.x.view(), {}, s.exec);
     EXPECT_LT(share_that_differs(y, literal_products(core, s.x.view(), s.time, {}), 0.02), 0.001);
     EXPECT_NE(y, s.fast_y());

@@ -290,11 +290,11 @@ TEST(Literal, DriftIsSeenAndCompensated) {
     // A factor has a standard deviation of at most L times 0.04, averaged over 3072 devices.
     EXPECT_NEAR(left, expected / total, 5.0 * l * 0.04 / std::sqrt(3072.0));
     EXPECT_LT(left, 0.8);
-    compensate_drift(core, DriftCompensation::global, day);
+    compensate_drift(DriftCompensation::global, day, core);
     EXPECT_NEAR(sum(column_sums(day)) / sum(fresh), 1.0, 1e-6);
-    compensate_drift(core, DriftCompensation::column, day);
+    compensate_drift(DriftCompensation::column, day, core);
     EXPECT_THAT(column_sums(day), testing::Pointwise(testing::DoubleNear(1e-6 * sum(fresh)), fresh));
-    compensate_drift(core, DriftCompensation::none, day);
+    compensate_drift(DriftCompensation::none, day, core);
     EXPECT_EQ(sum(column_sums(day)) / sum(fresh), left);
 }
 

@@ -141,7 +141,7 @@ TEST(PulsedArray, StateDriftsLikeItsDevices) {
     for (std::size_t i = 0; i < 576; ++i) target.values()[i] = static_cast<float>(i) * 0.035F;
     ProgrammingCost cost;
     const auto array = fill_array(
-        {}, context, {.target_us = target.view(), .ids = {.seed = 3, .first = 0, .stride = 24}}, cost);
+        context, {.target_us = target.view(), .ids = {.seed = 3, .first = 0, .stride = 24}}, {}, cost);
     const auto state = array_state(context, array, 0.0);
     auto quiet = b.chip.device;
     quiet.read_noise_scale = 0.0;
@@ -166,7 +166,7 @@ TEST(MeasuredProducts, MatchTheLiteralSimulator) {
         const auto x = tuning_inputs(b.run(ProgrammingMethod::statistical).region, kDeviation, 0, 200);
         const auto rms_difference = [&](const ProgrammedRegion& core, const ReadTime& time) {
             const auto literal = literal_counts(core, x.view(), time, {.seed = 4, .first = 0}).counts;
-            const auto y = measure_products({}, core, crossbar_of(core, time), x, 0);
+            const auto y = measure_products(core, crossbar_of(core, time), x, 0, {});
             double sum = 0.0;
             for (std::size_t i = 0; i < y.values().size(); ++i) {
                 const double d = y.values()[i] * core.spec.adc.counts_per_us - literal.values()[i];
@@ -231,8 +231,8 @@ TEST(GradientDescent, LowersTheMeasuredErrorByAQuarter) {
 double literal_error(ProgrammedRegion core, const Matrix<float>& w) {
     const auto fit = inputs_of(300, w.rows(), 71);
     const auto x = inputs_of(60, w.rows(), 72);
-    fit_affine(core, literal_counts(core, fit.view(), {}, {.seed = 81}).counts.view(),
-               exact_products(fit.view(), w.view()).view());
+    fit_affine(literal_counts(core, fit.view(), {}, {.seed = 81}).counts.view(),
+               exact_products(fit.view(), w.view()).view(), core);
     const auto y = literal_products(core, x.view(), {}, {.seed = 82});
     const auto exact = exact_products(x.view(), w.view());
     return std::pow(10.0, -signal_to_noise_db(y.view(), exact.view()) / 20.0);

@@ -131,7 +131,7 @@ ProgrammedChip with_calibrated_outputs(ProgrammedChip chip, OutputFit fit, const
             fast_counts(prepare(region, chip.time), inputs.view(), ids, {.threads = 1}).counts;
         const auto target = target_inputs(region, inputs.view(), fit);
         const auto weights = region_weights(plan, plan.regions[r]);
-        fit_affine(region, widened(counts).view(), exact_products(target.view(), weights.view()).view());
+        fit_affine(widened(counts).view(), exact_products(target.view(), weights.view()).view(), region);
         if (fit == OutputFit::centred) add_half_steps(region);
     });
     chip.corrected_seconds = chip.time.seconds;
@@ -149,7 +149,7 @@ ProgrammedChip aged(ProgrammedChip chip, const ReadTime& time) {
 }
 
 ProgrammedChip compensated(ProgrammedChip chip, DriftCompensation kind) {
-    for (auto& region : chip.regions) compensate_drift(region, kind, chip.time);
+    for (auto& region : chip.regions) compensate_drift(kind, chip.time, region);
     chip.corrected_seconds =
         kind == DriftCompensation::none ? std::nullopt : std::optional(chip.time.seconds);
     return chip;

@@ -109,7 +109,7 @@ ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> we
     return region;
 }
 
-void compensate_drift(ProgrammedRegion& region, DriftCompensation kind, const ReadTime& time) {
+void compensate_drift(DriftCompensation kind, const ReadTime& time, ProgrammedRegion& region) {
     const auto reference = net_us(region, {.seconds = 0.0, .spacing_seconds = time.spacing_seconds});
     region.compensation = drift_compensation(kind, reference.view(), net_us(region, time).view());
 }

@@ -87,6 +87,6 @@ ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> we
                                 const RegionScale& scale, const RegionIds& ids);
 
 // Sets the factors that restore outputs at `time` to their level right after programming.
-void compensate_drift(ProgrammedRegion& region, DriftCompensation kind, const ReadTime& time);
+void compensate_drift(DriftCompensation kind, const ReadTime& time, ProgrammedRegion& region);
 
 }  // namespace imka

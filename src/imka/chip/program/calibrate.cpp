@@ -260,7 +260,7 @@ RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weight
     return scale;
 }
 
-void fit_affine(ProgrammedRegion& region, MatrixView<const double> counts, MatrixView<const double> exact) {
+void fit_affine(MatrixView<const double> counts, MatrixView<const double> exact, ProgrammedRegion& region) {
     assert(counts.rows() == exact.rows() && counts.cols() == exact.cols() && counts.cols() == region.cols());
     if (counts.rows() < 2)
         fail(ErrorCode::bad_data,

@@ -59,7 +59,7 @@ RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weight
 // Fits scale and offset of each column by least squares so that affine(counts) approximates the exact
 // products x w: scale = cov(y, c) / var(c), offset = mean(y) - scale mean(c), in output steps. A column
 // whose counts do not vary gets scale 0 and the mean.
-void fit_affine(ProgrammedRegion& region, MatrixView<const double> counts, MatrixView<const double> exact);
+void fit_affine(MatrixView<const double> counts, MatrixView<const double> exact, ProgrammedRegion& region);
 
 // Inputs after rounding and clipping by the input converters, in the units of inputs.
 Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range);

@@ -39,7 +39,7 @@ void fill_cell(const PulseContext& c, const FillPlan& plan, std::size_t cell, Pu
 
 }  // namespace
 
-PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
+PulsedArray fill_array(const PulseContext& context, const FillPlan& plan, const Exec& exec,
                        ProgrammingCost& cost) {
     const auto target_us = plan.target_us;
     check_targets(context.device, target_us);

@@ -36,7 +36,7 @@ struct FillPlan {
 
 // Programs every polarity to its target. Error{bad_config} for targets outside [0, g_max], naming the
 // first. Same bits for any thread count.
-PulsedArray fill_array(const Exec& exec, const PulseContext& context, const FillPlan& plan,
+PulsedArray fill_array(const PulseContext& context, const FillPlan& plan, const Exec& exec,
                        ProgrammingCost& cost);
 
 // Conductance and read noise (for a power of 1) of one polarity, the sum of its devices, at a time on the

@@ -74,13 +74,13 @@ struct Check {
     std::vector<AffineColumn> columns;  // uS per measured uS
     double error = 0.0;
 };
-Check check_products(const Exec& exec, const ProgrammedRegion& region, const Matrix<float>& net_us,
-                     const GradientConfig& config, const ReadTime& time) {
+Check check_products(const ProgrammedRegion& region, const Matrix<float>& net_us,
+                     const GradientConfig& config, const ReadTime& time, const Exec& exec) {
     const auto bar = crossbar_of(region, time);
     const auto batch = [&](std::uint64_t number) {
         const std::uint64_t first = kFirstCheck + number * config.inputs;
         const auto x = tuning_inputs(region, config.input_deviation, first, config.inputs);
-        return std::pair{measure_products(exec, region, bar, x, first), exact_currents(exec, x, net_us)};
+        return std::pair{measure_products(region, bar, x, first, exec), exact_currents(x, net_us, exec)};
     };
     const auto [fit_y, fit_t] = batch(0);
     const auto [y, t] = batch(1);
@@ -102,7 +102,7 @@ struct Work {
 ProgrammingErrors errors_of(const Work& job, const ProgrammedRegion& region) {
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
     return {.weight = weight_error(region, job.net_us),
-            .product = check_products(job.exec, region, job.net_us, job.config.gradient, time).error};
+            .product = check_products(region, job.net_us, job.config.gradient, time, job.exec).error};
 }
 
 struct Arrays {
@@ -116,7 +116,7 @@ Arrays fill(const Work& job, const ProgrammedRegion& region, const VerifyConfig&
         job.config.method == ProgrammingMethod::verify ? FillMethod::equal : FillMethod::max_set;
     const auto plane = [&](const Matrix<float>& target_us, const DeviceIds& ids) {
         const FillPlan plan{.target_us = target_us.view(), .ids = ids, .method = method, .verify = verify};
-        return fill_array(job.exec, job.context, plan, cost);
+        return fill_array(job.context, plan, job.exec, cost);
     };
     auto plus = plane(job.mapped.plus_us, region.plus.ids);
     return {std::move(plus), plane(job.mapped.minus_us, region.minus.ids)};
@@ -154,14 +154,13 @@ ProgrammingErrors errors_unverified(const Work& job, ProgrammedRegion region) {
 
 void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
     auto& region = result.region;
-    auto outcome = tune_by_products(job.exec,
-                                    {job.context, region, job.config.gradient, job.config.verify,
+    auto outcome = tune_by_products({job.context, region, job.config.gradient, job.config.verify,
                                      job.mapped.plus_us, job.mapped.minus_us, arrays.plus, arrays.minus},
-                                    result.cost);
+                                    job.exec, result.cost);
     take_arrays(job, arrays, outcome.end_seconds, region);
     result.steps = std::move(outcome.steps);
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};
-    const auto check = check_products(job.exec, region, job.net_us, job.config.gradient, time);
+    const auto check = check_products(region, job.net_us, job.config.gradient, time, job.exec);
     // From measured uS per share of the range to outputs; the nominal scale includes weight and range.
     for (std::size_t c = 0; c < check.columns.size(); ++c) {
         auto& column = region.affine.columns[c];
@@ -218,7 +217,7 @@ ProgrammingErrors programming_errors(const ProgrammingJob& job, const Programmed
     const auto net = net_of(mapped);
     const auto config = fitted_inputs(job.config.gradient, region.spec, mapped);
     return {.weight = weight_error(region, net),
-            .product = check_products(exec, region, net, config, time).error};
+            .product = check_products(region, net, config, time, exec).error};
 }
 
 }  // namespace imka

@@ -196,9 +196,9 @@ GradientStep iterate(Loop& k, std::uint64_t iteration, double seconds, Programmi
     const auto& config = k.config;
     const std::uint64_t first = iteration * config.inputs;
     const auto x = tuning_inputs(k.job.region, config.input_deviation, first, config.inputs);
-    auto y = measure_products(k.exec, k.job.region, crossbar_now(k, iteration, seconds), x, first);
+    auto y = measure_products(k.job.region, crossbar_now(k, iteration, seconds), x, first, k.exec);
     add_products(k.context.pulse, config.inputs, cost);
-    const auto exact = exact_currents(k.exec, x, expected_us(k, seconds));
+    const auto exact = exact_currents(x, expected_us(k, seconds), k.exec);
     const auto columns = fit_columns(y, exact);
     GradientStep step{.error = relative_error(y, exact, columns)};
     if (step.error <= config.target_error) return step;
@@ -231,7 +231,7 @@ void validate(const GradientConfig& config) {
     check_ranges(fields(copy));
 }
 
-GradientOutcome tune_by_products(const Exec& exec, const GradientJob& job, ProgrammingCost& cost) {
+GradientOutcome tune_by_products(const GradientJob& job, const Exec& exec, ProgrammingCost& cost) {
     const auto& config = job.config;
     validate(config);
     Loop k{exec, job, job.context, config, net_targets(job), {job.plus.rows, job.plus.cols}, {}};

@@ -64,6 +64,6 @@ struct GradientOutcome {
 //   if |a| > dead band + caution w / sqrt(estimates in a): one pulse on the adjustable device of the polarity
 //   that holds the weight, I += rate gain a (with the sign of the polarity)
 // Ends after `iterations`, at target_error, or when no device needs a pulse. Same bits for any thread count.
-GradientOutcome tune_by_products(const Exec& exec, const GradientJob& job, ProgrammingCost& cost);
+GradientOutcome tune_by_products(const GradientJob& job, const Exec& exec, ProgrammingCost& cost);
 
 }  // namespace imka

@@ -144,8 +144,8 @@ Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time) {
     return {values(plus.g_us), values(minus.g_us), squares(plus.fresh_sd_us), squares(minus.fresh_sd_us)};
 }
 
-Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region, const Crossbar& crossbar,
-                               const Matrix<float>& inputs, std::uint64_t first) {
+Matrix<float> measure_products(const ProgrammedRegion& region, const Crossbar& crossbar,
+                               const Matrix<float>& inputs, std::uint64_t first, const Exec& exec) {
     assert(region.adc.size() == crossbar.plus_us.rows() && inputs.cols() == crossbar.plus_us.cols());
     Matrix<float> out(inputs.rows(), region.adc.size());
     const auto measure = region.spec.read_mode == ReadMode::four_phase ? measure_four : measure_one;
@@ -159,7 +159,7 @@ Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region,
     return out;
 }
 
-Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us) {
+Matrix<float> exact_currents(const Matrix<float>& inputs, const Matrix<float>& net_us, const Exec& exec) {
     assert(inputs.cols() == net_us.cols());
     Matrix<float> out(inputs.rows(), net_us.rows());
     gemm_nt_rows(inputs.view(), net_us.view(), exec, out.view());

@@ -30,11 +30,11 @@ Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time);
 // Signed sum of the counts of the four phases (or the counts of the one phase) divided by counts_per_us:
 // the measured sum of inputs times conductances, uS. Uses the converters of the region but not its
 // devices. Products are numbered from `first`, below 2^32. Same bits for any thread count.
-Matrix<float> measure_products(const Exec& exec, const ProgrammedRegion& region, const Crossbar& crossbar,
-                               const Matrix<float>& inputs, std::uint64_t first);
+Matrix<float> measure_products(const ProgrammedRegion& region, const Crossbar& crossbar,
+                               const Matrix<float>& inputs, std::uint64_t first, const Exec& exec);
 
 // Exact products of inputs and net conductances: the targets. net_us has one row per output.
-Matrix<float> exact_currents(const Exec& exec, const Matrix<float>& inputs, const Matrix<float>& net_us);
+Matrix<float> exact_currents(const Matrix<float>& inputs, const Matrix<float>& net_us, const Exec& exec);
 
 // Scale and offset of each output by least squares: scale * measured + offset approximates `exact`.
 std::vector<AffineColumn> fit_columns(const Matrix<float>& measured, const Matrix<float>& exact);

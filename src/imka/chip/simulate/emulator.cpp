@@ -28,10 +28,15 @@ std::uint64_t output_bytes(const AffineConfig& affine) {
     return affine.output_bits <= 8 ? 1 : 2;
 }
 
+// |x| > range. No float lies between the limit and the range, so floats can be compared, four at a time.
 std::uint64_t count_beyond(MatrixView<const float> x, double range) {
+    auto limit = static_cast<float>(range);
+    if (limit > range) limit = std::nextafter(limit, 0.0F);
     std::uint64_t count = 0;
     for (std::size_t v = 0; v < x.rows(); ++v) {
-        for (const float value : x.row(v)) count += std::abs(value) > range ? 1U : 0U;
+        std::uint32_t beyond = 0;
+        for (const float value : x.row(v)) beyond += std::abs(value) > limit ? 1U : 0U;
+        count += beyond;
     }
     return count;
 }

@@ -235,7 +235,9 @@ TEST(Figures, ChipSettingsAreNotVariantsOfFp32) {
         r.config["input_alpha"] = "2";
     }
     std::ranges::move(on_chip, std::back_inserter(records));
-    for (const auto& curve : make_figures(records, {}).at(0).curves) EXPECT_EQ(curve.variant, "");
+    const auto figures = make_figures(records, {});
+    ASSERT_FALSE(figures.empty());
+    for (const auto& curve : figures[0].curves) EXPECT_EQ(curve.variant, "");
 }
 
 TEST(Verdict, CountsWhatIsMissing) {

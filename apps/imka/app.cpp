@@ -82,7 +82,7 @@ TextTable table_of(const Json& rows, const std::vector<std::string>& keys) {
 }
 
 void print_json(const Json& json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_out("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string format_table(const TextTable& rows) {

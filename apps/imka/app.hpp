@@ -13,6 +13,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/exec.hpp"
+#include "terminal.hpp"
 
 namespace imka::app {
 

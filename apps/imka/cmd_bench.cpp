@@ -52,21 +52,21 @@ Json machine_json(const Exec& exec) {
 }
 
 void print_machine(const MachineLimits& l, const Exec& exec) {
-    fmt::print("\nPeak rates of this machine, measured in this run ({} threads):\n\n", thread_count(exec));
+    print_out("\nPeak rates of this machine, measured in this run ({} threads):\n\n", thread_count(exec));
     const auto giga = [](double v) { return fmt::format("{:.3g}", v * 1e-9); };
-    fmt::print("{}", format_table({{"", "one core", "all"},
-                                   {"sgemm, GFLOP/s", giga(l.sgemm_core), giga(l.sgemm_all)},
-                                   {"syrk, GFLOP/s", "", giga(l.syrk_all)},
-                                   {"cos and sin, G pairs/s", giga(l.cos_sin_core), giga(l.cos_sin_all)},
-                                   {"copy, GB/s", "", giga(l.copy_all)},
-                                   {"write, GB/s", "", giga(l.write_all)}}));
+    print_out("{}", format_table({{"", "one core", "all"},
+                                  {"sgemm, GFLOP/s", giga(l.sgemm_core), giga(l.sgemm_all)},
+                                  {"syrk, GFLOP/s", "", giga(l.syrk_all)},
+                                  {"cos and sin, G pairs/s", giga(l.cos_sin_core), giga(l.cos_sin_all)},
+                                  {"copy, GB/s", "", giga(l.copy_all)},
+                                  {"write, GB/s", "", giga(l.write_all)}}));
 }
 
 void print_wrong(const std::vector<BenchResult>& results) {
     for (const auto& r : results) {
         if (!r.check.ok)
-            fmt::print(stderr, "imka: bench {}: WRONG: {} is {:.4g}, the bound is {:.4g}\n", r.name,
-                       r.check.what, r.check.value, r.check.bound);
+            print_error("imka: bench {}: WRONG: {} is {:.4g}, the bound is {:.4g}\n", r.name, r.check.what,
+                        r.check.value, r.check.bound);
     }
 }
 
@@ -104,10 +104,10 @@ void run(const BenchArgs& args, Context& context) {
         j["peers"] = peers;
         j["results"] = Json::array();
         for (const auto& r : results) j["results"].push_back(to_json(r));
-        fmt::print("{}\n", j.dump());
+        print_out("{}\n", j.dump());
     } else {
-        fmt::print("{}", format_table(table_rows(results)));
-        fmt::print(
+        print_out("{}", format_table(table_rows(results)));
+        print_out(
             "\nratio: their time / ours, median over alternating rounds. of limit: the minimum time of the "
             "products,\nfunctions or writes on this machine / our time.\n");
         print_machine(setup.limits, context.exec);

@@ -79,9 +79,9 @@ void add_completion(CLI::App& root, Context& /*context*/) {
     verb->callback([shell, &root] {
         std::vector<Place> places;
         collect(root, "imka", places);
-        fmt::print("{}", *shell == "bash"  ? bash_script(places)
-                         : *shell == "zsh" ? zsh_script(places)
-                                           : fish_script(places));
+        print_out("{}", *shell == "bash"  ? bash_script(places)
+                        : *shell == "zsh" ? zsh_script(places)
+                                          : fish_script(places));
     });
 }
 

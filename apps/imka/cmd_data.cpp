@@ -63,10 +63,10 @@ void run_list(const Context& context) {
                         {"licence", "generated"}});
     }
     if (context.json) return print_json({{"data_dir", context.data_dir.string()}, {"sets", sets}});
-    fmt::print("{}",
-               format_table(table_of(sets, {"name", "present", "rows", "d", "classes", "licence", "title"})));
+    print_out("{}",
+              format_table(table_of(sets, {"name", "present", "rows", "d", "classes", "licence", "title"})));
     if (context.data_dir.empty())
-        fmt::print("\nNo data directory is set: use --data-dir or the environment variable IMKA_DATA.\n");
+        print_out("\nNo data directory is set: use --data-dir or the environment variable IMKA_DATA.\n");
 }
 
 // info
@@ -129,10 +129,10 @@ void print_info(const RegisteredSet& set, const Context& context) {
         table.push_back({"raw sha256", fmt::format("{} ({} bytes)", file.raw_sha256, file.bytes)});
         table.push_back({"table sha256", file.table_sha256});
     }
-    fmt::print("{}\n", format_table(table));
-    fmt::print("{}", format_table({{"protocol", "d", "training rows", "test rows"},
-                                   sizes_row("default", set.default_sizes),
-                                   sizes_row("measured", set.measured_sizes)}));
+    print_out("{}\n", format_table(table));
+    print_out("{}", format_table({{"protocol", "d", "training rows", "test rows"},
+                                  sizes_row("default", set.default_sizes),
+                                  sizes_row("measured", set.measured_sizes)}));
 }
 
 void print_generator(Generator g, const Context& context) {
@@ -147,14 +147,14 @@ void print_generator(Generator g, const Context& context) {
                            {"bayes_error", info.bayes_error},
                            {"generator_sha256", generator_sha256(g)}});
     }
-    fmt::print("{}", format_table({{"name", std::string(to_string(g))},
-                                   {"description", std::string(info.description)},
-                                   {"d", std::to_string(info.features)},
-                                   {"classes", std::to_string(info.classes)},
-                                   {"training rows", std::to_string(info.train_rows)},
-                                   {"test rows", std::to_string(info.test_rows)},
-                                   {"Bayes error", fmt::format("{:.4g} %", 100.0 * info.bayes_error)},
-                                   {"sha256", generator_sha256(g)}}));
+    print_out("{}", format_table({{"name", std::string(to_string(g))},
+                                  {"description", std::string(info.description)},
+                                  {"d", std::to_string(info.features)},
+                                  {"classes", std::to_string(info.classes)},
+                                  {"training rows", std::to_string(info.train_rows)},
+                                  {"test rows", std::to_string(info.test_rows)},
+                                  {"Bayes error", fmt::format("{:.4g} %", 100.0 * info.bayes_error)},
+                                  {"sha256", generator_sha256(g)}}));
 }
 
 void run_info(const std::string& name, const Context& context) {
@@ -241,8 +241,8 @@ void run_show(const PartOptions& options, std::uint64_t most_rows, const Context
     const auto& part = part_of(data, options);
     const std::size_t rows = std::min<std::uint64_t>(most_rows, part.x.rows());
     if (context.json) return print_json(show_json(data, options, rows, context.exec));
-    fmt::print("{}, protocol {}, {} part: {} rows, {} features, {}\n\n", data.name, options.protocol,
-               options.part, part.x.rows(), part.x.cols(), options.raw ? "as in the file" : "standardised");
+    print_out("{}, protocol {}, {} part: {} rows, {} features, {}\n\n", data.name, options.protocol,
+              options.part, part.x.rows(), part.x.cols(), options.raw ? "as in the file" : "standardised");
     TextTable first = {{"row", "class", "values"}};
     constexpr std::size_t kMostColumns = 12;
     const std::size_t shown = std::min(kMostColumns, part.x.cols());
@@ -261,7 +261,7 @@ void run_show(const PartOptions& options, std::uint64_t most_rows, const Context
     const auto counts = class_counts(data, part);
     for (std::size_t c = 0; c < counts.size(); ++c)
         classes.push_back({data.classes[c], std::to_string(counts[c])});
-    fmt::print("{}\n{}\n{}", format_table(first), format_table(classes), format_table(columns));
+    print_out("{}\n{}\n{}", format_table(first), format_table(classes), format_table(columns));
 }
 
 Json paths_json(const std::vector<std::filesystem::path>& paths) {
@@ -290,7 +290,7 @@ void run_export(const ExportOptions& options, const Context& context) {
                            {"classes", data.classes},
                            {"files", paths_json(files)}});
     }
-    for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.string(), part.x.rows());
+    for (const auto& file : files) print_out("wrote {} ({} rows)\n", file.string(), part.x.rows());
 }
 
 // fetch and verify
@@ -321,8 +321,8 @@ void run_fetch(const FetchArguments& arguments, const Context& context) {
             files.push_back(
                 {{"dataset", name}, {"path", file.path.string()}, {"downloaded", file.downloaded}});
             if (!context.json)
-                fmt::print("{}: {} {}\n", name, file.path.string(),
-                           file.downloaded ? "downloaded" : "already present");
+                print_out("{}: {} {}\n", name, file.path.string(),
+                          file.downloaded ? "downloaded" : "already present");
         }
     }
     if (context.json) print_json({{"files", files}});
@@ -367,7 +367,7 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
     const bool right = good > 0 && bad == 0;
     if (!right) context.exit_code = 1;
     if (context.json) return print_json({{"ok", right}, {"files", files}});
-    fmt::print("{}", format_table(table_of(files, {"dataset", "path", "state", "table_sha256", "problem"})));
+    print_out("{}", format_table(table_of(files, {"dataset", "path", "state", "table_sha256", "problem"})));
 }
 
 // generate
@@ -394,7 +394,7 @@ void run_generate(const GenerateArguments& arguments, const Context& context) {
                            {"bayes_error", generator_info(generator).bayes_error},
                            {"files", paths_json(files)}});
     }
-    for (const auto& file : files) fmt::print("wrote {} ({} rows)\n", file.string(), arguments.rows);
+    for (const auto& file : files) print_out("wrote {} ({} rows)\n", file.string(), arguments.rows);
 }
 
 // The verbs of `imka data`. The parser's callbacks own the options.

@@ -61,7 +61,7 @@ void print_report(const Json& j) {
         rows.push_back({"  " + name, there ? "present" : fmt::format("missing: imka data fetch {}", name)});
     }
     rows.push_back({"generated data", "ringnorm, twonorm, waveform (always available)"});
-    fmt::print("{}", format_table(rows));
+    print_out("{}", format_table(rows));
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ void add_doctor(CLI::App& root, Context& context) {
     verb->callback([&context] {
         const auto j = report(context);
         if (context.json) {
-            fmt::print("{}\n", j.dump());
+            print_out("{}\n", j.dump());
         } else {
             print_report(j);
         }

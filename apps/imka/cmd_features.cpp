@@ -66,15 +66,15 @@ void print_list(const Context& context) {
                         {"reason", c.reason}});
     }
     if (context.json) {
-        fmt::print("{}\n", Json{{"combinations", list}}.dump());
+        print_out("{}\n", Json{{"combinations", list}}.dump());
         return;
     }
     TextTable kernels = {{"kernel", "k(x, y)", "law of the directions ω", "features of u = ωᵀx"}};
     for (const auto& k : kernel_registry())
         kernels.push_back({std::string(to_string(k.kernel)), std::string(k.formula), std::string(k.law_text),
                            features_text(k.feature_law(1.0, 1).functions)});
-    fmt::print("{}\n{}", format_table(kernels),
-               format_table(table_of(list, {"kernel", "sampler", "norms", "bias", "omega", "reason"})));
+    print_out("{}\n{}", format_table(kernels),
+              format_table(table_of(list, {"kernel", "sampler", "norms", "bias", "omega", "reason"})));
 }
 
 void write_features(const FeatureArgs& args, Context& context) {
@@ -104,12 +104,12 @@ void write_features(const FeatureArgs& args, Context& context) {
                   {"seed", config.seeds.front()},
                   {"backend", config.backend.name}};
         if (chip) j["chip"] = Json::parse(to_json(*chip));
-        fmt::print("{}\n", j.dump());
+        print_out("{}\n", j.dump());
         return;
     }
-    fmt::print("{} rows of {} features written to {} (d = {}, m = {})\n", rows, sizes.features,
-               args.output.string(), sizes.d, sizes.m);
-    if (chip) fmt::print("{}\n", chip_text(*chip));
+    print_out("{} rows of {} features written to {} (d = {}, m = {})\n", rows, sizes.features,
+              args.output.string(), sizes.d, sizes.m);
+    if (chip) print_out("{}\n", chip_text(*chip));
 }
 
 void check_args(const FeatureArgs& args) {

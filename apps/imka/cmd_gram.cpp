@@ -15,16 +15,16 @@ void run(const RunArgs& args, Context& context) {
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     const auto result = run_seeds("gram", config, data, context.exec);
     if (context.json) {
-        fmt::print("{}\n", to_json(config, result));
+        print_out("{}\n", to_json(config, result));
         return;
     }
-    fmt::print("{}, {} kernel, {} directions in {} dimensions by {}: {} features\n", data.name,
-               to_string(config.features.kernel), result.sizes.m, result.sizes.d,
-               to_string(config.features.sampler), result.sizes.features);
-    if (result.chip) fmt::print("{}\n", chip_text(*result.chip));
-    fmt::print("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
-               std::min<std::size_t>(data.test.y.size(), static_cast<std::size_t>(config.gram_rows)),
-               summary_text(result.values.at("gram_error"), 1.0, ""));
+    print_out("{}, {} kernel, {} directions in {} dimensions by {}: {} features\n", data.name,
+              to_string(config.features.kernel), result.sizes.m, result.sizes.d,
+              to_string(config.features.sampler), result.sizes.features);
+    if (result.chip) print_out("{}\n", chip_text(*result.chip));
+    print_out("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
+              std::min<std::size_t>(data.test.y.size(), static_cast<std::size_t>(config.gram_rows)),
+              summary_text(result.values.at("gram_error"), 1.0, ""));
 }
 
 }  // namespace

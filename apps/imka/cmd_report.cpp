@@ -26,12 +26,12 @@ struct ReportArgs {
 
 void print_written(const ReportArgs& args, const Written& written) {
     if (!args.files.page.empty()) {
-        fmt::print("\n{}: {:.1f} kB, opens offline in any browser\n", args.files.page.string(),
-                   static_cast<double>(written.page_bytes) / 1e3);
+        print_out("\n{}: {:.1f} kB, opens offline in any browser\n", args.files.page.string(),
+                  static_cast<double>(written.page_bytes) / 1e3);
     }
     if (!args.files.figures.empty())
-        fmt::print("{}: {} files (SVG and PDF)\n", args.files.figures.string(), written.figures);
-    if (!args.files.csv.empty()) fmt::print("{}: one row per run\n", args.files.csv.string());
+        print_out("{}: {} files (SVG and PDF)\n", args.files.figures.string(), written.figures);
+    if (!args.files.csv.empty()) print_out("{}: one row per run\n", args.files.csv.string());
 }
 
 void run(const ReportArgs& args, const Context& context) {
@@ -54,7 +54,7 @@ void run(const ReportArgs& args, const Context& context) {
         auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page_bytes"] = written.page_bytes;
         j["figure_files"] = written.figures;
-        fmt::print("{}\n", j.dump());
+        print_out("{}\n", j.dump());
         return;
     }
     if (args.fidelity) print_fidelity(report);

@@ -43,9 +43,9 @@ void list_reproductions(const Context& context) {
         list.push_back({{"name", r.name}, {"title", r.title}, {"runs", runs}, {"what", r.what}});
     }
     if (context.json) {
-        fmt::print("{}\n", nlohmann::ordered_json{{"reproductions", list}}.dump());
+        print_out("{}\n", nlohmann::ordered_json{{"reproductions", list}}.dump());
     } else {
-        fmt::print("{}", format_table(rows));
+        print_out("{}", format_table(rows));
     }
 }
 
@@ -123,7 +123,7 @@ Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
         const auto summary = run_shown(plan, {.output = folder, .data_dir = context.data_dir}, context.exec);
         done.failed += summary.status.failed;
         for (const auto& run : plan.runs) done.keys.insert(run.key);
-        if (!context.json) fmt::print("{}: {}\n", name, summary_text(summary));
+        if (!context.json) print_out("{}: {}\n", name, summary_text(summary));
     }
     if (done.folders.empty()) fail(ErrorCode::bad_usage, "reproduce: no run uses these data sets");
     return done;
@@ -141,12 +141,12 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
         auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page"] = files.page.string();
         j["page_bytes"] = written.page_bytes;
-        fmt::print("{}\n", j.dump());
+        print_out("{}\n", j.dump());
         return;
     }
     print_summary(report);
-    fmt::print("\npage     {}\nrecords  {}\n", files.page.string(), files.csv.string());
-    if (args.figures) fmt::print("figures  {}\n", files.figures.string());
+    print_out("\npage     {}\nrecords  {}\n", files.page.string(), files.csv.string());
+    if (args.figures) print_out("figures  {}\n", files.figures.string());
 }
 
 // Reproduced cells per data set.
@@ -190,13 +190,13 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
              "or fidelity");
     const double share = static_cast<double>(counts.reproduced) / static_cast<double>(cells);
     if (context.json) {
-        fmt::print("{}\n", report::report_json(report));
+        print_out("{}\n", report::report_json(report));
     } else {
-        fmt::print("Cells whose mean is within 3 combined standard errors of the published one:\n\n{}\n",
-                   counts_text(report));
+        print_out("Cells whose mean is within 3 combined standard errors of the published one:\n\n{}\n",
+                  counts_text(report));
         print_summary(report);
-        fmt::print("\n{} of {} cells are reproduced ({:.1f} %; at least {:.0f} % are required)\n",
-                   counts.reproduced, cells, 100.0 * share, 100.0 * kShareWanted);
+        print_out("\n{} of {} cells are reproduced ({:.1f} %; at least {:.0f} % are required)\n",
+                  counts.reproduced, cells, 100.0 * share, 100.0 * kShareWanted);
     }
     if (share < kShareWanted) context.exit_code = 1;
 }

@@ -26,17 +26,17 @@ struct RidgeArgs {
 };
 
 void print_result(const RunConfig& config, const RunResult& r, const Dataset& data) {
-    fmt::print("{}: {} training rows, {} test rows, {} classes\n", data.name, data.train.y.size(),
-               data.test.y.size(), data.classes.size());
-    fmt::print("{} features of the {} kernel{}, {} directions by {}, {} protocol\n", r.sizes.features,
-               to_string(config.features.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "",
-               r.sizes.m, to_string(config.features.sampler), to_string(config.protocol));
-    if (r.chip) fmt::print("{}\n", chip_text(*r.chip));
-    fmt::print("test accuracy    {}\n", summary_text(r.values.at("accuracy"), 100.0, " %"));
+    print_out("{}: {} training rows, {} test rows, {} classes\n", data.name, data.train.y.size(),
+              data.test.y.size(), data.classes.size());
+    print_out("{} features of the {} kernel{}, {} directions by {}, {} protocol\n", r.sizes.features,
+              to_string(config.features.kernel), r.gamma ? fmt::format(" (gamma {:.4g})", *r.gamma) : "",
+              r.sizes.m, to_string(config.features.sampler), to_string(config.protocol));
+    if (r.chip) print_out("{}\n", chip_text(*r.chip));
+    print_out("test accuracy    {}\n", summary_text(r.values.at("accuracy"), 100.0, " %"));
     if (data.bayes_error)
-        fmt::print("best possible    {:.2f} % (Bayes rule)\n", 100.0 * (1.0 - *data.bayes_error));
+        print_out("best possible    {:.2f} % (Bayes rule)\n", 100.0 * (1.0 - *data.bayes_error));
     if (const auto error = r.values.find("gram_error"); error != r.values.end())
-        fmt::print("Gram error       {}\n", summary_text(error->second, 1.0, ""));
+        print_out("Gram error       {}\n", summary_text(error->second, 1.0, ""));
 }
 
 void fit_and_test(const RidgeArgs& args, Context& context) {
@@ -51,11 +51,11 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     if (!first) return;
     if (!args.save.empty()) save_model(args.save, *result.model);
     if (context.json) {
-        fmt::print("{}\n", to_json(config, result));
+        print_out("{}\n", to_json(config, result));
     } else {
         print_result(config, result, data);
         if (!args.save.empty()) {
-            fmt::print("model of seed {} saved to {}\n", config.seeds.front(), args.save.string());
+            print_out("model of seed {} saved to {}\n", config.seeds.front(), args.save.string());
         }
     }
 }
@@ -69,7 +69,7 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     try {
         fit_and_test(args, context);
     } catch (const Error& e) {
-        fmt::print(stderr, "imka: process {} of {}: {}\n", team->rank(), team->size(), e.what());
+        print_error("imka: process {} of {}: {}\n", team->rank(), team->size(), e.what());
         abort_mpi_job(exit_code(e.code()));
     }
 }
@@ -125,14 +125,14 @@ void predict_file(const RidgeArgs& args, Context& context) {
         if (info) j["chip"] = nlohmann::ordered_json::parse(to_json(*info));
         j["accuracy"] = nullptr;
         if (labelled > 0) j["accuracy"] = static_cast<double>(right) / static_cast<double>(labelled);
-        fmt::print("{}\n", j.dump());
+        print_out("{}\n", j.dump());
         return;
     }
-    fmt::print("{} predictions written to {}\n", rows, args.output.string());
-    if (info) fmt::print("{}\n", chip_text(*info));
+    print_out("{} predictions written to {}\n", rows, args.output.string());
+    if (info) print_out("{}\n", chip_text(*info));
     if (labelled > 0) {
-        fmt::print("accuracy on the {} labelled rows: {:.2f} %\n", labelled,
-                   100.0 * static_cast<double>(right) / static_cast<double>(labelled));
+        print_out("accuracy on the {} labelled rows: {:.2f} %\n", labelled,
+                  100.0 * static_cast<double>(right) / static_cast<double>(labelled));
     }
 }
 

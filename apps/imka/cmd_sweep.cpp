@@ -38,9 +38,9 @@ void list_experiments(const Context& context) {
             {{"name", e.name}, {"runs", runs}, {"title", e.title}, {"description", e.description}});
     }
     if (context.json) {
-        fmt::print("{}\n", nlohmann::ordered_json{{"experiments", list}}.dump());
+        print_out("{}\n", nlohmann::ordered_json{{"experiments", list}}.dump());
     } else {
-        fmt::print("{}", format_table(rows));
+        print_out("{}", format_table(rows));
     }
 }
 
@@ -67,18 +67,18 @@ void print_forecast(const SweepPlan& plan, const SweepConfig& config, const Cont
                                           {"seconds", f.seconds},
                                           {"seconds_from_records", f.from_records},
                                           {"disk_bytes", f.disk_bytes}};
-        fmt::print("{}\n", j.dump());
+        print_out("{}\n", j.dump());
         return;
     }
-    fmt::print("{}: {} runs on {} data sets in {}\n", plan.experiment.name, f.runs, plan.data.size(),
-               config.output.string());
-    fmt::print("already done     {}\n", f.done);
+    print_out("{}: {} runs on {} data sets in {}\n", plan.experiment.name, f.runs, plan.data.size(),
+              config.output.string());
+    print_out("already done     {}\n", f.done);
     if (f.failed > 0)
-        fmt::print("failed before    {}{}\n", f.failed, config.retry_failed ? " (will be retried)" : "");
-    fmt::print("to do            {}\n", f.to_do);
-    fmt::print("estimated time   {} on {} threads ({})\n", clock_text(f.seconds), thread_count(context.exec),
-               f.from_records ? "from the times of finished runs" : "from a quick measurement");
-    fmt::print("disk             {:.1f} MB of records\n", f.disk_bytes * 1e-6);
+        print_out("failed before    {}{}\n", f.failed, config.retry_failed ? " (will be retried)" : "");
+    print_out("to do            {}\n", f.to_do);
+    print_out("estimated time   {} on {} threads ({})\n", clock_text(f.seconds), thread_count(context.exec),
+              f.from_records ? "from the times of finished runs" : "from a quick measurement");
+    print_out("disk             {:.1f} MB of records\n", f.disk_bytes * 1e-6);
 }
 
 void run(const SweepArgs& args, Context& context) {
@@ -108,10 +108,10 @@ void run(const SweepArgs& args, Context& context) {
     const auto summary = run_shown(plan, config, exec);
     if (launch.rank != 0) return;
     if (context.json) {
-        fmt::print("{}\n", summary_json(experiment, config.output.string(), summary));
+        print_out("{}\n", summary_json(experiment, config.output.string(), summary));
     } else {
-        fmt::print("{}: {}", experiment.name, summary_text(summary));
-        fmt::print("\nrecords in {}\n", (config.output / "records").string());
+        print_out("{}: {}", experiment.name, summary_text(summary));
+        print_out("\nrecords in {}\n", (config.output / "records").string());
     }
     if (summary.status.failed > 0) context.exit_code = 1;
 }

@@ -1,6 +1,8 @@
 // The imka program: verbs that follow the flow of data. Exit codes: 0 success, 1 a check failed, 2 bad usage,
 // 3 bad input data or a file that cannot be read or written, 4 a missing optional part, 130 interrupted.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -9,10 +11,12 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <system_error>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 #include "imka/base/version.hpp"
 #include "terminal.hpp"
 
@@ -21,10 +25,53 @@ namespace {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
+// The first signal asks the work to stop. A second one, or no end within the grace period (a reader that
+// waits for a pipe never looks), ends the program at once; unfinished files are removed.
+constexpr unsigned kGraceSeconds = 3;
+
 extern "C" void on_signal(int signal) {
-    interrupted = true;
-    // A second signal ends the program at once.
-    std::signal(signal, SIG_DFL);
+    if (signal == SIGALRM || interrupted.exchange(true)) {
+        imka::remove_temporary_files();
+        _exit(130);
+    }
+    alarm(kGraceSeconds);
+}
+
+void handle_signals() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM}) std::signal(signal, on_signal);
+    std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error, not a crash
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+// A closed standard stream would give its number to the next file that is opened, and messages would end up
+// in that file. Writing to a closed standard output stays an error.
+void open_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY) != stream) _exit(3);
+    }
+}
+
+// CLI11 takes the next argument as the value of "--option=", so an empty value is caught here.
+void check_arguments(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view text = argv[i];
+        if (text.empty())
+            imka::fail(imka::ErrorCode::bad_usage,
+                       fmt::format("the argument after '{}' is empty", argv[i - 1]));
+        if (text.starts_with("--") && text.find('=') == text.size() - 1)
+            imka::fail(imka::ErrorCode::bad_usage, fmt::format("'{}' has no value", text));
+    }
+}
+
+// Prints help, the version or an error of the command line.
+int finish_parse(const CLI::App& root, const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const bool good = root.exit(error, out, err) == 0;
+    imka::app::write_out(out.str());
+    imka::app::write_error(err.str());
+    return good ? 0 : 2;
 }
 
 int run(int argc, char** argv) {
@@ -52,37 +99,37 @@ int run(int argc, char** argv) {
     imka::app::add_bench(root, context);
     imka::app::add_doctor(root, context);
     imka::app::add_completion(root, context);
+    check_arguments(argc, argv);
+    int code = 0;
     try {
         root.parse(argc, argv);
+        code = context.exit_code;
     } catch (const CLI::ParseError& e) {
-        return root.exit(e) == 0 ? 0 : 2;
+        code = finish_parse(root, e);
     }
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
-    return context.exit_code;
+    return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGINT, on_signal);
-    std::signal(SIGTERM, on_signal);
-    std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error, not a crash
-    std::signal(SIGPIPE, SIG_IGN);
+    using imka::app::print_error;
+    open_standard_streams();
+    handle_signals();
     try {
         return run(argc, argv);
     } catch (const imka::Error& e) {
-        fmt::print(stderr, "imka: {}\n", e.what());
+        print_error("imka: {}\n", e.what());
         return imka::app::exit_code(e.code());
     } catch (const std::system_error& e) {
         // The reader (head, less) closed the pipe: exit quietly.
         if (e.code() == std::errc::broken_pipe) return 141;
-        fmt::print(stderr, "imka: {}\n", e.what());
-        return 3;
+        print_error("imka: {}\n", e.what());
     } catch (const std::bad_alloc&) {
-        fmt::print(stderr, "imka: out of memory: use fewer components or rows\n");
-        return 3;
+        print_error("imka: out of memory\n");
     } catch (const std::exception& e) {
-        fmt::print(stderr, "imka: {}\n", e.what());
-        return 3;
+        print_error("imka: {}\n", e.what());
     }
+    return 3;
 }

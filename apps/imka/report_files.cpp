@@ -50,11 +50,11 @@ std::vector<std::string> fidelity_row(const FidelityScore& row) {
 void print_aims(const report::Fidelity& f) {
     for (const auto& a : f.aims) {
         if (a.quantity == "accuracy") {
-            fmt::print("  accuracy agrees in {:.1f} % of cells; target: at least {:.0f} %: {}\n",
-                       100.0 * a.value, 100.0 * a.aim, a.met ? "met" : "not met");
+            print_out("  accuracy agrees in {:.1f} % of cells; target: at least {:.0f} %: {}\n",
+                      100.0 * a.value, 100.0 * a.aim, a.met ? "met" : "not met");
         } else {
-            fmt::print("  {}: RMS of ln(emulated / measured) {:.3f}; target: at most {:.2f}: {}\n",
-                       a.quantity, a.value, a.aim, a.met ? "met" : "not met");
+            print_out("  {}: RMS of ln(emulated / measured) {:.3f}; target: at most {:.2f}: {}\n", a.quantity,
+                      a.value, a.aim, a.met ? "met" : "not met");
         }
     }
 }
@@ -104,7 +104,7 @@ void print_summary(const report::Report& report) {
                         std::to_string(s.counts.deviates), std::to_string(s.counts.missing),
                         std::to_string(s.counts.unlike), std::to_string(s.counts.unpublished)});
     }
-    fmt::print("{}", format_table(rows));
+    print_out("{}", format_table(rows));
     std::vector<std::vector<std::string>> deviating = {{"experiment", "data set", "kernel", "sampler", "r",
                                                         "quantity", "imka", "published", "difference / se"}};
     for (const auto& s : report.sections) {
@@ -118,17 +118,17 @@ void print_summary(const report::Report& report) {
         }
     }
     if (deviating.size() > 1)
-        fmt::print("\nBeyond 3 combined standard errors:\n\n{}", format_table(deviating));
+        print_out("\nBeyond 3 combined standard errors:\n\n{}", format_table(deviating));
     for (const auto& section : report.sections) {
         for (const auto& f : section.fidelity) {
-            fmt::print("\n{}: {} against the measured chip:\n", section.experiment, f.chip);
+            print_out("\n{}: {} against the measured chip:\n", section.experiment, f.chip);
             print_aims(f);
         }
     }
     for (const auto& flag : report.flags) {
-        fmt::print("\nwarning: {}\n", flag.title);
-        for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) fmt::print("  {}\n", flag.details[i]);
-        if (flag.details.size() > 5) fmt::print("  and {} more\n", flag.details.size() - 5);
+        print_out("\nwarning: {}\n", flag.title);
+        for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) print_out("  {}\n", flag.details[i]);
+        if (flag.details.size() > 5) print_out("  and {} more\n", flag.details.size() - 5);
     }
 }
 
@@ -142,7 +142,7 @@ void print_fidelity(const report::Report& report) {
             for (const auto* part : {&f.rows, &f.totals}) {
                 for (const auto& row : *part) rows.push_back(fidelity_row(row));
             }
-            fmt::print("{}{}, {}:\n\n{}\n", any ? "\n" : "", section.experiment, f.chip, format_table(rows));
+            print_out("{}{}, {}:\n\n{}\n", any ? "\n" : "", section.experiment, f.chip, format_table(rows));
             print_aims(f);
             any = true;
         }
@@ -168,7 +168,7 @@ void print_losses(const report::Report& report) {
                         l.error > 0.0 ? fmt::format("{:.2f}", 100.0 * l.error) : "-",
                         fmt::format("{:+.2f}", 100.0 * l.most), l.worst});
     }
-    fmt::print("{}", format_table(rows));
+    print_out("{}", format_table(rows));
 }
 
 }  // namespace imka::app

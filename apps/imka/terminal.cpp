@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <system_error>
+
+#include "imka/io/text.hpp"
 
 namespace imka::app {
 namespace {
@@ -15,7 +19,25 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLine = std::chrono::seconds(30);
 constexpr std::size_t kBarWidth = 24;
 
+void write_raw_error(const std::string& text) noexcept {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
 }  // namespace
+
+void write_out(std::string_view text) {
+    const auto shown = printable(text);
+    if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size())
+        throw std::system_error(errno, std::generic_category(), "standard output");
+}
+
+void write_error(std::string_view text) noexcept {
+    try {
+        write_raw_error(printable(text));
+    } catch (const std::exception&) {  // no memory for the escaped text
+    }
+}
 
 std::string clock_text(double seconds) {
     const auto s = std::lround(seconds);
@@ -48,14 +70,13 @@ void ProgressLine::show(std::string_view label, std::optional<double> share, std
         const auto filled = static_cast<std::size_t>(std::clamp(*share, 0.0, 1.0) * kBarWidth);
         bar = fmt::format("[{}{}] ", std::string(filled, '#'), std::string(kBarWidth - filled, '.'));
     }
-    fmt::print(stderr, "{}{} {}{}{}", terminal_ ? "\r\x1b[2K" : "", label, bar, text, terminal_ ? "" : "\n");
-    std::fflush(stderr);
+    write_raw_error(fmt::format("{}{} {}{}{}", terminal_ ? "\r\x1b[2K" : "", printable(label), bar,
+                                printable(text), terminal_ ? "" : "\n"));
 }
 
 void ProgressLine::clear() {
     if (!drawn_ || !terminal_) return;
-    fmt::print(stderr, "\r\x1b[2K");
-    std::fflush(stderr);
+    write_raw_error("\r\x1b[2K");
     drawn_ = false;
 }
 
@@ -83,7 +104,7 @@ void TerminalProgress::update(std::uint64_t done) {
 }
 
 void TerminalLog::note(std::string_view text) {
-    fmt::print(stderr, "note: {}\n", text);
+    print_error("note: {}\n", text);
 }
 
 std::size_t display_width(std::string_view text) {

@@ -1,5 +1,7 @@
-// Progress and notes on standard error.
+// What the program prints: results on standard output, errors, notes and progress on standard error.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <chrono>
 #include <cstddef>
@@ -7,10 +9,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "imka/base/exec.hpp"
 
 namespace imka::app {
+
+// Both escape control characters, which may come from a file. write_out throws std::system_error if the text
+// cannot be written; write_error gives up.
+void write_out(std::string_view text);
+void write_error(std::string_view text) noexcept;
+
+template <class... T>
+void print_out(fmt::format_string<T...> format, T&&... values) {
+    write_out(fmt::format(format, std::forward<T>(values)...));
+}
+template <class... T>
+void print_error(fmt::format_string<T...> format, T&&... values) {
+    write_error(fmt::format(format, std::forward<T>(values)...));
+}
 
 // Progress line on standard error: a bar that is redrawn on a terminal, otherwise one plain line every 30 s.
 // Silent for the first two seconds.

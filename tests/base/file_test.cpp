@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -210,6 +211,25 @@ TEST(AtomicFile, WritesThroughALink) {
     EXPECT_THAT(names_in(dir / "real"), ElementsAre("a"));
 }
 
+TEST(AtomicFile, WritesThroughADanglingLink) {
+    const TempDir dir;
+    fs::create_directory(dir / "real");
+    fs::create_symlink("real/a", dir / "middle");
+    fs::create_symlink("middle", dir / "link");
+    write_file_atomic(dir / "link", "new");
+    EXPECT_TRUE(fs::is_symlink(dir / "link"));
+    EXPECT_TRUE(fs::is_symlink(dir / "middle"));
+    EXPECT_EQ(read_all(dir / "real" / "a"), "new");
+}
+
+TEST(AtomicFile, RefusesLinksInACircle) {
+    const TempDir dir;
+    fs::create_symlink("b", dir / "a");
+    fs::create_symlink("a", dir / "b");
+    EXPECT_THROW(AtomicFile(dir / "a"), Error);
+    EXPECT_THAT(names_in(dir.path()), ElementsAre("a", "b"));
+}
+
 TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
     const TempDir dir;
     AtomicFile first(dir / "a");
@@ -222,15 +242,49 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
     EXPECT_THAT(names_in(dir.path()), ElementsAre("a"));
 }
 
-// As left by a killed process with the same ID.
-TEST(AtomicFile, IgnoresLeftoverTemporaryFiles) {
+// As left by killed processes, one of them with the same ID.
+TEST(AtomicFile, RemovesTheTemporaryFilesOfKilledProcesses) {
     const TempDir dir;
-    for (int i = 0; i < 200; ++i) {
-        std::ofstream(dir / ("a.txt." + std::to_string(getpid()) + "." + std::to_string(i) + ".tmp"))
-            << "dead";
-    }
+    const auto own = "a.txt." + std::to_string(getpid());
+    for (const auto& name : {own + ".0.tmp", own + ".7.tmp", std::string("a.txt.1.12.tmp")})
+        std::ofstream(dir / name) << "dead";
     write_file_atomic(dir / "a.txt", "new");
     EXPECT_EQ(read_file(dir / "a.txt", 100), "new");
+    EXPECT_THAT(names_in(dir.path()), ElementsAre("a.txt"));
+}
+
+TEST(AtomicFile, KeepsFilesThatOnlyLookLikeItsOwn) {
+    const TempDir dir;
+    const std::vector<std::string> names = {"a.tmp", "a.txt.1.tmp", "a.txt.old.tmp", "b.txt.1.2.tmp"};
+    for (const auto& name : names) std::ofstream(dir / name) << "mine";
+    write_file_atomic(dir / "a.txt", "new");
+    for (const auto& name : names) EXPECT_TRUE(fs::exists(dir / name)) << name;
+}
+
+TEST(AtomicFile, KeepsTheTemporaryFilesInUse) {
+    const TempDir dir;
+    AtomicFile first(dir / "a");
+    first.write("first");
+    write_file_atomic(dir / "a", "second");
+    first.commit();
+    EXPECT_EQ(read_all(dir / "a"), "first");
+}
+
+TEST(AtomicFile, TemporaryFilesCanBeRemovedFromASignalHandler) {
+    const TempDir dir;
+    const auto child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        AtomicFile kept(dir / "a");
+        AtomicFile done(dir / "b");
+        done.commit();
+        remove_temporary_files();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_THAT(names_in(dir.path()), ElementsAre("b"));
 }
 
 }  // namespace

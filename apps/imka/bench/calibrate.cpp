@@ -104,8 +104,8 @@ void print_report(const std::vector<ProjectionTiming>& timings, const Projection
                         fmt::format("{:.2f}", gain), fmt::format("{:.2f}", model),
                         fmt::format("{:.2f}", other), choice(gain), choice(model), choice(other)});
     }
-    fmt::print("{}", format_table(rows));
-    fmt::print(
+    print_out("{}", format_table(rows));
+    print_out(
         "\ngain: time of the dense product / time of the transforms, one core. The transforms are used for "
         "gains of at least {}.\nThe model makes the measured choice for {} of {} shapes, the fitted model "
         "for {}.\n\nTo update the model, put this into src/imka/features/choose_projector.hpp. Where the "
@@ -130,7 +130,7 @@ void calibrate_projection(const CalibrateOptions& options, const Exec& exec) {
     }
     const auto fitted = fit_projection_constants(timings);
     if (options.json) {
-        fmt::print("{}\n", report_json(timings, fitted).dump());
+        print_out("{}\n", report_json(timings, fitted).dump());
     } else {
         print_report(timings, fitted);
     }

@@ -73,7 +73,7 @@ void print_table(const std::vector<double>& times, const std::vector<AgedErrors>
         for (const auto& values : errors[t]) row.push_back(mean_text(summarize(values), 100.0));
         table.push_back(std::move(row));
     }
-    fmt::print("{}\n", format_table(table));
+    print_out("{}\n", format_table(table));
 }
 
 void run(const Args& args, const Context& context) {
@@ -92,11 +92,11 @@ void run(const Args& args, const Context& context) {
                      {"times", result_json(config.seconds, errors)}});
         return print_json(json);
     }
-    fmt::print("{}\n{}; {} products for each of {}; outputs were calibrated after programming\n\n",
-               chip_line(trials), problem_text(args.trial.problem, trials), trials.source.config.count,
-               seeds_text(trials));
+    print_out("{}\n{}; {} products for each of {}; outputs were calibrated after programming\n\n",
+              chip_line(trials), problem_text(args.trial.problem, trials), trials.source.config.count,
+              seeds_text(trials));
     print_table(config.seconds, errors);
-    fmt::print("{}", report::draw_text(figure));
+    print_out("{}", report::draw_text(figure));
     print_figure_note(args.figure);
 }
 

@@ -97,8 +97,8 @@ void print_rows(const std::vector<Explained>& rows, std::size_t seeds) {
     }
     table.push_back(
         {"sum", "", fmt::format("{:.1f}", 100.0 * alone), fmt::format("{:.1f}", 100.0 * saved), ""});
-    fmt::print("{}", format_table(table));
-    fmt::print(
+    print_out("{}", format_table(table));
+    print_out(
         "\nShares of the squared error{}. The sums differ from 100 because non-idealities interact:\n"
         "the converter's range alone costs nothing, but it limits the conductance of the weights, so "
         "errors "
@@ -142,13 +142,13 @@ void show(const Args& args, const Context& context, const Outcome& o) {
                            {"nonidealities", result_json(rows)},
                            {"absent", absent_names(o.settings)}});
     }
-    fmt::print("{}\n{} after programming, {} compensation, {} chip{}\n", o.where, args.time.at,
-               to_string(args.compensation), seeds.size(), seeds.size() == 1 ? "" : "s");
-    fmt::print("{}: {} %; without any non-ideality {} %\n\n", o.what, mean_text(full, 100.0),
-               mean_text(none, 100.0));
+    print_out("{}\n{} after programming, {} compensation, {} chip{}\n", o.where, args.time.at,
+              to_string(args.compensation), seeds.size(), seeds.size() == 1 ? "" : "s");
+    print_out("{}: {} %; without any non-ideality {} %\n\n", o.what, mean_text(full, 100.0),
+              mean_text(none, 100.0));
     print_rows(rows, seeds.size());
-    fmt::print("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "),
-               report::draw_text(chart));
+    print_out("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "),
+              report::draw_text(chart));
     print_figure_note(args.figure);
 }
 

@@ -139,8 +139,8 @@ Json fit_json(const DeviceFit& fit) {
 }
 
 void print_fit(const Args& args, const DeviceFit& fit) {
-    fmt::print("{}: {} reads up to {:.4g} uS, {} of them at 0\n\n", args.file.string(), fit.reads,
-               fit.g_max_us, fit.at_zero);
+    print_out("{}: {} reads up to {:.4g} uS, {} of them at 0\n\n", args.file.string(), fit.reads,
+              fit.g_max_us, fit.at_zero);
     TextTable table = {{"constant", "value", "standard error", "unit", "meaning"}};
     const auto add = [&](const std::string& name, const FittedConstant& c, const std::string& unit,
                          const std::string& meaning) {
@@ -159,20 +159,20 @@ void print_fit(const Args& args, const DeviceFit& fit) {
                 ? "over devices, read noise subtracted"
                 : "over devices, including read noise: two times are too few to separate them");
     }
-    fmt::print("{}\n", format_table(table));
-    fmt::print("Maximum likelihood with Gaussian errors; reads at 0 count as 0 or below.\n");
+    print_out("{}\n", format_table(table));
+    print_out("Maximum likelihood with Gaussian errors; reads at 0 count as 0 or below.\n");
     if (fit.freedom > 0)
-        fmt::print("chi² per degree of freedom of binned errors: {:.2f} ({} degrees)\n", fit.chi2_per_freedom,
-                   fit.freedom);
+        print_out("chi² per degree of freedom of binned errors: {:.2f} ({} degrees)\n", fit.chi2_per_freedom,
+                  fit.freedom);
     if (fit.ks_reads > 0) {
         // 1 % of samples of the correct law exceed this.
         const double limit = 1.63 / std::sqrt(static_cast<double>(fit.ks_reads));
-        fmt::print(
+        print_out(
             "Kolmogorov-Smirnov distance of standardised errors: {:.4f} over {} reads; {} (1 % limit "
             "{:.4f})\n",
             fit.ks_distance, fit.ks_reads, fit.ks_distance <= limit ? "as Gaussian" : "not Gaussian", limit);
     }
-    fmt::print("\n{}", report::draw_text(make_figure(fit)));
+    print_out("\n{}", report::draw_text(make_figure(fit)));
 }
 
 // The chip of --backend with the fitted devices.
@@ -196,8 +196,8 @@ void run(const Args& args, const Context& context) {
     print_fit(args, fit);
     print_figure_note(args.figure);
     if (!args.output.empty())
-        fmt::print("\n{0}: {1} with these devices; try 'imka chip mvm --backend {0}'\n", args.output.string(),
-                   args.chip.chip);
+        print_out("\n{0}: {1} with these devices; try 'imka chip mvm --backend {0}'\n", args.output.string(),
+                  args.chip.chip);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/experiment/fit_chip.hpp"
+#include "terminal.hpp"
 
 namespace imka::app {
 namespace {
@@ -83,7 +84,7 @@ void print_cells(const std::vector<FidelityCell>& cells) {
                          fmt::format("{:.2f} ± {:.2f}", 100 * c.accuracy->mean, 100 * c.accuracy->error()),
                          fmt::format("{:.2f} ± {:.2f}{}", 100 * c.accuracy_measured->mean,
                                      100 * c.accuracy_measured->error(), c.accuracy_agrees() ? "" : "  !")});
-    fmt::print("{}\n", format_table(table));
+    print_out("{}\n", format_table(table));
 }
 
 void print_constants(const std::vector<FreeConstant>& free, const FittedChip& fit) {
@@ -98,7 +99,7 @@ void print_constants(const std::vector<FreeConstant>& free, const FittedChip& fi
         for (const auto& out : fit.left_out) row.push_back(fmt::format("{:.4g}", out.values[p]));
         table.push_back(std::move(row));
     }
-    fmt::print("{}\n", format_table(table));
+    print_out("{}\n", format_table(table));
 }
 
 Json fit_json(const std::vector<FreeConstant>& free, const FittedChip& fit) {
@@ -172,7 +173,7 @@ void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Conte
     if (context.json) return print_json(fit_json(config.free, fit));
     if (args.cells) print_cells(fit.cells);
     if (!config.free.empty()) print_constants(config.free, fit);
-    fmt::print("{}\n", format_table(score_table(scores(fit.cells))));
+    print_out("{}\n", format_table(score_table(scores(fit.cells))));
     if (!fit.left_out.empty()) {
         std::vector<FidelityScore> out;
         for (const auto& l : fit.left_out) {
@@ -180,10 +181,10 @@ void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Conte
                 if (s.dataset != "all") out.push_back(s);
             }
         }
-        fmt::print("each data set, predicted by a fit to the others:\n{}\n", format_table(score_table(out)));
+        print_out("each data set, predicted by a fit to the others:\n{}\n", format_table(score_table(out)));
     }
-    fmt::print("chi² {:.1f} over {} differences, {} constants; {} emulations of {} runs\n", fit.chi2,
-               2 * fit.cells.size(), config.free.size(), fit.evaluations, comparison.runs());
+    print_out("chi² {:.1f} over {} differences, {} constants; {} emulations of {} runs\n", fit.chi2,
+              2 * fit.cells.size(), config.free.size(), fit.evaluations, comparison.runs());
 }
 
 }  // namespace imka::app

@@ -30,8 +30,8 @@ void list_chips(const Context& context) {
                          spec.description});
     }
     if (context.json) return print_json({{"chips", chips}});
-    fmt::print("{}\n'imka chip info NAME' shows every constant of a chip, with its source.\n",
-               format_table(table));
+    print_out("{}\n'imka chip info NAME' shows every constant of a chip, with its source.\n",
+              format_table(table));
 }
 
 Json constants_json(const std::vector<ConstantText>& constants) {
@@ -53,10 +53,10 @@ public:
     }
     void print() const {
         if (sources_.empty()) return;
-        fmt::print(
+        print_out(
             "\nSources (a constant without a source has its default value or was set on the command "
             "line):\n");
-        for (std::size_t s = 0; s < sources_.size(); ++s) fmt::print("  [{}] {}\n", s + 1, sources_[s]);
+        for (std::size_t s = 0; s < sources_.size(); ++s) print_out("  [{}] {}\n", s + 1, sources_[s]);
     }
 
 private:
@@ -82,7 +82,7 @@ void print_constants(const ChipSpec& spec, const std::vector<ConstantText>& cons
             numbers.push_back({c.name, plain(c.value), c.unit, sources.number(c.source), c.help});
         }
     }
-    fmt::print("\n{}\n{}", format_table(numbers), format_table(functions));
+    print_out("\n{}\n{}", format_table(numbers), format_table(functions));
     sources.print();
 }
 
@@ -108,17 +108,17 @@ void show_chip(const ChipSpec& spec, const Context& context) {
                            {"tops_per_watt", or_null(c.tops_per_watt)},
                            {"constants", constants_json(constants)}});
     }
-    fmt::print("{}: {}\n\n", spec.name, spec.description);
-    fmt::print("{} core{} of {} x {}{}: {} weights, {} devices ({} per weight)\n", c.cores,
-               c.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
-               spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", c.weights, c.devices,
-               2 * spec.device.devices_per_polarity);
-    fmt::print("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * c.product_seconds,
-               c.product_joules ? fmt::format("{:.4g} nJ", 1e9 * *c.product_joules) : "energy unknown",
-               c.tops, c.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *c.tops_per_watt) : "");
-    fmt::print("programming by pulses: {}\n", spec.pulses ? "modelled" : "no model; statistical only");
-    fmt::print("memory of the emulator with every device programmed: {:.0f} MB\n", c.emulator_bytes / 1e6);
-    fmt::print("hash of the constants: {}\n", chip_hash(spec));
+    print_out("{}: {}\n\n", spec.name, spec.description);
+    print_out("{} core{} of {} x {}{}: {} weights, {} devices ({} per weight)\n", c.cores,
+              c.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
+              spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", c.weights, c.devices,
+              2 * spec.device.devices_per_polarity);
+    print_out("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * c.product_seconds,
+              c.product_joules ? fmt::format("{:.4g} nJ", 1e9 * *c.product_joules) : "energy unknown", c.tops,
+              c.tops_per_watt ? fmt::format(", {:.3g} TOPS/W", *c.tops_per_watt) : "");
+    print_out("programming by pulses: {}\n", spec.pulses ? "modelled" : "no model; statistical only");
+    print_out("memory of the emulator with every device programmed: {:.0f} MB\n", c.emulator_bytes / 1e6);
+    print_out("hash of the constants: {}\n", chip_hash(spec));
     print_constants(spec, constants);
 }
 

@@ -93,7 +93,7 @@ void print_states(const Args& args, const std::vector<MeasuredState>& states) {
                          percent(s.bias), fmt::format("{:.1f}", s.snr_db.mean), percent(s.saturated),
                          percent(s.clipped), state_note(args, state.name)});
     }
-    fmt::print("{}", format_table(table));
+    print_out("{}", format_table(table));
 }
 
 void run(Args& args, const Context& context) {
@@ -116,16 +116,16 @@ void run(Args& args, const Context& context) {
                      {"states", states_json(args, states)}});
         return print_json(json);
     }
-    fmt::print("{}\n{}; {} products for each of {}, {} simulator\n\n", chip_line(trials),
-               problem_text(args.trial.problem, trials), config.count, seeds_text(trials),
-               to_string(args.states.simulator));
+    print_out("{}\n{}; {} products for each of {}, {} simulator\n\n", chip_line(trials),
+              problem_text(args.trial.problem, trials), config.count, seeds_text(trials),
+              to_string(args.states.simulator));
     print_states(args, states);
-    fmt::print(
+    print_out(
         "\nerror: |y - Wx| / |Wx|, ± half of the 95 % interval over seeds. linear: the part explained by "
         "errors of the weights; residual: the rest.\n");
     if (config.count <= config.rows)
-        fmt::print("linear and residual need more products than the matrix has inputs: --inputs {}\n",
-                   4 * config.rows);
+        print_out("linear and residual need more products than the matrix has inputs: --inputs {}\n",
+                  4 * config.rows);
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ void add_figure_option(CLI::App& verb, std::filesystem::path& file, const std::s
 }
 
 void print_figure_note(const std::filesystem::path& file) {
-    if (!file.empty()) fmt::print("\n{} written\n", file.string());
+    if (!file.empty()) print_out("\n{} written\n", file.string());
 }
 
 Json chip_json(const ChipTrials& trials) {

@@ -134,35 +134,35 @@ void print_methods(const std::vector<MethodResult>& results) {
         }
         table.push_back(std::move(row));
     }
-    fmt::print("{}", format_table(table));
+    print_out("{}", format_table(table));
 }
 
 void print_results(const Args& args, const ChipTrials& trials, const std::vector<MethodResult>& results,
                    double seconds) {
     const auto& spec = trials.build.settings.spec;
-    fmt::print("{}\n{}; {} draw{} of chip and weights\n\n", chip_line(trials),
-               problem_text(args.trial.problem, trials), args.draws, args.draws == 1 ? "" : "s");
+    print_out("{}\n{}; {} draw{} of chip and weights\n\n", chip_line(trials),
+              problem_text(args.trial.problem, trials), args.draws, args.draws == 1 ? "" : "s");
     print_methods(results);
-    fmt::print(
+    print_out(
         "\nBefore -> after, {} after programming. Before: one pulse per device; for gradient descent: "
         "max-SET-fill.\nProduct error: random inputs; scale and offset of each column are fitted on other "
         "inputs.\n",
         duration_text(spec.device.t_0_seconds));
     if (const auto gain = gradient_gain(results)) {
-        fmt::print("\nGradient descent lowers the error of products by {:.1f} % against max-SET-fill",
-                   100.0 * gain->mean);
+        print_out("\nGradient descent lowers the error of products by {:.1f} % against max-SET-fill",
+                  100.0 * gain->mean);
         if (args.draws > 1)
-            fmt::print(" (95 % interval {:.1f} to {:.1f}, {} draws)", 100.0 * (gain->mean - gain->half_width),
-                       100.0 * (gain->mean + gain->half_width), args.draws);
-        fmt::print(".\n");
+            print_out(" (95 % interval {:.1f} to {:.1f}, {} draws)", 100.0 * (gain->mean - gain->half_width),
+                      100.0 * (gain->mean + gain->half_width), args.draws);
+        print_out(".\n");
     }
     if (const auto figure = gradient_figure(results, spec.name))
-        fmt::print("\n{}", report::draw_text(*figure));
+        print_out("\n{}", report::draw_text(*figure));
     print_figure_note(args.figure);
     if (!args.output.empty())
-        fmt::print("\n{}: the chip of seed {} by {}, outputs calibrated\n", args.output.string(), args.seed,
-                   to_string(results.back().method));
-    fmt::print("\nEmulated in {:.1f} s.\n", seconds);
+        print_out("\n{}: the chip of seed {} by {}, outputs calibrated\n", args.output.string(), args.seed,
+                  to_string(results.back().method));
+    print_out("\nEmulated in {:.1f} s.\n", seconds);
 }
 
 void run(Args& args, const Context& context) {

@@ -14,6 +14,8 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes);
 
 // Writes to a temporary file in the same folder; commit() syncs it and renames it to `path`. Without commit()
 // the temporary file is deleted. If a write fails (Error{io}), an existing file at `path` is unchanged.
+// Temporary files of `path` that a killed process left are deleted; a lock tells them from those in use.
+// Links are followed.
 class AtomicFile {
 public:
     // Creates the temporary file at once, so that an unwritable location fails before the work.
@@ -30,13 +32,18 @@ public:
 
 private:
     [[noreturn]] void fail_errno(std::string_view action) const;
+    bool open_temporary();
     void flush();
 
     std::filesystem::path path_;
     std::filesystem::path temporary_;
     std::string buffer_;
     int descriptor_ = -1;
+    std::size_t slot_ = 0;  // in the list of remove_temporary_files()
 };
+
+// Deletes the temporary files of this process. Safe in a signal handler; the process must end next.
+void remove_temporary_files() noexcept;
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view text);
 

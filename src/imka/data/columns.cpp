@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "imka/base/error.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

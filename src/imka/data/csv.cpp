@@ -9,7 +9,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/data/columns.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

@@ -15,7 +15,7 @@
 #include "imka/data/synthetic.hpp"
 #include "imka/data/table.hpp"
 #include "imka/io/npy.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

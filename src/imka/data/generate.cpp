@@ -10,7 +10,7 @@
 #include "imka/base/file.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/io/npy.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

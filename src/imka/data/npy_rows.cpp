@@ -4,7 +4,7 @@
 
 #include "imka/data/columns.hpp"
 #include "imka/io/npy.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

@@ -12,7 +12,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/sha256.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {
@@ -130,17 +130,6 @@ void check_label_text(const std::filesystem::path& path, std::string_view label,
 
 bool is_zero(float value) {
     return std::bit_cast<std::uint32_t>(value) == 0;  // -0 is written to keep its sign
-}
-
-std::string csv_field(std::string_view text) {
-    if (text.find_first_of(",\"") == std::string_view::npos && trimmed(text) == text)
-        return std::string(text);
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"') out += '"';
-        out += c;
-    }
-    return out + '"';
 }
 
 // Text of the form [+-]digits, which may be too long for a double.

@@ -12,6 +12,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {
@@ -106,13 +107,6 @@ std::vector<std::filesystem::path> record_files(const std::filesystem::path& fol
     }
     std::ranges::sort(files);
     return files;
-}
-
-std::string csv_field(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return quoted + "\"";
 }
 
 template <class T>

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

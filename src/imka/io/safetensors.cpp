@@ -13,7 +13,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {

@@ -1,4 +1,4 @@
-#include "imka/io/number_text.hpp"
+#include "imka/io/text.hpp"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace imka {
 namespace {
@@ -53,6 +54,30 @@ NumberFault parse(std::string_view text, T& value) {
     return std::isfinite(value) ? NumberFault::none : NumberFault::not_finite;
 }
 
+// The first character of UTF-8 text and its length in bytes; -1 and 1 if the text does not begin with one.
+std::pair<int, std::size_t> first_character(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned first = byte(0);
+    if (first < 0x80) return {static_cast<int>(first), 1};
+    const std::size_t bytes = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    if (bytes == 0 || text.size() < bytes) return {-1, 1};
+    unsigned code = first & (0x7fU >> bytes);
+    for (std::size_t i = 1; i < bytes; ++i) {
+        if ((byte(i) & 0xc0U) != 0x80) return {-1, 1};
+        code = code << 6U | (byte(i) & 0x3fU);
+    }
+    constexpr std::array<unsigned, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+    const bool surrogate = code >= 0xd800 && code < 0xe000;
+    if (code < kLeast.at(bytes) || code > 0x10ffff || surrogate) return {-1, 1};
+    return {static_cast<int>(code), bytes};
+}
+
+bool is_control(char32_t c) {
+    const bool direction =
+        (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f;
+    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7f && c < 0xa0) || direction;
+}
+
 }  // namespace
 
 NumberFault parse_float(std::string_view text, float& value) {
@@ -97,6 +122,34 @@ std::string in_quotes(std::string_view text) {
     }
     if (text.size() > kMost) out += "...";
     return out + "'";
+}
+
+std::string csv_field(std::string_view text) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos && trimmed(text) == text)
+        return std::string(text);
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"') out += '"';
+        out += c;
+    }
+    return out + '"';
+}
+
+std::string printable(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    while (!text.empty()) {
+        const auto [code, bytes] = first_character(text);
+        if (code < 0 || is_control(static_cast<char32_t>(code))) {
+            const auto shown =
+                code < 0 ? static_cast<unsigned char>(text.front()) : static_cast<unsigned>(code);
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}", shown);
+        } else {
+            out += text.substr(0, bytes);
+        }
+        text.remove_prefix(bytes);
+    }
+    return out;
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -1,4 +1,4 @@
-// Numbers in text files: exact parsing and shortest output, independent of the locale.
+// Text in files and messages: numbers independent of the locale, CSV fields, escaped control characters.
 #pragma once
 
 #include <optional>
@@ -22,6 +22,13 @@ void append_number(std::string& out, float value);
 
 // Text from a file for a message: in quotes, shortened, control characters as \x0a.
 std::string in_quotes(std::string_view text);
+
+// A field of a CSV line: in double quotes where a reader would otherwise change it.
+std::string csv_field(std::string_view text);
+
+// Text that is safe on a terminal and in JSON: control characters (C0 but for newline and tab, DEL, C1),
+// characters that change the direction of text, and bytes that are not UTF-8 become \u001b.
+std::string printable(std::string_view text);
 
 // Removes blanks and tabs at both ends.
 std::string_view trimmed(std::string_view text);

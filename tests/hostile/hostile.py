@@ -4,6 +4,7 @@
 Every run must end in time with the right exit code and a short message; no control character reaches the terminal, no
 result is nan or inf, no half-written file is left. Exit code 1: a run did not.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -30,10 +31,17 @@ def arguments():
     parser.add_argument("--only", metavar="REGEX", help="only cases whose title matches")
     parser.add_argument("--list", action="store_true", help="print the titles of the cases and end")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the random damage and of the choice of cases (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the random damage and of the choice of cases (%(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help=f"about {QUICK} cases")
-    parser.add_argument("--all", action="store_true", help="every option in full in every verb; otherwise options that several verbs share are tested in full "
-                        "in one of them and by a few values in the others")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="every option in full in every verb; otherwise options that several verbs share are tested in full "
+        "in one of them and by a few values in the others",
+    )
+    parser.add_argument("--sample", type=int, metavar="N", help="only N of the cases, chosen by the seed")
     parser.add_argument("--verbose", action="store_true", help="print every case with its exit code")
     return parser.parse_args()
 
@@ -65,7 +73,9 @@ def option_cases(runs, verbs, args, rng):
 
     def base(pair):
         first = cases.bases_of(*pair)[0]
-        wanted = not args.only or any(re.search(args.only, c.title()) for c in cases.option_cases(*pair, first, random.Random(0)))
+        wanted = not args.only or any(
+            re.search(args.only, c.title()) for c in cases.option_cases(*pair, first, random.Random(0))
+        )
         return first if args.quick or not wanted else runs.base_for(*pair)
 
     bases = list(runs.pool.map(base, pairs))
@@ -85,7 +95,9 @@ def every_case(runs, verbs, args):
     yield from option_cases(runs, verbs, args, rng)
     yield from cases.file_cases(runs.samples, rng)
     working = [verb for verb in verbs if not (args.quick and verb.name in cases.SLOW)]
-    results = runs.pool.map(lambda v: runs.plain(v.name, v.name.split() + cases.BASES.get(v.name, [""])[0].split()), working)
+    results = runs.pool.map(
+        lambda v: runs.plain(v.name, v.name.split() + cases.BASES.get(v.name, [""])[0].split()), working
+    )
     for verb, result in zip(working, results):
         yield from cases.environment_cases(verb, result)
     yield from cases.signal_cases(rng)
@@ -95,10 +107,19 @@ def every_case(runs, verbs, args):
 def chosen(found, args):
     if args.only:
         found = [case for case in found if re.search(args.only, case.title())]
+    if args.sample and args.sample < len(found):
+        found = random.Random(args.seed).sample(found, args.sample)
     if not args.quick:
         return found
     # The same number of every class, none that needs long.
-    quick = [c for c in found if c.kind not in ("too large", "pipe") and c.verb not in cases.SLOW and "bomb" not in c.name and "endless" not in c.name]
+    quick = [
+        c
+        for c in found
+        if c.kind not in ("too large", "pipe")
+        and c.verb not in cases.SLOW
+        and "bomb" not in c.name
+        and "endless" not in c.name
+    ]
     by_kind = collections.defaultdict(list)
     for case in quick:
         by_kind[case.kind].append(case)
@@ -142,7 +163,9 @@ def run_all(runs, found, verbose):
         if verbose:
             print(f"{result.code:4d} {result.seconds:5.1f} s  {case.title()[:150]!r}")
         elif done % 250 == 0 or done == len(found):
-            print(f"{done} of {len(found)} cases, {len(failures)} failures, {time.monotonic() - began:.0f} s", flush=True)
+            print(
+                f"{done} of {len(found)} cases, {len(failures)} failures, {time.monotonic() - began:.0f} s", flush=True
+            )
     return failures, tally
 
 
@@ -177,9 +200,9 @@ def main():
     work.chmod(0o755)
     (work / "in").mkdir()
     failures = []
+    runs = Runs(imka, work, args.jobs)
     try:
         samples.make(imka, work / "in")
-        runs = Runs(imka, work, args.jobs)
         found, skipped = usable(chosen(list(every_case(runs, program.read_verbs(imka), args)), args), work)
         if args.list:
             print("\n".join(ascii(case.title()[:200])[1:-1] for case in found))
@@ -194,6 +217,7 @@ def main():
             print(f"samples kept in {work}/in; repeat a command in a folder where 'in' leads there")
         return 1 if failures else 0
     finally:
+        runs.pool.shutdown(cancel_futures=True)
         if not failures:
             shutil.rmtree(work, ignore_errors=True)
 

@@ -1,4 +1,5 @@
 """The verbs and options of the program, read from its own help, so that a new option is tested without a change here."""
+
 import dataclasses
 import re
 import subprocess
@@ -8,14 +9,14 @@ COLUMN = 30  # where CLI11 begins the descriptions
 
 @dataclasses.dataclass
 class Option:
-    names: list            # all spellings; of a positional, its name without dashes
-    kind: str              # flag, integer, number, time, seeds, choice, input, output, name, text
-    spec: str              # type as printed by the help
-    text: str              # description
+    names: list  # all spellings; of a positional, its name without dashes
+    kind: str  # flag, integer, number, time, seeds, choice, input, output, name, text
+    spec: str  # type as printed by the help
+    text: str  # description
     default: str
     choices: list
     excludes: list
-    group: str             # heading in the help
+    group: str  # heading in the help
     positional: bool = False
     repeatable: bool = False
 
@@ -30,7 +31,7 @@ class Option:
 
 @dataclasses.dataclass
 class Verb:
-    name: str              # "data list"
+    name: str  # "data list"
     options: list
 
     def find(self, name):

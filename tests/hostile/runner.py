@@ -1,4 +1,5 @@
 """Runs one case and says what is wrong with what the program did."""
+
 import array
 import dataclasses
 import json
@@ -13,11 +14,13 @@ import tempfile
 import time
 
 DOCUMENTED = {0, 1, 2, 3, 4, 130, 141}
-LIMIT = 20           # seconds; every case needs about one
+LIMIT = 20  # seconds; every case needs about one
 MESSAGE_LINES = 12
 MESSAGE_BYTES = 4096
-LEAKS = re.compile(rb"\[json\.exception|terminate called|what\(\)|std::|basic_string|vector::|\bstoi\b|\bstod\b|bad_alloc|"
-                   rb"bad conversion|line 0\b|\(null\)|Assertion|yaml-cpp")
+LEAKS = re.compile(
+    rb"\[json\.exception|terminate called|what\(\)|std::|basic_string|vector::|\bstoi\b|\bstod\b|bad_alloc|"
+    rb"bad conversion|line 0\b|\(null\)|Assertion|yaml-cpp"
+)
 NOT_FINITE = re.compile(rb"(?<![\w.-])[-+]?(nan|inf|infinity)(?!\w)", re.IGNORECASE)
 NOBODY = 65534
 
@@ -25,14 +28,14 @@ NOBODY = 65534
 @dataclasses.dataclass
 class Case:
     verb: str
-    kind: str                  # class of the input: the column of the summary
+    kind: str  # class of the input: the column of the summary
     name: str
-    args: list                 # text or bytes, behind the name of the program
-    codes: frozenset           # exit codes that are right
-    before: str = ""           # shell text before the command: limits
-    redirect: str = ""         # shell text behind the command
-    files: dict = dataclasses.field(default_factory=dict)   # made in the folder of the case: name -> bytes
-    links: dict = dataclasses.field(default_factory=dict)   # name -> target
+    args: list  # text or bytes, behind the name of the program
+    codes: frozenset  # exit codes that are right
+    before: str = ""  # shell text before the command: limits
+    redirect: str = ""  # shell text behind the command
+    files: dict = dataclasses.field(default_factory=dict)  # made in the folder of the case: name -> bytes
+    links: dict = dataclasses.field(default_factory=dict)  # name -> target
     fifos: list = dataclasses.field(default_factory=list)
     folders: dict = dataclasses.field(default_factory=dict)  # name -> mode
     signals: list = dataclasses.field(default_factory=list)  # (seconds, signal)
@@ -41,10 +44,10 @@ class Case:
     user: int = None
     limit: float = LIMIT
     environment: dict = dataclasses.field(default_factory=dict)
-    says: str = ""             # a text the error output must have where the exit code is 0
-    finite: bool = True        # check that results are finite
-    verify: object = None      # function(folder, Result) -> text of a failure, or ""
-    again: list = None         # second command in the same folder; must succeed and leave no temporary file
+    says: str = ""  # a text the error output must have where the exit code is 0
+    finite: bool = True  # check that results are finite
+    verify: object = None  # function(folder, Result) -> text of a failure, or ""
+    again: list = None  # second command in the same folder; must succeed and leave no temporary file
 
     def title(self):
         return f"{self.verb}: {self.kind}: {self.name}"
@@ -107,10 +110,27 @@ def start(case, command, folder):
     if case.broken_pipe:
         read_end, out = os.pipe()
         os.close(read_end)
-    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "HOME": str(folder), **case.environment}
-    extra = {"user": case.user, "group": case.user, "extra_groups": []} if case.user is not None and os.geteuid() == 0 else {}
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.PIPE if case.stdin else subprocess.DEVNULL,
-                               stdout=out, stderr=subprocess.PIPE, start_new_session=True, **extra)
+    environment = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "LC_ALL": "C.UTF-8",
+        "HOME": str(folder),
+        **case.environment,
+    }
+    extra = (
+        {"user": case.user, "group": case.user, "extra_groups": []}
+        if case.user is not None and os.geteuid() == 0
+        else {}
+    )
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE if case.stdin else subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        **extra,
+    )
     if case.broken_pipe:
         os.close(out)
     return process
@@ -178,7 +198,7 @@ def npy_is_finite(path):
     data = path.read_bytes()
     if data[:6] != b"\x93NUMPY" or b"<f4" not in data[:128]:
         return True
-    values = array.array("f", data[128:len(data) // 4 * 4])
+    values = array.array("f", data[128 : len(data) // 4 * 4])
     return all(v - v == 0 for v in values)
 
 
@@ -195,11 +215,17 @@ def check_files(case, folder, result):
         elif path.name.startswith("--"):
             yield f"a file named {relative}"
         # A result that cannot be printed does not undo a complete file.
-        elif result.code not in (0, 1) and case.kind != "streams" and not re.search(r"experiment\.yaml$|records/.*\.jsonl$|claims/", relative):
+        elif (
+            result.code not in (0, 1)
+            and case.kind != "streams"
+            and not re.search(r"experiment\.yaml$|records/.*\.jsonl$|claims/", relative)
+        ):
             yield f"exit code {result.code}, but wrote {relative}"
         elif path.suffix == ".npy" and not npy_is_finite(path):
             yield f"a value that is not finite in {relative}"
-        elif path.suffix in (".csv", ".json", ".yaml", ".jsonl") and case.finite and NOT_FINITE.search(path.read_bytes()):
+        elif (
+            path.suffix in (".csv", ".json", ".yaml", ".jsonl") and case.finite and NOT_FINITE.search(path.read_bytes())
+        ):
             yield f"nan or inf in {relative}"
     for name, data in case.files.items():
         if result.code != 0 and (folder / name).read_bytes() != data:
@@ -227,7 +253,9 @@ def check(case, folder, result):
 
 
 def run_again(case, imka, folder):
-    first = dataclasses.replace(case, args=case.again, signals=[], before="", redirect="", codes=frozenset({0}), again=None, verify=None)
+    first = dataclasses.replace(
+        case, args=case.again, signals=[], before="", redirect="", codes=frozenset({0}), again=None, verify=None
+    )
     yield from (f"second run: {p}" for p in check(first, folder, execute(first, first.command(imka), folder)))
 
 

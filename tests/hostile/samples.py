@@ -1,4 +1,5 @@
 """Small valid files of every format the program reads, and ways to damage them."""
+
 import bz2
 import gzip
 import lzma
@@ -8,7 +9,7 @@ import subprocess
 
 ROWS, COLUMNS = 60, 4
 ESCAPE = "a\x1b]0;title\x07\x1b[31mred"
-HOSTILE_LABELS = ["plain", 'a,b', 'say "no"', " led", ESCAPE, "=1+1", "\u009b31m", "<b>x</b>"]
+HOSTILE_LABELS = ["plain", "a,b", 'say "no"', " led", ESCAPE, "=1+1", "\u009b31m", "<b>x</b>"]
 
 
 def table(seed):
@@ -22,14 +23,18 @@ def csv_text(rows, labels):
 
 
 def libsvm_text(rows, labels):
-    return "".join(f"{label} " + " ".join(f"{c + 1}:{v:.6g}" for c, v in enumerate(row)) + "\n"
-                   for row, label in zip(rows, labels))
+    return "".join(
+        f"{label} " + " ".join(f"{c + 1}:{v:.6g}" for c, v in enumerate(row)) + "\n" for row, label in zip(rows, labels)
+    )
 
 
 def arff_text(rows, labels):
     head = "@relation r\n" + "".join(f"@attribute f{c} numeric\n" for c in range(COLUMNS))
-    return head + "@attribute class {a,b}\n@data\n" + "".join(
-        ",".join(f"{v:.6g}" for v in row) + f",{label}\n" for row, label in zip(rows, labels))
+    return (
+        head
+        + "@attribute class {a,b}\n@data\n"
+        + "".join(",".join(f"{v:.6g}" for v in row) + f",{label}\n" for row, label in zip(rows, labels))
+    )
 
 
 def npy_header(shape, descr="<f4", order="False"):
@@ -38,7 +43,9 @@ def npy_header(shape, descr="<f4", order="False"):
 
 
 def npy_bytes(rows, shape=None, **more):
-    return npy_header(shape or f"({len(rows)}, {len(rows[0])})", **more) + b"".join(struct.pack(f"<{len(row)}f", *row) for row in rows)
+    return npy_header(shape or f"({len(rows)}, {len(rows[0])})", **more) + b"".join(
+        struct.pack(f"<{len(row)}f", *row) for row in rows
+    )
 
 
 def zstd_bytes(data):
@@ -73,39 +80,71 @@ def make(imka, folder):
     """Writes every sample into the folder; name of the format -> file name."""
     rows, labels = table(1), ["a" if i % 2 else "b" for i in range(ROWS)]
     numbers = ["1" if i % 2 else "-1" for i in range(ROWS)]
-    text = {"a.csv": csv_text(rows, labels), "a.libsvm": libsvm_text(rows, numbers), "a.arff": arff_text(rows, labels),
-            "tiny.yaml": EXPERIMENT, "tiny_chip.yaml": CHIP_EXPERIMENT, "settings.yaml": SETTINGS,
-            "pairs.csv": "target,read\n" + "".join(f"{i % 20},{i % 20 + 0.01 * (i * 37 % 11)}\n" for i in range(200)),
-            "hostile.csv": csv_text(rows, [quoted(HOSTILE_LABELS[i % len(HOSTILE_LABELS)]) for i in range(ROWS)]),
-            "measured.csv": MEASURED_HEAD + "".join(
-                f"ringnorm,rbf,orf,0,1,20,{s},hermes,{m},{v + 0.01 * s}\n" for s in range(3) for m, v in (("acc", 0.9), ("err", 0.4))),
-            "numeric_header.csv": "2019,2020,outcome\n" + "".join(f"{i},{i * 7 % 5},{'yn'[i % 2]}\n" for i in range(1, 40)),
-            "missing_values.csv": "a,b,label\n1,NA,x\n2,?,y\n3,,x\n4,5,y\n",
-            "one_class.csv": csv_text(rows, ["a"] * ROWS), "constant.csv": csv_text([[1.0] * COLUMNS] * ROWS, labels),
-            "huge_values.csv": csv_text([[3e38 * v / abs(v) for v in row] for row in rows], labels),
-            "tiny_values.csv": csv_text([[1e-38 * v for v in row] for row in rows], labels),
-            "one_row.csv": csv_text(rows[:1], labels)}
+    text = {
+        "a.csv": csv_text(rows, labels),
+        "a.libsvm": libsvm_text(rows, numbers),
+        "a.arff": arff_text(rows, labels),
+        "tiny.yaml": EXPERIMENT,
+        "tiny_chip.yaml": CHIP_EXPERIMENT,
+        "settings.yaml": SETTINGS,
+        "pairs.csv": "target,read\n" + "".join(f"{i % 20},{i % 20 + 0.01 * (i * 37 % 11)}\n" for i in range(200)),
+        "hostile.csv": csv_text(rows, [quoted(HOSTILE_LABELS[i % len(HOSTILE_LABELS)]) for i in range(ROWS)]),
+        "measured.csv": MEASURED_HEAD
+        + "".join(
+            f"ringnorm,rbf,orf,0,1,20,{s},hermes,{m},{v + 0.01 * s}\n"
+            for s in range(3)
+            for m, v in (("acc", 0.9), ("err", 0.4))
+        ),
+        "numeric_header.csv": "2019,2020,outcome\n" + "".join(f"{i},{i * 7 % 5},{'yn'[i % 2]}\n" for i in range(1, 40)),
+        "missing_values.csv": "a,b,label\n1,NA,x\n2,?,y\n3,,x\n4,5,y\n",
+        "one_class.csv": csv_text(rows, ["a"] * ROWS),
+        "constant.csv": csv_text([[1.0] * COLUMNS] * ROWS, labels),
+        "huge_values.csv": csv_text([[3e38 * v / abs(v) for v in row] for row in rows], labels),
+        "tiny_values.csv": csv_text([[1e-38 * v for v in row] for row in rows], labels),
+        "one_row.csv": csv_text(rows[:1], labels),
+    }
     for name, content in text.items():
         (folder / name).write_text(content)
     (folder / "a.npy").write_bytes(npy_bytes(rows))
     (folder / "w.npy").write_bytes(npy_bytes([row * 2 for row in rows[:8]]))
     (folder / "x.npy").write_bytes(npy_bytes([row * 2 for row in rows]))
     plain = text["a.csv"].encode()
-    for end, packed in (("gz", gzip.compress(plain, mtime=0)), ("xz", lzma.compress(plain)), ("bz2", bz2.compress(plain)),
-                        ("zst", zstd_bytes(plain))):
+    for end, packed in (
+        ("gz", gzip.compress(plain, mtime=0)),
+        ("xz", lzma.compress(plain)),
+        ("bz2", bz2.compress(plain)),
+        ("zst", zstd_bytes(plain)),
+    ):
         (folder / f"a.csv.{end}").write_bytes(packed)
     # About 1 GB of zeros in 1 MB.
     (folder / "bomb.csv.gz").write_bytes(gzip.compress(b"0" * (1 << 20), mtime=0) * 1000)
-    made = [["ridge", "--dataset", "in/a.csv", "--n-components", "16", "--save", "in/model.imka"],
-            ["ridge", "--dataset", "in/hostile.csv", "--n-components", "16", "--save", "in/hostile.imka"],
-            ["chip", "program", "--rows", "8", "--cols", "8", "--inputs", "20", "--methods", "verify", "--output", "in/chip.imka"],
-            ["chip", "fit", "in/pairs.csv", "--output", "in/chip.yaml"],
-            ["sweep", "in/tiny.yaml", "--output", "in/runs"]]
+    made = [
+        ["ridge", "--dataset", "in/a.csv", "--n-components", "16", "--save", "in/model.imka"],
+        ["ridge", "--dataset", "in/hostile.csv", "--n-components", "16", "--save", "in/hostile.imka"],
+        [
+            "chip",
+            "program",
+            "--rows",
+            "8",
+            "--cols",
+            "8",
+            "--inputs",
+            "20",
+            "--methods",
+            "verify",
+            "--output",
+            "in/chip.imka",
+        ],
+        ["chip", "fit", "in/pairs.csv", "--output", "in/chip.yaml"],
+        ["sweep", "in/tiny.yaml", "--output", "in/runs"],
+    ]
     for args in made:
         subprocess.run([imka, *args, "--quiet"], cwd=folder.parent, check=True, capture_output=True, timeout=60)
     records = b"".join(p.read_bytes() for p in sorted((folder / "runs" / "records").iterdir()))
     (folder / "records.jsonl").write_bytes(records)
-    hostile = records.replace(b'"error":""', b'"error":"\\u001b[31mred\\u0007"').replace(b'"results":{', b'"results":{"x":1e999,')
+    hostile = records.replace(b'"error":""', b'"error":"\\u001b[31mred\\u0007"').replace(
+        b'"results":{', b'"results":{"x":1e999,'
+    )
     (folder / "hostile_records.jsonl").write_bytes(hostile)
     chip = (folder / "chip.yaml").read_text()
     lines = ['name: "a\\e]0;x\\a\\e[31mred"' if line.startswith("name:") else line for line in chip.splitlines()]
@@ -145,7 +184,16 @@ def damaged(data, name, rng):
         yield "huge_shape", data.replace(b'"shape":[', b'"shape":[4294967295,', 1)
     if name.endswith(".npy"):
         rows = table(1)
-        for shape in ("(9223372036854775807, 4)", "(4294967296, 4294967296)", "(0, 4)", "(60, 0)", "(-1, 4)", "(240,)", "(60, 4, 1)", "()"):
+        for shape in (
+            "(9223372036854775807, 4)",
+            "(4294967296, 4294967296)",
+            "(0, 4)",
+            "(60, 0)",
+            "(-1, 4)",
+            "(240,)",
+            "(60, 4, 1)",
+            "()",
+        ):
             yield f"shape{shape.replace(' ', '')}", npy_bytes(rows, shape)
         for descr in (">f4", "|O", "<c8", "<f2", "|S4"):
             yield f"type{descr}", npy_bytes(rows, descr=descr)
@@ -173,4 +221,5 @@ def damaged(data, name, rng):
         yield "list", b"[1, 2]\n"
         for value in (b"nan", b".inf", b"-1", b"1e300", b"18446744073709551616", b'"\\e[31m"', b"[]", b"{}", b"~"):
             yield f"all_{value.decode()}", b"\n".join(
-                line.split(b":")[0] + b": " + value if b": " in line else line for line in data.split(b"\n"))
+                line.split(b":")[0] + b": " + value if b": " in line else line for line in data.split(b"\n")
+            )

@@ -19,6 +19,7 @@ a block, which the reader does not see:
 A command that needs a data set that is missing (exit code 4) is skipped. Exit code 1: a command failed, or an output
 differs.
 """
+
 import argparse
 import difflib
 import pathlib
@@ -30,7 +31,13 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Commands that need more than the program.
-SKIPPED = {"imka data fetch": "downloads", "mpirun": "needs MPI", "srun": "needs Slurm", "imka bench": "measures speed", "scripts/": "a script"}
+SKIPPED = {
+    "imka data fetch": "downloads",
+    "mpirun": "needs MPI",
+    "srun": "needs Slurm",
+    "imka bench": "measures speed",
+    "scripts/": "a script",
+}
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 MISSING_PART = 4
 
@@ -41,7 +48,7 @@ class Block:
 
     def note(self, name):
         """Text behind the name of a comment; None without it."""
-        found = [n[len(name):].lstrip(": ") for n in self.notes if n == name or n.startswith(name + ":")]
+        found = [n[len(name) :].lstrip(": ") for n in self.notes if n == name or n.startswith(name + ":")]
         return found[0] if found else None
 
     def commands(self):
@@ -59,8 +66,16 @@ def read_blocks(text):
             notes.append(found.group(1))
         elif lines[i].startswith("```"):
             end = next(k for k in range(i + 1, len(lines)) if lines[k].startswith("```"))
-            block = Block(lines[i][3:].strip(), i + 1, lines[i + 1:end], notes)
-            block.quotes = blocks[-1] if direct and blocks[-1].commands() and not block.language and not block.commands() and block.note("file") is None else None
+            block = Block(lines[i][3:].strip(), i + 1, lines[i + 1 : end], notes)
+            block.quotes = (
+                blocks[-1]
+                if direct
+                and blocks[-1].commands()
+                and not block.language
+                and not block.commands()
+                and block.note("file") is None
+                else None
+            )
             blocks.append(block)
             notes, direct, i = [], True, end
         elif lines[i].strip():
@@ -69,17 +84,12 @@ def read_blocks(text):
     return blocks
 
 
-def masked(line):
-    return re.sub(r"\s+", " ", NUMBER.sub("#", line))
-
-
 def shown(lines, varies):
-    """Lines as they are compared."""
-    def line(text):
-        if varies is not None and re.search(varies, text):
-            text = masked(text)
-        return text.rstrip()
-    return [line(text) for text in lines]
+    """Lines as they are compared. Where numbers vary, so do the widths of the columns."""
+    if varies is None:
+        return [line.rstrip() for line in lines]
+    masked = [NUMBER.sub("#", line) if re.search(varies, line) else line for line in lines]
+    return [re.sub(r"\s+", " ", line).rstrip() for line in masked]
 
 
 def matches(quoted, printed):
@@ -94,7 +104,7 @@ def matches(quoted, printed):
 def cut_like(quoted, printed):
     """What --update writes: all lines; if the quote ended in "...", as many as before and "..."."""
     if quoted and quoted[-1] == "..." and len(printed) >= len(quoted):
-        return printed[:len(quoted) - 1] + ["..."]
+        return printed[: len(quoted) - 1] + ["..."]
     return printed
 
 
@@ -113,7 +123,9 @@ class Page:
             self.skipped.append(f"{command}: {reason}")
             return None
         words = shlex.split(command)
-        done = subprocess.run([self.args.imka, *words[1:], "--quiet"], cwd=folder, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(
+            [self.args.imka, *words[1:], "--quiet"], cwd=folder, capture_output=True, text=True, timeout=900
+        )
         if done.returncode == MISSING_PART:
             self.skipped.append(f"{command}: {done.stderr.strip().splitlines()[-1]}")
             return None
@@ -132,7 +144,11 @@ class Page:
         if self.args.update:
             self.edits.append((block, [line.rstrip() for line in cut_like(block.lines, printed)]))
             return
-        difference = "\n".join(difflib.unified_diff(shown(block.lines, varies), shown(printed, varies), "page", "printed", lineterm="", n=0))
+        difference = "\n".join(
+            difflib.unified_diff(
+                shown(block.lines, varies), shown(printed, varies), "page", "printed", lineterm="", n=0
+            )
+        )
         self.problem(block, f"the output differs (howto.py --update writes the new one)\n{difference}")
 
     def run_block(self, block, folder):
@@ -162,7 +178,7 @@ class Page:
                 self.compare(block, outputs[block.quotes.first])
         lines = self.text.splitlines()
         for block, new in reversed(self.edits):
-            lines[block.first:block.first + len(block.lines)] = new
+            lines[block.first : block.first + len(block.lines)] = new
         if self.edits:
             self.path.write_text("\n".join(lines) + "\n")
 
@@ -171,7 +187,9 @@ def make_files(folder):
     """Files of the user that the pages name."""
     rows = "".join(f"{i % 7},{i * 5 % 11},{'xy'[i % 2]}\n" for i in range(200))
     (folder / "a.csv").write_text("f0,f1,label\n" + rows)
-    pairs = "".join(f"{0.1 * k:.1f},{0.1 * k + 0.02 * ((k * 37 + r * 13) % 11 - 5):.3f}\n" for k in range(1, 200) for r in range(4))
+    pairs = "".join(
+        f"{0.1 * k:.1f},{0.1 * k + 0.02 * ((k * 37 + r * 13) % 11 - 5):.3f}\n" for k in range(1, 200) for r in range(4)
+    )
     (folder / "pairs.csv").write_text("target,read\n" + pairs)
 
 
@@ -189,7 +207,9 @@ def main():
         with tempfile.TemporaryDirectory(prefix="imka-howto-") as folder:
             make_files(pathlib.Path(folder))
             page.run(pathlib.Path(folder))
-        print(f"{path.name}: {page.ran} commands ran, {page.compared} outputs compared, {len(page.edits)} outputs written, {len(page.skipped)} commands skipped")
+        print(
+            f"{path.name}: {page.ran} commands ran, {page.compared} outputs compared, {len(page.edits)} outputs written, {len(page.skipped)} commands skipped"
+        )
         for line in page.skipped:
             print(f"  skipped: {line}")
         problems += page.problems

@@ -65,6 +65,7 @@ def kind_of(spec, text, choices):
 def parse_option(left, text, group):
     positional = group.startswith("Positionals")
     names, _, spec = left.strip().partition(" ")
+    spec = re.sub(r"Needs:(\s+-[\w-]+)+", "", spec)
     spec, _, excludes = spec.partition("Excludes:")
     # CLI11 prints "REQUIRED" and "..." behind the type.
     repeatable = "..." in spec

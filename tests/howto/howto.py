@@ -199,7 +199,7 @@ def main():
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--slow", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     args.imka = str(pathlib.Path(args.imka).resolve())
     problems = []
     for path in args.pages or [ROOT / "README.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]:

@@ -201,14 +201,27 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
     if (share < kShareWanted) context.exit_code = 1;
 }
 
+std::string first_error(const Reproduced& done) {
+    for (const auto& folder : done.folders) {
+        for (const auto& record : read_records(folder).records) {
+            if (!record.ok()) return record.error;
+        }
+    }
+    return "no error was recorded";
+}
+
 void run_check(ReproduceArgs args, Context& context) {
     auto published = args.measured.empty() ? published_values() : read_published(args.measured);
     std::erase_if(published, [&](const Published& p) { return !is_chosen(args.datasets, p.dataset); });
     // Runs only what can be compared.
     for (const auto& p : published) args.datasets.push_back(p.dataset);
     const auto done = run_missing(args, context);
-    check(published, done, context);
     if (done.failed > 0) context.exit_code = 1;
+    if (done.failed == done.keys.size()) {
+        print_error("imka: every run failed: {}\n", first_error(done));
+        return;
+    }
+    check(published, done, context);
 }
 
 void run(const ReproduceArgs& args, Context& context) {

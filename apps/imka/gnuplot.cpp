@@ -68,10 +68,10 @@ void run_gnuplot(const fs::path& script, const fs::path& messages) {
 }
 
 void take_drawing(const fs::path& drawn, const fs::path& file) {
-    std::error_code error;
-    fs::rename(drawn, file, error);
-    if (error)
-        fail(ErrorCode::io, fmt::format("{}: not written by gnuplot ({})", file.string(), error.message()));
+    if (!fs::is_regular_file(drawn))
+        fail(ErrorCode::io, fmt::format("{}: not written by gnuplot", file.string()));
+    constexpr std::size_t kLargest = std::size_t{1} << 30U;
+    write_file_atomic(file, read_file(drawn, kLargest));
 }
 
 // "svg" of "a.svg"

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <sstream>
 #include <system_error>
@@ -59,10 +60,27 @@ void open_standard_streams() {
     }
 }
 
-// CLI11 takes the next argument as the value of "--option=", so an empty value is caught here.
-void check_arguments(int argc, char** argv) {
+// The verb that the arguments name, with its subcommands.
+const CLI::App& named_verb(const CLI::App& root, int argc, char** argv) {
+    const auto* verb = &root;
+    for (int i = 1; i < argc; ++i) {
+        const auto found =
+            verb->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == argv[i]; });
+        if (found.empty()) break;
+        verb = found.front();
+    }
+    return *verb;
+}
+
+// CLI11 takes the next argument as the value of an option, whatever it is.
+void check_arguments(const CLI::App& root, int argc, char** argv) {
+    const auto& verb = named_verb(root, argc, argv);
     for (int i = 1; i < argc; ++i) {
         const std::string_view text = argv[i];
+        const auto* option = text.starts_with("--") ? verb.get_option_no_throw(argv[i]) : nullptr;
+        if (option != nullptr && option->get_items_expected_min() > 0 &&
+            (i + 1 == argc || std::string_view(argv[i + 1]).starts_with("--")))
+            imka::fail(imka::ErrorCode::bad_usage, fmt::format("'{}' has no value", text));
         if (text.empty())
             imka::fail(imka::ErrorCode::bad_usage,
                        fmt::format("the argument after '{}' is empty", argv[i - 1]));
@@ -139,7 +157,7 @@ int run(int argc, char** argv) {
     imka::app::add_bench(root, context);
     imka::app::add_doctor(root, context);
     imka::app::add_completion(root, context);
-    check_arguments(argc, argv);
+    check_arguments(root, argc, argv);
     int code = 0;
     try {
         root.parse(argc, argv);
@@ -162,6 +180,8 @@ int main(int argc, char** argv) {
     } catch (const imka::Error& e) {
         print_error("imka: {}\n", e.what());
         return imka::app::exit_code(e.code());
+    } catch (const std::filesystem::filesystem_error& e) {
+        print_error("imka: {}: {}\n", e.path1().string(), e.code().message());
     } catch (const std::system_error& e) {
         // The reader (head, less) closed the pipe: exit quietly.
         if (e.code() == std::errc::broken_pipe) return 141;

@@ -19,6 +19,24 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLine = std::chrono::seconds(30);
 constexpr std::size_t kBarWidth = 24;
 
+// A message may quote a long argument or line of a file: shows its begin and its end.
+std::string with_short_lines(std::string_view text) {
+    constexpr std::size_t kMost = 1000;
+    constexpr std::size_t kEnd = 200;
+    std::string out;
+    while (!text.empty()) {
+        const auto line = text.substr(0, text.find('\n'));
+        const bool more = line.size() < text.size();
+        if (line.size() <= kMost)
+            out += line;
+        else
+            out += fmt::format("{} ... {}", line.substr(0, kMost - kEnd), line.substr(line.size() - kEnd));
+        if (more) out += '\n';
+        text.remove_prefix(line.size() + (more ? 1 : 0));
+    }
+    return out;
+}
+
 void write_raw_error(const std::string& text) noexcept {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
@@ -34,7 +52,7 @@ void write_out(std::string_view text) {
 
 void write_error(std::string_view text) noexcept {
     try {
-        write_raw_error(printable(text));
+        write_raw_error(printable(with_short_lines(text)));
     } catch (const std::exception&) {  // no memory for the escaped text
     }
 }

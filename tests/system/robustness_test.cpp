@@ -44,6 +44,9 @@ TEST(Options, EmptyValuesAreErrors) {
     expect_fails("ridge --save '' --dataset ringnorm", 2, "the argument after '--save' is empty");
     expect_fails("chip mvm --figure= --json", 2, "'--figure=' has no value");
     expect_fails("sweep ''", 2, "is empty");
+    expect_fails("ridge --save --quiet --dataset ringnorm", 2, "'--save' has no value");
+    expect_fails("report x --csv --quiet", 2, "'--csv' has no value");
+    expect_fails("chip fit x.csv --output", 2, "'--output' has no value");
     fs::current_path(before);
     EXPECT_TRUE(fs::is_empty(dir.path()));
 }
@@ -94,6 +97,7 @@ TEST(Options, WithoutEffectAreErrors) {
     expect_fails("chip mvm --replication average", 2, "--replication has no effect");
     expect_fails("chip explain --dataset ringnorm --rows 8", 2, "--rows has no effect");
     expect_fails("chip fit --cells", 2, "--measured");
+    expect_fails("chip info hermes --backend hermes", 2, "--backend has no effect");
     expect_fails("bench features --rows 5000", 2, "--rows has no effect");
     expect_fails("reproduce liu --measured /dev/null", 2, "--check");
 }
@@ -202,6 +206,18 @@ TEST(Output, TextFromFilesCannotControlTheTerminal) {
         const auto r = run_imka(arguments);
         EXPECT_FALSE(has_control_characters(r.out)) << arguments << "\n" << r.out;
         EXPECT_FALSE(has_control_characters(r.err)) << arguments << "\n" << r.err;
+    }
+}
+
+TEST(Output, LongArgumentsAreShortened) {
+    const std::string text(50'000, 'x');
+    for (const auto& arguments :
+         {"ridge --kernel " + text, "ridge --dataset " + text, "chip mvm --at " + text, "chip info " + text,
+          "sweep " + text, text, "ridge --" + text, "gram --set " + text, "gram --set gamma=" + text,
+          "chip fit --experiment " + text}) {
+        const auto r = run_imka(arguments);
+        EXPECT_EQ(r.exit_code, 2) << r.err;
+        EXPECT_LT(r.err.size(), 3000U) << arguments.substr(0, 30);
     }
 }
 

@@ -232,7 +232,11 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     add_figure_option(*verb, args->figure, "Draw the fit");
     for (const auto* flag : {"file", "--degree", "--g-max", "--bins", "--output", "--figure"})
         verb->get_option("--measured")->excludes(flag);
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, verb, &context] {
+        if (args->output.empty() && args->measured.measured.empty())
+            reject_without_effect(*verb, {"--backend", "--chip-set"}, "no chip file is written (--output)");
+        run(*args, context);
+    });
 }
 
 }  // namespace imka::app

@@ -138,8 +138,11 @@ void add_chip_info(CLI::App& chip, Context& context) {
     verb->add_option("name", args->name, "Chip name or YAML file; default: list all chips")
         ->type_name("NAME|FILE.yaml");
     add_chip_options(*verb, args->chip);
-    verb->callback([args, &context] {
-        if (!args->name.empty()) args->chip.chip = args->name;
+    verb->callback([args, verb, &context] {
+        if (!args->name.empty()) {
+            reject_without_effect(*verb, {"--backend"}, "the chip is given by its name");
+            args->chip.chip = args->name;
+        }
         if (!args->chip.chip.empty()) return show_chip(load_spec(args->chip), context);
         if (!args->chip.overrides.empty())
             fail(ErrorCode::bad_usage,

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ void add_file_options(CLI::App& verb, RunArgs& args);
 void add_input_options(CLI::App& verb, RunArgs& args);
 // Applies file and overrides and checks everything that can be checked before work starts.
 void finish_run_args(RunArgs& args);
+
+// Error{bad_usage} that names the first setting, given as a flag, by --set or in the settings file, that is
+// not in `used`. `why`: "with --load".
+void refuse_other_settings(const RunArgs& args, const std::set<std::string>& used, std::string_view why);
+// Names of all settings of a run.
+std::set<std::string> setting_names();
+// Refuses an empty name of a file.
+CLI::Validator file_name();
 
 ReadOptions read_options(const RunArgs& args);
 

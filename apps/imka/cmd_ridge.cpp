@@ -266,6 +266,7 @@ void add_ridge(CLI::App& root, Context& context) {
     verb->callback([args, &context] {
         finish_run_args(args->run);
         if (args->load.empty() && args->predict.empty() && args->output.empty()) {
+            refuse_unused_gamma(args->run);
             const auto launch = current_launch();
             if (launch.size > 1) {
                 fit_and_test_together(*args, launch, context);

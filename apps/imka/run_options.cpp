@@ -99,6 +99,16 @@ void refuse_other_settings(const RunArgs& args, const std::set<std::string>& use
     }
 }
 
+void refuse_unused_gamma(const RunArgs& args) {
+    const auto kernel = args.config.features.kernel;
+    if (kernel_row(kernel).uses_gamma) return;
+    auto used = setting_names();
+    used.erase("gamma");
+    // A settings file may serve several kernels.
+    refuse_other_settings({.config = {}, .overrides = args.overrides, .given = args.given}, used,
+                          fmt::format("with the kernel {}", to_string(kernel)));
+}
+
 CLI::Validator file_name() {
     return {[](std::string& text) { return text.empty() ? "expected the name of a file" : ""; }, "FILE"};
 }

@@ -39,6 +39,8 @@ void finish_run_args(RunArgs& args);
 // Error{bad_usage} that names the first setting, given as a flag, by --set or in the settings file, that is
 // not in `used`. `why`: "with --load".
 void refuse_other_settings(const RunArgs& args, const std::set<std::string>& used, std::string_view why);
+// The same for a gamma, given as a flag or by --set, that the kernel does not use.
+void refuse_unused_gamma(const RunArgs& args);
 // Names of all settings of a run.
 std::set<std::string> setting_names();
 // Refuses an empty name of a file.

@@ -140,7 +140,8 @@ TEST(RidgeRegression, RefusesOtherLabels) {
     for (const auto* name : {"ringnorm", "letter"})
         EXPECT_THAT(error_text(std::string("ridge --task regression --dataset ") + name, 2),
                     HasSubstr(std::string(name) + " has classes"));
-    EXPECT_THAT(error_text("ridge --dataset friedman1", 2), HasSubstr("use it with task regression"));
+    EXPECT_THAT(error_text("ridge --dataset friedman1", 2),
+                HasSubstr("friedman1 has numbers as labels; task classification needs classes"));
     EXPECT_THAT(error_text("ridge --task ranking", 2), HasSubstr("regression"));
 }
 
@@ -244,6 +245,9 @@ TEST(OptionsWithoutEffect, AreErrorsThatNameThem) {
     EXPECT_THAT(error_text(predict + " --save" + quoted(dir / "n"), 2), HasSubstr("--save"));
     EXPECT_FALSE(std::filesystem::exists(dir / "p.csv"));
     EXPECT_THAT(error_text("ridge --save ''", 2), HasSubstr("--save"));
+    for (const auto* verb : {"ridge", "gram"})
+        EXPECT_THAT(error_text(std::string(verb) + " --kernel arccos1 --gamma 0.1", 2),
+                    HasSubstr("--gamma has no effect with the kernel arccos1"));
     for (const auto* setting : {"alpha=2", "intercept=free", "fit_on=chip"})
         EXPECT_THAT(error_text("gram --backend hermes --set " + std::string(setting), 2),
                     HasSubstr(std::string("--set ") + std::string(setting).substr(0, 3)));

@@ -86,8 +86,8 @@ void check_task(std::string_view name, Task has, Task wanted) {
     if (has == wanted) return;
     fail(ErrorCode::bad_usage,
          has == Task::regression
-             ? fmt::format("{} has numbers to predict instead of classes; use it with task regression", name)
-             : fmt::format("{} has classes; task regression needs labels that are numbers to predict", name));
+             ? fmt::format("{} has numbers as labels; task classification needs classes", name)
+             : fmt::format("{} has classes; task regression needs numbers as labels", name));
 }
 
 void check_generator_task(Generator g, Task wanted) {

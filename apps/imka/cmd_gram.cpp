@@ -51,7 +51,6 @@ void add_gram(CLI::App& root, Context& context) {
     verb->callback([args, &context] {
         finish_run_args(*args);
         refuse_fit_settings(*args);
-        refuse_unused_gamma(*args);
         run(*args, context);
     });
 }

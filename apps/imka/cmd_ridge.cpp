@@ -254,19 +254,17 @@ void add_ridge(CLI::App& root, Context& context) {
     add_field_options(*verb, fields(args->run.config), {"task", "alpha", "intercept"}, args->run.given);
     add_chip_options(*verb, args->run, ChipUse::fit);
     add_file_options(*verb, args->run);
-    verb->add_option("--save", args->save, "Save the model of the first seed to this file")
-        ->check(file_name());
+    verb->add_option("--save", args->save, "Save the model of the first seed to this file");
     verb->add_option("--load", args->load,
                      "Load this model instead of fitting one; needs --predict and --output")
         ->check(CLI::ExistingFile);
     verb->add_option("--predict", args->predict,
                      "File of rows to predict (LIBSVM, ARFF, CSV or NPY); needs --load")
         ->check(CLI::ExistingFile);
-    verb->add_option("--output", args->output, "Write predictions to this file (CSV)")->check(file_name());
+    verb->add_option("--output", args->output, "Write predictions to this file (CSV)");
     verb->callback([args, &context] {
         finish_run_args(args->run);
         if (args->load.empty() && args->predict.empty() && args->output.empty()) {
-            refuse_unused_gamma(args->run);
             const auto launch = current_launch();
             if (launch.size > 1) {
                 fit_and_test_together(*args, launch, context);

@@ -33,18 +33,18 @@ void add_dataset_options(CLI::App& verb, RunArgs& args);
 void add_file_options(CLI::App& verb, RunArgs& args);
 // --n-features of an input file that is read row by row.
 void add_input_options(CLI::App& verb, RunArgs& args);
-// Applies file and overrides and checks everything that can be checked before work starts.
+// Applies file and overrides and checks everything that can be checked before work starts, also that each
+// setting given on the command line has an effect.
 void finish_run_args(RunArgs& args);
+
+// KEY=VALUE texts of a repeatable option; a key given twice is an error.
+Assignments parse_assignments(const std::vector<std::string>& texts, std::string_view what);
 
 // Error{bad_usage} that names the first setting, given as a flag, by --set or in the settings file, that is
 // not in `used`. `why`: "with --load".
 void refuse_other_settings(const RunArgs& args, const std::set<std::string>& used, std::string_view why);
-// The same for a gamma, given as a flag or by --set, that the kernel does not use.
-void refuse_unused_gamma(const RunArgs& args);
 // Names of all settings of a run.
 std::set<std::string> setting_names();
-// Refuses an empty name of a file.
-CLI::Validator file_name();
 
 ReadOptions read_options(const RunArgs& args);
 

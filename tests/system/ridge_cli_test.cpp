@@ -247,7 +247,7 @@ TEST(OptionsWithoutEffect, AreErrorsThatNameThem) {
     EXPECT_THAT(error_text("ridge --save ''", 2), HasSubstr("--save"));
     for (const auto* verb : {"ridge", "gram"})
         EXPECT_THAT(error_text(std::string(verb) + " --kernel arccos1 --gamma 0.1", 2),
-                    HasSubstr("--gamma has no effect with the kernel arccos1"));
+                    HasSubstr("--gamma has no effect"));
     for (const auto* setting : {"alpha=2", "intercept=free", "fit_on=chip"})
         EXPECT_THAT(error_text("gram --backend hermes --set " + std::string(setting), 2),
                     HasSubstr(std::string("--set ") + std::string(setting).substr(0, 3)));

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "imka/base/error.hpp"
+#include "imka/io/sealed_tensors.hpp"
 #include "imka/learn/ridge_model.hpp"
 #include "support/temp_dir.hpp"
 
@@ -26,44 +26,33 @@ inline std::string_view take_line(std::string_view& bytes) {
 
 // One line each: sizes, features, ridge, targets, classes. Sizes are m, d, outputs and options as characters
 // starting at 'A' = 0; bit 0 of the options adds mean and std, bit 1 selects two features per direction.
-inline std::string model_file(std::string_view bytes) {
+inline TensorFile model_file(std::string_view bytes) {
     std::array<std::size_t, 4> sizes{};
     const auto letters = take_line(bytes);
     for (std::size_t i = 0; i < std::min(sizes.size(), letters.size()); ++i) {
         sizes[i] = static_cast<std::size_t>(letters[i] - 'A') % 16;
     }
     const auto [m, d, outputs, options] = sizes;
-    nlohmann::json header;
-    auto& metadata = header["__metadata__"];
-    metadata = {{"format", "imka-ridge-model"}, {"schema", "1"}};
-    for (const auto* key : {"features", "ridge", "targets", "classes"}) metadata[key] = take_line(bytes);
-    std::size_t end = 0;
-    const auto tensor = [&](const char* name, std::size_t rows, std::size_t cols, std::size_t width) {
-        const std::size_t begin = end;
-        end += rows * cols * width;
-        header[name] = {
-            {"dtype", width == 4 ? "F32" : "F64"}, {"shape", {rows, cols}}, {"data_offsets", {begin, end}}};
-    };
-    tensor("omega", m, d, 4);
-    tensor("weights", (options & 2U) != 0 ? 2 * m : m, outputs, 8);
-    tensor("intercept", 1, outputs, 8);
+    TensorFile file;
+    for (const auto* key : {"features", "ridge", "targets", "classes"})
+        file.metadata[key] = std::string(take_line(bytes));
+    file.f32["omega"] = Matrix<float>(m, d);
+    file.f64["weights"] = Matrix<double>((options & 2U) != 0 ? 2 * m : m, outputs);
+    file.f64["intercept"] = Matrix<double>(1, outputs);
     if ((options & 1U) != 0) {
-        tensor("mean", 1, d, 8);
-        tensor("std", 1, d, 8);
+        file.f64["mean"] = Matrix<double>(1, d);
+        file.f64["std"] = row_of(std::vector<double>(d, 1.0));
     }
-    const auto text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    std::string file;
-    for (unsigned shift = 0; shift < 64; shift += 8)
-        file += static_cast<char>((text.size() >> shift) & 0xffU);
-    return file + text + std::string(end, '\0');
+    seal({.format = "imka-ridge-model", .schema = "2", .renew = {}}, file);
+    return file;
 }
 
 // Returns whether the settings give a model.
 inline bool feed_model(std::string_view bytes) {
     static const TempDir folder;
     const auto path = folder / "model.imka";
-    std::ofstream(path, std::ios::binary) << model_file(bytes);
     try {
+        write_safetensors(path, model_file(bytes));
         const auto model = load_model(path);
         const RidgePredictor predictor(model);
         const Matrix<float> x(3, model.omega.cols());

@@ -135,6 +135,10 @@ void print_info(const RegisteredSet& set, const Context& context) {
                                   sizes_row("measured", set.measured_sizes)}));
 }
 
+Json json_or_null(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+}
+
 void print_generator(Generator g, const Context& context) {
     const auto& info = generator_info(g);
     if (context.json) {
@@ -144,17 +148,23 @@ void print_generator(Generator g, const Context& context) {
                            {"classes", info.classes},
                            {"train", info.train_rows},
                            {"test", info.test_rows},
-                           {"bayes_error", info.bayes_error},
+                           {"bayes_error", json_or_null(info.bayes_error)},
+                           {"noise", json_or_null(info.noise)},
+                           {"best_r2", json_or_null(info.best_r2)},
                            {"generator_sha256", generator_sha256(g)}});
     }
-    print_out("{}", format_table({{"name", std::string(to_string(g))},
-                                  {"description", std::string(info.description)},
-                                  {"d", std::to_string(info.features)},
-                                  {"classes", std::to_string(info.classes)},
-                                  {"training rows", std::to_string(info.train_rows)},
-                                  {"test rows", std::to_string(info.test_rows)},
-                                  {"Bayes error", fmt::format("{:.4g} %", 100.0 * info.bayes_error)},
-                                  {"sha256", generator_sha256(g)}}));
+    print_out("{}",
+              format_table({{"name", std::string(to_string(g))},
+                            {"description", std::string(info.description)},
+                            {"d", std::to_string(info.features)},
+                            {"classes", std::to_string(info.classes)},
+                            {"training rows", std::to_string(info.train_rows)},
+                            {"test rows", std::to_string(info.test_rows)},
+                            info.bayes_error
+                                ? std::vector<std::string>{"Bayes error",
+                                                           fmt::format("{:.4g} %", 100.0 * *info.bayes_error)}
+                                : std::vector<std::string>{"best R²", fmt::format("{:.4g}", *info.best_r2)},
+                            {"sha256", generator_sha256(g)}}));
 }
 
 void run_info(const std::string& name, const Context& context) {
@@ -231,7 +241,7 @@ Json show_json(const Dataset& data, const PartOptions& options, std::size_t rows
             {"d", part.x.cols()},
             {"classes", class_json(data, part)},
             {"source_sha256", data.source_sha256},
-            {"bayes_error", data.bayes_error ? Json(*data.bayes_error) : Json()},
+            {"bayes_error", json_or_null(data.bayes_error)},
             {"first_rows", first},
             {"columns", columns}};
 }
@@ -391,7 +401,7 @@ void run_generate(const GenerateArguments& arguments, const Context& context) {
                            {"seed", arguments.seed},
                            {"rows", arguments.rows},
                            {"d", generator_info(generator).features},
-                           {"bayes_error", generator_info(generator).bayes_error},
+                           {"bayes_error", json_or_null(generator_info(generator).bayes_error)},
                            {"files", paths_json(files)}});
     }
     for (const auto& file : files) print_out("wrote {} ({} rows)\n", file.string(), arguments.rows);

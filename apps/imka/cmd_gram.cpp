@@ -23,8 +23,15 @@ void run(const RunArgs& args, Context& context) {
               to_string(config.features.sampler), result.sizes.features);
     if (result.chip) print_out("{}\n", chip_text(*result.chip));
     print_out("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
-              std::min<std::size_t>(data.test.y.size(), static_cast<std::size_t>(config.gram_rows)),
+              std::min<std::size_t>(data.test.x.rows(), static_cast<std::size_t>(config.gram_rows)),
               summary_text(result.values.at("gram_error"), 1.0, ""));
+}
+
+// Nothing is fitted.
+void refuse_fit_settings(const RunArgs& args) {
+    auto used = setting_names();
+    for (const auto* name : {"alpha", "intercept", "fit_on", "fit_draws"}) used.erase(name);
+    refuse_other_settings(args, used, "on a Gram error");
 }
 
 }  // namespace
@@ -43,6 +50,7 @@ void add_gram(CLI::App& root, Context& context) {
     add_chip_options(*verb, *args, ChipUse::project);
     verb->callback([args, &context] {
         finish_run_args(*args);
+        refuse_fit_settings(*args);
         run(*args, context);
     });
 }

@@ -9,6 +9,7 @@
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/report/report.hpp"
 #include "report_files.hpp"
@@ -42,6 +43,7 @@ void run(const ReportArgs& args, const Context& context) {
              "nothing to do: use --output for a page, --figures for figures, --csv for a table, or "
              "--fidelity or --losses");
     }
+    for (const auto& file : {f.page, f.csv}) check_folder(file);
     auto set = read_records(args.paths);
     if (set.records.empty()) {
         const auto why =

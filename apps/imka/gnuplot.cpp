@@ -121,6 +121,7 @@ void check_figure(const fs::path& file) {
     if (format != "svg" && format != "pdf" && format != "png")
         fail(ErrorCode::bad_usage,
              fmt::format("--figure {}: the name must end in .svg, .pdf or .png", file.string()));
+    check_folder(file);
     if (!gnuplot_installed())
         fail(ErrorCode::missing_part,
              "--figure needs gnuplot, which is not installed: apt-get install gnuplot-nox");

@@ -18,10 +18,6 @@ namespace {
 
 constexpr std::size_t kLargestLibrary = 4U << 20U;
 
-void make_parent(const std::filesystem::path& file) {
-    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
-}
-
 std::vector<std::string> deviation_row(const report::Figure& f, const report::Curve& curve,
                                        const report::Point& p) {
     const double scale = f.quantity == Quantity::accuracy ? 100.0 : 1.0;
@@ -84,12 +80,8 @@ Written write_report(const report::Report& report, const ReportFiles& files) {
         std::filesystem::create_directories(files.figures);
         written.figures = draw_figures(report::all_plots(report), files.figures).size();
     }
-    if (!files.csv.empty()) {
-        make_parent(files.csv);
-        write_file_atomic(files.csv, to_csv(report.set.records));
-    }
+    if (!files.csv.empty()) write_file_atomic(files.csv, to_csv(report.set.records));
     if (!files.page.empty()) {
-        make_parent(files.page);
         write_file_atomic(files.page, page);
         written.page_bytes = page.size();
     }

@@ -125,6 +125,25 @@ void finish_run_args(RunArgs& args) {
     check_effects(args, overrides);
 }
 
+std::set<std::string> setting_names() {
+    std::set<std::string> names;
+    for (const auto& [name, text] : default_settings_text()) names.insert(name);
+    return names;
+}
+
+void refuse_other_settings(const RunArgs& args, const std::set<std::string>& used, std::string_view why) {
+    const auto refuse = [&](const std::string& name, const std::string& shown) {
+        if (!used.contains(name)) fail(ErrorCode::bad_usage, fmt::format("{} has no effect {}", shown, why));
+    };
+    for (const auto& [name, text] : args.given) refuse(name, flag_of(name));
+    for (const auto& [name, text] : parse_assignments(args.overrides, "--set"))
+        refuse(name, fmt::format("--set {}", name));
+    const auto file = args.config_file.string();
+    for (const auto& [name, text] : changed_settings(settings_text(args.config), default_settings_text())) {
+        if (name != "chip_hash") refuse(name, fmt::format("{}: {}", file, name));
+    }
+}
+
 ReadOptions read_options(const RunArgs& args) {
     ReadOptions options{.format = args.config.format, .label_column = args.config.label_column};
     if (args.n_features > 0) options.features = args.n_features;

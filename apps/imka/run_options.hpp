@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ void finish_run_args(RunArgs& args);
 
 // KEY=VALUE texts of a repeatable option; a key given twice is an error.
 Assignments parse_assignments(const std::vector<std::string>& texts, std::string_view what);
+
+// Error{bad_usage} that names the first setting, given as a flag, by --set or in the settings file, that is
+// not in `used`. `why`: "with --load".
+void refuse_other_settings(const RunArgs& args, const std::set<std::string>& used, std::string_view why);
+// Names of all settings of a run.
+std::set<std::string> setting_names();
 
 ReadOptions read_options(const RunArgs& args);
 

@@ -137,20 +137,50 @@ TEST(Synthetic, BestRuleHasTheStatedError) {
             }
             wrong += best == rows.y[r] ? 0U : 1U;
         }
-        const double e = info.bayes_error;
+        const double e = info.bayes_error.value();
         EXPECT_NEAR(static_cast<double>(wrong) / kRows, e, 5.0 * std::sqrt(e * (1.0 - e) / kRows))
             << to_string(g);
     }
 }
 
 TEST(Synthetic, TwonormErrorIsTheNormalTailAtTwo) {
-    EXPECT_NEAR(generator_info(Generator::twonorm).bayes_error, 0.5 * std::erfc(std::numbers::sqrt2), 1e-7);
+    EXPECT_NEAR(*generator_info(Generator::twonorm).bayes_error, 0.5 * std::erfc(std::numbers::sqrt2), 1e-7);
 }
 
 TEST(Synthetic, NamesAreFoundAndHashesDiffer) {
     EXPECT_EQ(find_generator("waveform"), Generator::waveform);
     EXPECT_EQ(find_generator("threenorm"), std::nullopt);
     EXPECT_NE(generator_sha256(Generator::ringnorm), generator_sha256(Generator::twonorm));
+}
+
+// n = 200,000 rows: mean and variance of the targets at 5 sigma; the noise is what the function does not
+// explain.
+TEST(Synthetic, FriedmanHasTheStatedNoiseAndR2) {
+    constexpr std::size_t kRows = 200000;
+    const auto& info = generator_info(Generator::friedman1);
+    Matrix<float> x(kRows, info.features);
+    std::vector<double> y(kRows);
+    generate_targets(Generator::friedman1, 3, 0, x.view(), y);
+    double sum = 0.0;
+    double squares = 0.0;
+    double noise = 0.0;
+    for (std::size_t r = 0; r < kRows; ++r) {
+        const double f = 10.0 * std::sin(std::numbers::pi * x(r, 0) * x(r, 1)) +
+                         20.0 * (x(r, 2) - 0.5) * (x(r, 2) - 0.5) + 10.0 * x(r, 3) + 5.0 * x(r, 4);
+        noise += (y[r] - f) * (y[r] - f);
+        sum += y[r];
+        squares += y[r] * y[r];
+    }
+    const double mean = sum / kRows;
+    const double variance = squares / kRows - mean * mean;
+    EXPECT_NEAR(noise / kRows, *info.noise * *info.noise, 5.0 * std::sqrt(2.0 / kRows));
+    // The kurtosis of y is below 3.
+    EXPECT_NEAR(1.0 - noise / kRows / variance, *info.best_r2, 5.0 * 2.0 * std::sqrt(2.0 / kRows) * 0.04);
+    Matrix<float> late(10, info.features);
+    std::vector<double> late_y(10);
+    generate_targets(Generator::friedman1, 3, 500, late.view(), late_y);
+    EXPECT_EQ(late_y[9], y[509]);
+    EXPECT_EQ(late(9, 9), x(509, 9));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "imka/base/file.hpp"
 #include "imka/experiment/claim.hpp"
 #include "imka/experiment/journal.hpp"
+#include "support/damage.hpp"
 #include "support/error.hpp"
 #include "support/paths.hpp"
 #include "support/records.hpp"
@@ -432,6 +433,35 @@ TEST(RecordWriter, RoundTripsLines) {
     EXPECT_NE(other.path(), writer.path());
     RecordWriter nowhere(dir / "none");
     EXPECT_THAT(error_of([&] { nowhere.append(record); }), HasSubstr("cannot be written"));
+}
+
+// A line with one changed byte is unusable, or gives the same record.
+TEST(Record, DamageOfALineIsFound) {
+    const TempDir dir;
+    Record record{.key = "abc", .experiment = "e", .kind = "ridge", .seed = 7, .error = {}};
+    record.config = {{"kernel", "rbf"}, {"gamma", "0.05"}};
+    record.results = {{"accuracy", 0.9712345}, {"gram_error", 0.25}};
+    record.finished = "2026-01-31T12:00:00Z";
+    write_file_atomic(dir / "a.jsonl", to_json_line(record) + "\n");
+    EXPECT_EQ(read_records(dir / "a.jsonl").records.at(0).results, record.results);
+    expect_damage_is_found(dir / "a.jsonl", [](const std::filesystem::path& path) {
+        const auto set = read_records(path);
+        if (!set.problems.empty()) fail(ErrorCode::bad_data, set.problems[0].what);
+        return to_json_line(set.records.at(0));
+    });
+}
+
+TEST(Record, LinesWithoutAChecksumAreStillUsed) {
+    Record record{.key = "abc", .experiment = "e", .kind = "ridge", .seed = 7, .error = {}};
+    const auto line = to_json_line(record);
+    auto old = line.substr(0, line.find(",\"check\"")) + "}";
+    EXPECT_TRUE(parse_record(old).record.has_value());
+    EXPECT_TRUE(parse_record(line + "\r").record.has_value());
+    EXPECT_EQ(parse_record(old.substr(0, old.size() - 1) + ",\"chexk\":\"1\"}").what, "unexpected key");
+    const auto edited = std::string(line).replace(line.find("abc"), 3, "abd");
+    EXPECT_EQ(parse_record(edited).what, "checksum mismatch: the line is damaged or was edited");
+    // Messages do not show the name of the JSON library.
+    EXPECT_EQ(parse_record(R"({"schema":"imka-record-2"})").what.find("json.exception"), std::string::npos);
 }
 
 }  // namespace

@@ -1,19 +1,27 @@
 // Classifier and regressor: decisions, files, bad input.
 #include "imka/learn/ridge_model.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
 #include "imka/experiment/run.hpp"
+#include "imka/io/sealed_tensors.hpp"
+#include "support/damage.hpp"
+#include "support/error.hpp"
 #include "support/temp_dir.hpp"
+#include "support/thread_team.hpp"
 
 namespace imka {
 namespace {
+
+using testing::HasSubstr;
 
 struct Blobs {
     Matrix<float> x;
@@ -191,6 +199,102 @@ TEST(RidgeModelFile, InvalidContentsAreClearErrors) {
         EXPECT_THROW((void)load_model(dir / "bad.imka"), Error) << to;
     }
     EXPECT_THROW((void)load_model(dir / "absent.imka"), Error);
+}
+
+std::vector<double> scores_of(const std::filesystem::path& path) {
+    const auto model = load_model(path);
+    Matrix<double> out(40, 3);
+    RidgePredictor(model).scores(blobs(40, 3, 2).x.view(), 0, Exec{.threads = 1}, out.view());
+    return {out.values().begin(), out.values().end()};
+}
+
+TEST(RidgeModelFile, DamageIsFound) {
+    const TempDir dir;
+    save_model(dir / "m.imka", small_model());
+    expect_damage_is_found(dir / "m.imka", scores_of);
+}
+
+TEST(RidgeModelFile, WithoutAChecksumSaysHowToRenewIt) {
+    const TempDir dir;
+    save_model(dir / "m.imka", small_model());
+    auto file = read_safetensors(dir / "m.imka");
+    file.metadata["schema"] = "1";
+    file.metadata.erase("sha256");
+    write_safetensors(dir / "old.imka", file);
+    const auto error = error_of([&] { (void)load_model(dir / "old.imka"); });
+    EXPECT_NE(error.find("old.imka: written by another version"), std::string::npos) << error;
+    EXPECT_NE(error.find("fit the model again and save it"), std::string::npos) << error;
+}
+
+TEST(RidgeModelFile, ChecksItsContentsWithAValidChecksumToo) {
+    const TempDir dir;
+    save_model(dir / "m.imka", small_model());
+    const auto error = [&](const std::function<void(TensorFile&)>& change) {
+        auto file = read_safetensors(dir / "m.imka");
+        change(file);
+        file.metadata["sha256"] = checksum(file);
+        write_safetensors(dir / "bad.imka", file);
+        return error_of([&] { (void)load_model(dir / "bad.imka"); });
+    };
+    const auto text = [&](const std::string& key, const std::string& value) {
+        return error([&](TensorFile& f) { f.metadata[key] = value; });
+    };
+    EXPECT_EQ(error([](TensorFile&) {}), "no error");
+    EXPECT_THAT(text("classes", R"(["a","b","a"])"), HasSubstr("bad.imka: duplicate class 'a'"));
+    EXPECT_THAT(text("classes", "[1,2,3]"), HasSubstr("metadata 'classes' is not a list of names"));
+    EXPECT_THAT(text("classes", "["), HasSubstr("metadata 'classes' is not valid JSON"));
+    EXPECT_THAT(text("classes", R"(["a","b"])"), HasSubstr("does not fit the classes"));
+    EXPECT_THAT(text("ridge", R"({"alpha": -1})"), HasSubstr("bad_data: "));
+    EXPECT_THAT(text("features", R"({"kernol": "rbf"})"), HasSubstr("kernol"));
+    EXPECT_THAT(text("more", "x"), HasSubstr("unexpected entry 'more'"));
+    EXPECT_THAT(error([](TensorFile& f) { f.f64.erase("weights"); }), HasSubstr("'weights' is missing"));
+    EXPECT_THAT(error([](TensorFile& f) { f.f64["std"](0, 0) = 0.0; }), HasSubstr("must be > 0"));
+}
+
+TEST(RidgeClassifier, RefusesDuplicateClasses) {
+    const auto train = blobs(60, 2, 1);
+    EXPECT_THAT(
+        error_of([&] {
+            (void)fit_classifier(fit_of(2, Targets::plus_minus), train.x.view(), train.y, {"a", "a"}, Exec{});
+        }),
+        HasSubstr("bad_data: duplicate class 'a'"));
+    const TempDir dir;
+    auto model = small_model();
+    model.classes = {"a", "b", "b"};
+    EXPECT_THAT(error_of([&] { save_model(dir / "m.imka", model); }), HasSubstr("duplicate class 'b'"));
+    model.classes = {"a", "b", "\xff"};
+    EXPECT_THAT(error_of([&] { save_model(dir / "m.imka", model); }), HasSubstr("not UTF-8"));
+}
+
+// A fit of fewer rows than features, on one map and on two, in every way.
+TEST(RidgeRegressor, SolvesTheDualSystemForFewRows) {
+    const auto x = blobs(40, 3, 1).x;
+    Matrix<float> y(40, 1);
+    for (std::size_t r = 0; r < 40; ++r) y(r, 0) = std::sin(x(r, 0)) + 2.0F;
+    auto fit = fit_of(3, Targets::plus_minus);
+    EXPECT_EQ(fit_regressor(fit, x.view(), y.view(), Exec{}).solver, Solver::dual);
+    fit.recipe.omega.m = 12;
+    EXPECT_EQ(fit_regressor(fit, x.view(), y.view(), Exec{}).solver, Solver::primal);
+}
+
+// A model with numbers as targets; the same errors for any team.
+TEST(RidgeRegressor, ErrorsDoNotDependOnTheTeam) {
+    const auto x = blobs(400, 3, 1).x;
+    Part part{.x = x, .y = {}};
+    Matrix<float> y(400, 1);
+    for (std::size_t r = 0; r < 400; ++r) {
+        y(r, 0) = std::sin(x(r, 0));
+        part.target.push_back(y(r, 0));
+    }
+    const RidgePredictor predictor(fit_regressor(fit_of(3, Targets::plus_minus), x.view(), y.view(), Exec{}));
+    const auto alone = squared_errors(predictor, part, Exec{});
+    EXPECT_EQ(alone.rows, 400U);
+    EXPECT_GT(alone.r2(), 0.9);
+    run_team(3, [&](const Team& team) {
+        const auto shared = squared_errors(predictor, part, Exec{.threads = 1, .team = &team});
+        EXPECT_EQ(shared.errors, alone.errors);
+        EXPECT_EQ(shared.r2(), alone.r2());
+    });
 }
 
 }  // namespace

@@ -232,5 +232,95 @@ TEST(Ridge, RefusesUnsolvableSystems) {
     EXPECT_THROW(RidgeAccumulator(std::size_t{1} << 40, 1), Error);
 }
 
+// Ridge from the definition: normal equations in double.
+RidgeWeights reference(const Matrix<float>& z, const Matrix<float>& y, const RidgeConfig& config) {
+    const std::size_t d = z.cols();
+    const std::size_t p = d + (config.intercept == Intercept::none ? 0 : 1);
+    Matrix<double> a(p, p);
+    Matrix<double> b(p, y.cols());
+    const auto value = [&](std::size_t r, std::size_t c) { return c < d ? double{z(r, c)} : 1.0; };
+    for (std::size_t i = 0; i < p; ++i) {
+        if (i < d || config.intercept == Intercept::penalized) a(i, i) = config.alpha;
+        for (std::size_t r = 0; r < z.rows(); ++r) {
+            for (std::size_t j = i; j < p; ++j) a(i, j) += value(r, i) * value(r, j);
+            for (std::size_t o = 0; o < y.cols(); ++o) b(i, o) += value(r, i) * y(r, o);
+        }
+    }
+    solve_positive_definite(a.view(), b.view(), "the reference", Exec{});
+    RidgeWeights weights{.w = Matrix<double>(d, y.cols()), .intercept = std::vector<double>(y.cols())};
+    for (std::size_t o = 0; o < y.cols(); ++o) {
+        for (std::size_t i = 0; i < d; ++i) weights.w(i, o) = b(i, o);
+        if (p > d) weights.intercept[o] = b(d, o);
+    }
+    return weights;
+}
+
+RidgeWeights fit_dual(const Matrix<float>& z, const Matrix<float>& y, const RidgeConfig& config, int threads,
+                      std::size_t batch) {
+    RidgeAccumulator sums(z.cols(), y.cols(), nullptr, z.rows());
+    EXPECT_EQ(sums.solver(), Solver::dual);
+    const auto rows = side_by_side(z, y);
+    for (std::size_t first = 0; first < z.rows(); first += batch)
+        sums.add(rows.view(first, std::min(batch, z.rows() - first)), Exec{.threads = threads});
+    return sums.solve(config, Exec{.threads = threads});
+}
+
+// Predictions of new rows agree with the definition to 1e-6, for every intercept, several outputs, small and
+// large penalties, and more rows than a block of products holds.
+TEST(RidgeDual, PredictsAsThePrimal) {
+    for (const std::size_t n : {std::size_t{1}, std::size_t{50}, std::size_t{300}}) {
+        const auto z = random_floats(n, 450, n);
+        auto y = random_floats(n, 3, n + 1);
+        for (auto& v : y.values()) v += 4.0F;
+        const auto fresh = random_floats(60, 450, 9);
+        for (const auto intercept : {Intercept::penalized, Intercept::free, Intercept::none}) {
+            for (const double alpha : {1e-3, 0.5, 100.0}) {
+                const RidgeConfig config{.alpha = alpha, .intercept = intercept};
+                Matrix<double> want(60, 3);
+                Matrix<double> got(60, 3);
+                ridge_predict(reference(z, y, config), fresh.view(), Exec{}, want.view());
+                ridge_predict(fit_dual(z, y, config, 1, 7), fresh.view(), Exec{}, got.view());
+                double size = 0.0;
+                for (const double v : want.values()) size = std::max(size, std::abs(v));
+                for (std::size_t i = 0; i < 180; ++i)
+                    ASSERT_NEAR(got.values()[i], want.values()[i], 1e-6 * size)
+                        << n << " rows, " << to_string(intercept) << ", alpha " << alpha;
+            }
+        }
+    }
+}
+
+TEST(RidgeDual, BitsDoNotDependOnThreadsOrBatches) {
+    const auto z = random_floats(600, 1200, 3);
+    const auto y = random_floats(600, 2, 4);
+    const auto whole = fit_dual(z, y, {}, 1, 600);
+    for (const auto& [threads, batch] : {std::pair{2, 600}, {7, 1}, {1, 599}}) {
+        const auto other = fit_dual(z, y, {}, threads, static_cast<std::size_t>(batch));
+        ASSERT_EQ(whole.w, other.w);
+        ASSERT_EQ(whole.intercept, other.intercept);
+    }
+}
+
+TEST(RidgeDual, IsChosenByCost) {
+    EXPECT_EQ(ridge_solver(20000, 50), Solver::dual);
+    EXPECT_EQ(ridge_solver(1000, 700), Solver::dual);
+    EXPECT_EQ(ridge_solver(1000, 800), Solver::primal);
+    EXPECT_EQ(ridge_solver(1000, 100000), Solver::primal);
+    EXPECT_EQ(ridge_solver(1000, 0), Solver::primal) << "unknown number of rows";
+    run_team(
+        2, [](const Team& team) { EXPECT_EQ(RidgeAccumulator(100, 1, &team, 10).solver(), Solver::primal); });
+    EXPECT_LT(RidgeAccumulator::memory_bytes(20000, 1, 50), 0.01 * RidgeAccumulator::memory_bytes(20000, 1));
+}
+
+TEST(RidgeDual, RefusesWhatCannotBeSolvedOrStored) {
+    RidgeAccumulator none(30, 1, nullptr, 5);
+    EXPECT_THROW((void)none.solve({}, Exec{}), Error);
+    EXPECT_THROW(RidgeAccumulator(std::size_t{1} << 40, 1, nullptr, std::size_t{1} << 20), Error);
+    Matrix<float> same(4, 30);  // four equal rows
+    for (auto& v : same.values()) v = 1.0F;
+    const auto y = random_floats(4, 1, 2);
+    EXPECT_THROW((void)fit_dual(same, y, {.alpha = 0.0}, 1, 4), Error);
+}
+
 }  // namespace
 }  // namespace imka

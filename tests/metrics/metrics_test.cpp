@@ -7,6 +7,7 @@
 #include "imka/base/random.hpp"
 #include "imka/metrics/accuracy.hpp"
 #include "imka/metrics/kernel_error.hpp"
+#include "imka/metrics/squared_errors.hpp"
 #include "imka/metrics/summary.hpp"
 
 namespace imka {
@@ -78,6 +79,25 @@ TEST(GramError, RefusesAZeroMatrix) {
     const Matrix<double> k(2, 2);
     const Matrix<float> z(2, 1);
     EXPECT_THROW((void)gram_error(k.view(), z.view(), Exec{}), Error);
+}
+
+TEST(Summarize, OneValueHasNoSpreadInJson) {
+    EXPECT_EQ(to_json(summarize({0.5})), R"({"mean":0.5,"std":null,"ci95":null,"values":[0.5]})");
+    EXPECT_EQ(to_json(summarize({0.5, 0.5})), R"({"mean":0.5,"std":0.0,"ci95":0.0,"values":[0.5,0.5]})");
+}
+
+// R² and RMSE by hand, with a mean that would swamp a naive sum of squares.
+TEST(SquaredErrors, GiveR2AndRmse) {
+    SquaredErrors e;
+    for (const double t : {1.0, 2.0, 3.0, 4.0}) e.add(1e9 + t, 1e9 + t + (t < 2.5 ? 0.5 : -0.5));
+    EXPECT_EQ(e.rows, 4U);
+    EXPECT_DOUBLE_EQ(e.rmse(), 0.5);
+    EXPECT_NEAR(e.r2(), 1.0 - 1.0 / 5.0, 1e-12);
+    SquaredErrors constant;
+    constant.add(3.0, 2.0);
+    constant.add(3.0, 4.0);
+    EXPECT_DOUBLE_EQ(constant.rmse(), 1.0);
+    EXPECT_THROW((void)constant.r2(), Error);
 }
 
 }  // namespace

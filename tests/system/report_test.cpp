@@ -55,8 +55,11 @@ TEST(ReportCommand, TurnsASweepIntoAPageAndATable) {
     const TempDir dir;
     const auto sweep = run_imka("sweep smoke --quiet --set seeds=0..1 --output" + quoted(dir / "runs"));
     ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
-    const auto r = run_imka("report" + quoted(dir / "runs") + chart_option(dir) + " --output" +
-                            quoted(dir / "new/page.html") + " --csv" + quoted(dir / "runs.csv") + " --json");
+    const auto command = "report" + quoted(dir / "runs") + chart_option(dir) + " --output" +
+                         quoted(dir / "new/page.html") + " --csv" + quoted(dir / "runs.csv") + " --json";
+    EXPECT_EQ(run_imka(command).exit_code, 3) << "a missing folder is not created";
+    std::filesystem::create_directory(dir / "new");
+    const auto r = run_imka(command);
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto j = json::parse(r.out);
     EXPECT_GT(j.at("records"), 0);

@@ -82,7 +82,7 @@ BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std
     std::size_t right = 0;
     for (std::size_t r = 0; r < kBlock; ++r) right += (scores(r, 0) > 0.0) == (block.y[r] == 1) ? 1U : 0U;
     const double share = static_cast<double>(right) / kBlock;
-    const double bound = 0.95 - generator_info(Generator::ringnorm).bayes_error;
+    const double bound = 0.95 - generator_info(Generator::ringnorm).bayes_error.value();
     return {.what = "accuracy on new rows", .value = share, .bound = bound, .ok = share >= bound};
 }
 

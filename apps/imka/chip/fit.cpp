@@ -188,6 +188,7 @@ void run(const Args& args, const Context& context) {
              "chip fit: expected a CSV file of reads, or --measured FILE with results of a chip");
     if (!args.measured.measured.empty()) return fit_measured(args.measured, load_spec(args.chip), context);
     check_figure(args.figure);
+    check_folder(args.output);
     const auto reads = load_reads(args.file);
     const auto fit = with_file_name(args.file, [&] { return fit_device(reads, args.fit); });
     if (!args.output.empty()) write_file_atomic(args.output, chip_text(fitted_chip(args, fit)));

@@ -48,7 +48,7 @@ Matrix<float> law_or_matrix(const std::string& option, const std::string& text, 
 }  // namespace
 
 Json summary_json(const Summary& s) {
-    return {{"mean", s.mean}, {"std", s.std}, {"ci95", s.half_width}, {"values", s.values}};
+    return Json::parse(to_json(s));
 }
 
 std::string mean_text(const Summary& s, double factor) {

@@ -11,6 +11,7 @@
 #include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 #include "imka/chip/analyse/compare_programming.hpp"
 #include "imka/deploy/chip_file.hpp"
 
@@ -167,6 +168,7 @@ void print_results(const Args& args, const ChipTrials& trials, const std::vector
 
 void run(Args& args, const Context& context) {
     check_figure(args.figure);
+    check_folder(args.output);
     args.trial.chip.seeds.resize(args.draws);
     std::iota(args.trial.chip.seeds.begin(), args.trial.chip.seeds.end(), args.seed);
     const auto trials = make_trials(args.trial);

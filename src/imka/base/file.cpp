@@ -129,8 +129,17 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
     return text;
 }
 
+void check_folder(const std::filesystem::path& file) {
+    std::error_code error;
+    const auto folder = file.parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+        fail(ErrorCode::io,
+             fmt::format("{}: cannot be written: no folder {}", file.string(), folder.string()));
+}
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(link_target(std::move(path))) {
     namespace fs = std::filesystem;
+    check_folder(path_);
     std::error_code error;
     // A rename over a device or a pipe would replace it.
     const auto status = fs::status(path_, error);

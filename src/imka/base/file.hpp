@@ -12,6 +12,9 @@ namespace imka {
 // The whole file. Error{io} if it cannot be read, Error{bad_data} if it is larger than max_bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t max_bytes);
 
+// Error{io} that names the folder of `file` if it does not exist: output files never create folders.
+void check_folder(const std::filesystem::path& file);
+
 // Writes to a temporary file in the same folder; commit() syncs it and renames it to `path`. Without commit()
 // the temporary file is deleted. If a write fails (Error{io}), an existing file at `path` is unchanged.
 // Temporary files of `path` that a killed process left are deleted; a lock tells them from those in use.

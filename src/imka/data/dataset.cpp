@@ -41,8 +41,10 @@ std::vector<std::string> classes_of(const Table& table, const std::string& name)
     for (const auto& label : table.labels) {
         labels.insert(label);
         if (labels.size() > kMostClasses) {
-            fail(ErrorCode::bad_data, fmt::format("{}: more than {} different labels; check the label column",
-                                                  name, kMostClasses));
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: more than {} different labels; check the label column, "
+                             "or set the task to regression if they are numbers",
+                             name, kMostClasses));
         }
     }
     if (labels.size() < 2) {
@@ -52,14 +54,44 @@ std::vector<std::string> classes_of(const Table& table, const std::string& name)
     return sorted_classes(labels);
 }
 
+// `numbers`: of the classes; empty for regression.
 Part take_part(const Table& table, std::span<const std::uint32_t> rows,
                const std::map<std::string, std::int32_t>& numbers) {
-    Part part{.x = Matrix<float>(rows.size(), table.x.cols()), .y = std::vector<std::int32_t>(rows.size())};
+    Part part{.x = Matrix<float>(rows.size(), table.x.cols()), .y = {}};
     for (std::size_t r = 0; r < rows.size(); ++r) {
         std::ranges::copy(table.x.row(rows[r]), part.x.row(r).begin());
-        part.y[r] = numbers.at(table.labels[rows[r]]);
+        const auto& label = table.labels[rows[r]];
+        if (numbers.empty()) {
+            part.target.push_back(parse_double(label).value());
+        } else {
+            part.y.push_back(numbers.at(label));
+        }
     }
     return part;
+}
+
+// Labels of a file for regression.
+void check_targets(const Table& table, const std::filesystem::path& path) {
+    if (table.labels.empty()) fail(ErrorCode::bad_data, fmt::format("{}: no labelled rows", path.string()));
+    for (std::size_t r = 0; r < table.labels.size(); ++r) {
+        float value = 0.0F;
+        const auto fault = parse_float(table.labels[r], value);
+        if (fault != NumberFault::none)
+            fail(ErrorCode::bad_data, fmt::format("{}: row {}: the label {}; regression needs numbers",
+                                                  path.string(), r + 1, describe(fault, table.labels[r])));
+    }
+}
+
+void check_task(std::string_view name, Task has, Task wanted) {
+    if (has == wanted) return;
+    fail(ErrorCode::bad_usage,
+         has == Task::regression
+             ? fmt::format("{} has numbers as labels; task classification needs classes", name)
+             : fmt::format("{} has classes; task regression needs numbers as labels", name));
+}
+
+void check_generator_task(Generator g, Task wanted) {
+    check_task(to_string(g), generator_info(g).classes > 0 ? Task::classification : Task::regression, wanted);
 }
 
 void check_test_classes(const Dataset& data) {
@@ -88,7 +120,7 @@ void standardize_stretches(Arrangement& a, const Exec& exec) {
 Dataset finish(Arrangement a, const std::string& name, const LoadOptions& options, const Exec& exec) {
     Dataset data;
     data.name = name;
-    data.classes = classes_of(a.table, name);
+    if (options.task == Task::classification) data.classes = classes_of(a.table, name);
     if (!a.classes.empty()) data.classes = a.classes;
     const bool measured = options.protocol == Protocol::measured;
     if (options.standardize && measured) standardize_stretches(a, exec);
@@ -119,6 +151,7 @@ std::string source_hash(const RegisteredSet& set) {
 }
 
 Dataset load_registered(const RegisteredSet& set, const LoadOptions& options, const Exec& exec) {
+    check_task(set.name, Task::classification, options.task);
     auto tables = read_tables(set, options.data_dir, exec);
     auto data = finish(
         arrange(set, std::move(tables), {.protocol = options.protocol, .split_seed = options.split_seed}),
@@ -145,6 +178,7 @@ DatasetFacts registered_facts(const RegisteredSet& set, Protocol protocol) {
 
 DatasetFacts generated_facts(Generator g, const LoadOptions& options) {
     const auto& info = generator_info(g);
+    check_generator_task(g, options.task);
     return {.source_sha256 = generator_sha256(g),
             .features = info.features,
             .train_rows = options.train_rows > 0 ? options.train_rows : info.train_rows,
@@ -156,13 +190,20 @@ DatasetFacts generated_facts(Generator g, const LoadOptions& options) {
 // The training rows come first, then the test rows.
 Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec) {
     const auto& info = generator_info(g);
+    check_generator_task(g, options.task);
     const std::uint64_t train = options.train_rows > 0 ? options.train_rows : info.train_rows;
     const std::uint64_t test = options.test_rows > 0 ? options.test_rows : info.test_rows;
     check_fits_memory(static_cast<double>(train) + static_cast<double>(test), info.features, sizeof(float),
                       to_string(g));
     const auto make = [&](std::uint64_t first, std::uint64_t rows) {
-        Part part{.x = Matrix<float>(rows, info.features), .y = std::vector<std::int32_t>(rows)};
-        generate_rows(g, options.split_seed, first, part.x.view(), part.y);
+        Part part{.x = Matrix<float>(rows, info.features), .y = {}};
+        if (info.classes > 0) {
+            part.y.resize(rows);
+            generate_rows(g, options.split_seed, first, part.x.view(), part.y);
+        } else {
+            part.target.resize(rows);
+            generate_targets(g, options.split_seed, first, part.x.view(), part.target);
+        }
         return part;
     };
     Dataset data;
@@ -172,6 +213,8 @@ Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec
     for (int c = 1; c <= info.classes; ++c) data.classes.push_back(std::to_string(c));
     data.source_sha256 = generator_sha256(g);
     data.bayes_error = info.bayes_error;
+    data.noise = info.noise;
+    data.best_r2 = info.best_r2;
     check_test_classes(data);
     if (!options.standardize) return data;
     const auto s = compute_standardization(data.train.x.view(), exec);
@@ -220,6 +263,7 @@ Dataset load_file(const std::filesystem::path& path, const LoadOptions& options,
     const auto hash = table_sha256(table);
     if (table.x.rows() < 2)
         fail(ErrorCode::bad_data, fmt::format("{}: expected at least two rows", path.string()));
+    if (options.task == Task::regression) check_targets(table, path);
     auto a =
         arrange_halves(std::move(table), {.protocol = options.protocol, .split_seed = options.split_seed});
     auto data = finish(std::move(a), path.string(), options, exec);
@@ -263,6 +307,10 @@ Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& 
         fail(ErrorCode::bad_data,
              fmt::format("{}: no labelled rows", (train.labels.empty() ? pair.train : pair.test).string()));
     }
+    if (options.task == Task::regression) {
+        check_targets(train, pair.train);
+        check_targets(test, pair.test);
+    }
     const std::array hashes = {table_sha256(train), table_sha256(test)};
     auto data = finish(arrange_pair(std::move(train), std::move(test)),
                        pair.train.string() + ":" + pair.test.string(), options, exec);
@@ -285,7 +333,10 @@ Dataset load_dataset(const std::string& name, const LoadOptions& options, const 
 }
 
 DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec) {
-    if (const auto* set = find_set(name)) return registered_facts(*set, options.protocol);
+    if (const auto* set = find_set(name)) {
+        check_task(name, Task::classification, options.task);
+        return registered_facts(*set, options.protocol);
+    }
     if (const auto g = find_generator(name)) return generated_facts(*g, options);
     const auto data = load_dataset(name, options, exec);
     return {.source_sha256 = data.source_sha256,

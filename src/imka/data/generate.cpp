@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,12 @@ constexpr std::uint64_t kBatchBlocks = 32;  // generated in parallel, then writt
 
 struct Block {
     Matrix<float> x;
-    std::vector<std::int32_t> y;
+    std::vector<double> labels;  // classes from 1, or numbers to predict
     std::string text;
 };
 
 void append_libsvm(const Block& block, std::size_t r, std::string& text) {
-    text += std::to_string(block.y[r] + 1);
+    fmt::format_to(std::back_inserter(text), "{}", block.labels[r]);
     const auto row = block.x.row(r);
     for (std::size_t c = 0; c < row.size(); ++c) {
         text += ' ';
@@ -41,15 +42,22 @@ void append_csv(const Block& block, std::size_t r, std::string& text) {
         append_number(text, v);
         text += ',';
     }
-    text += std::to_string(block.y[r] + 1);
-    text += '\n';
+    fmt::format_to(std::back_inserter(text), "{}\n", block.labels[r]);
+}
+
+void fill_block(const GenerateOptions& o, std::uint64_t first, Block& block) {
+    if (generator_info(o.generator).classes == 0)
+        return generate_targets(o.generator, o.seed, first, block.x.view(), block.labels);
+    std::vector<std::int32_t> y(block.labels.size());
+    generate_rows(o.generator, o.seed, first, block.x.view(), y);
+    std::ranges::transform(y, block.labels.begin(), [](std::int32_t c) { return c + 1.0; });
 }
 
 Block make_block(const GenerateOptions& o, std::uint64_t first, std::uint64_t rows, Format format) {
     Block block{.x = Matrix<float>(rows, generator_info(o.generator).features),
-                .y = std::vector<std::int32_t>(rows),
+                .labels = std::vector<double>(rows),
                 .text = {}};
-    generate_rows(o.generator, o.seed, first, block.x.view(), block.y);
+    fill_block(o, first, block);
     for (std::size_t r = 0; r < rows && format != Format::npy; ++r) {
         if (format == Format::csv) {
             append_csv(block, r, block.text);
@@ -81,9 +89,9 @@ void write_npy_pair(const GenerateOptions& o, const Exec& exec) {
     NpyWriter labels(labels_beside(o.output), 1);
     for_blocks(o, Format::npy, exec, [&](const Block& block) {
         values.append(block.x.view());
-        Matrix<float> y(block.y.size(), 1);
-        std::transform(block.y.begin(), block.y.end(), y.values().begin(),
-                       [](std::int32_t c) { return static_cast<float>(c + 1); });
+        Matrix<float> y(block.labels.size(), 1);
+        std::ranges::transform(block.labels, y.values().begin(),
+                               [](double label) { return static_cast<float>(label); });
         labels.append(y.view());
     });
     labels.commit();

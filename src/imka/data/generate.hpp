@@ -17,8 +17,8 @@ struct GenerateOptions {
     std::filesystem::path output = {};
 };
 
-// Writes rows 0 .. rows-1 of the seed, with labels 1, 2, ..., as LIBSVM, CSV or NPY by the file extension.
-// For NPY the labels go to a second file (labels_beside). Writes are atomic.
+// Writes rows 0 .. rows-1 of the seed, with labels 1, 2, ... or numbers to predict, as LIBSVM, CSV or NPY by
+// the file extension. For NPY the labels go to a second file (labels_beside). Writes are atomic.
 void generate_file(const GenerateOptions& options, const Exec& exec);
 
 // LIBSVM, CSV or NPY by the file extension. Error{bad_usage} for other and for compressed ones.

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstdlib>
+#include <numbers>
 
 #include "imka/base/random.hpp"
 #include "imka/base/sha256.hpp"
@@ -18,12 +19,15 @@ namespace {
 // depends on the coordinate along mu and the squared length orthogonal to it (chi-square, 19 degrees of
 // freedom); a one-dimensional integral of the errors of both classes, (0.015710 + 0.009083) / 2. waveform:
 // the likelihoods depend on the projection onto the plane through h_1, h_2, h_3; one minus a third of the
-// two-dimensional integral of the largest of the three densities.
-constexpr std::array<GeneratorInfo, 3> kInfo = {{
+// two-dimensional integral of the largest of the three densities. friedman1: the variance of the function is
+// 11.187575 (sine, by integration) + 400 / 180 + 100 / 12 + 25 / 12 = 23.826464.
+constexpr std::array<GeneratorInfo, 4> kInfo = {{
     {"Breiman's ringnorm: a Gaussian inside a wider one", 20, 2, 3700, 3700, 0.0123966},
     {"Breiman's twonorm: two Gaussians with unit covariance", 20, 2, 3700, 3700, 0.0227501},
     {"Breiman's waveform: random mixtures of two of three triangular waves, with noise", 21, 3, 2500, 2500,
      0.132933},
+    {"Friedman's first regression problem: five of ten inputs matter, noise of standard deviation 1", 10, 0,
+     5000, 5000, std::nullopt, 1.0, 0.9597204},
 }};
 
 constexpr float kNormMean = 0.4472135954999579F;  // 2 / sqrt(20)
@@ -64,7 +68,7 @@ std::string generator_sha256(Generator g) {
 void generate_rows(Generator g, std::uint64_t seed, std::uint64_t first, MatrixView<float> x,
                    std::span<std::int32_t> y) {
     const auto& info = generator_info(g);
-    assert(x.rows() == y.size() && x.cols() == info.features);
+    assert(x.rows() == y.size() && x.cols() == info.features && info.classes > 0);
     for (std::size_t r = 0; r < x.rows(); ++r) {
         const std::uint64_t index = first + r;
         const auto row = x.row(r);
@@ -81,7 +85,24 @@ void generate_rows(Generator g, std::uint64_t seed, std::uint64_t first, MatrixV
             case Generator::waveform:
                 add_waves(y[r], uniform(seed, Stream::synthetic_mix, index), row);
                 break;
+            case Generator::friedman1:
+                break;
         }
+    }
+}
+
+void generate_targets(Generator g, std::uint64_t seed, std::uint64_t first, MatrixView<float> x,
+                      std::span<double> y) {
+    const auto& info = generator_info(g);
+    assert(x.rows() == y.size() && x.cols() == info.features && g == Generator::friedman1);
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        const std::uint64_t index = first + r;
+        const auto row = x.row(r);
+        for (std::size_t c = 0; c < row.size(); ++c)
+            row[c] = static_cast<float>(uniform(seed, Stream::synthetic_value, index * info.features + c));
+        const double noise = *info.noise * static_cast<double>(normal(seed, Stream::synthetic_mix, index));
+        y[r] = 10.0 * std::sin(std::numbers::pi * row[0] * row[1]) + 20.0 * std::pow(row[2] - 0.5, 2) +
+               10.0 * row[3] + 5.0 * row[4] + noise;
     }
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "imka/chip/programmed_chip.hpp"
-#include "imka/deploy/sealed_tensors.hpp"
+#include "imka/io/sealed_tensors.hpp"
 
 namespace imka {
 

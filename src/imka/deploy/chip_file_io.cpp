@@ -17,18 +17,12 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-chip", .schema = "2"};
+constexpr FileKind kKind{.format = "imka-chip", .schema = "2", .renew = "program the chip again"};
 constexpr std::size_t kMostRegions = 16384;  // more would not fit the header of a file
-
-Matrix<double> row_of(const std::vector<double>& values) {
-    Matrix<double> row(1, values.size());
-    std::copy(values.begin(), values.end(), row.values().begin());
-    return row;
-}
 
 // One member of each item.
 template <class Item>
-Matrix<double> row_of(const std::vector<Item>& items, double Item::*number) {
+Matrix<double> members_of(const std::vector<Item>& items, double Item::*number) {
     Matrix<double> row(1, items.size());
     std::transform(items.begin(), items.end(), row.values().begin(),
                    [&](const Item& i) { return i.*number; });
@@ -86,12 +80,12 @@ void write_region(std::size_t number, const ProgrammedRegion& region, TensorFile
     const auto columns = [&](std::string_view what) -> Matrix<double>& {
         return file.f64[region_name(number, what)];
     };
-    columns("gain") = row_of(region.adc, &AdcColumn::gain);
-    columns("negative_gain") = row_of(region.adc, &AdcColumn::negative_gain);
-    columns("offset_counts") = row_of(region.adc, &AdcColumn::offset_counts);
-    columns("affine_scale") = row_of(region.affine.columns, &AffineColumn::scale);
-    columns("affine_offset") = row_of(region.affine.columns, &AffineColumn::offset);
-    columns("affine_step") = row_of(region.affine.columns, &AffineColumn::step);
+    columns("gain") = members_of(region.adc, &AdcColumn::gain);
+    columns("negative_gain") = members_of(region.adc, &AdcColumn::negative_gain);
+    columns("offset_counts") = members_of(region.adc, &AdcColumn::offset_counts);
+    columns("affine_scale") = members_of(region.affine.columns, &AffineColumn::scale);
+    columns("affine_offset") = members_of(region.affine.columns, &AffineColumn::offset);
+    columns("affine_step") = members_of(region.affine.columns, &AffineColumn::step);
     columns("compensation") = row_of(region.compensation);
 }
 
@@ -203,8 +197,8 @@ ProgrammedChip read_tensors(TensorFile tensors) {
         return chip;
     } catch (const Error& e) {
         fail(ErrorCode::bad_data, e.what());
-    } catch (const nlohmann::json::exception& e) {
-        fail(ErrorCode::bad_data, fmt::format("metadata 'plan' is not valid: {}", e.what()));
+    } catch (const nlohmann::json::exception&) {
+        fail(ErrorCode::bad_data, "metadata 'plan' is not the JSON text of a plan");
     }
 }
 
@@ -234,16 +228,6 @@ TensorFile write_tensors(const Plan& plan, const ProgrammedChip* chip) {
     file.metadata = {{"chip", chip_text(plan.spec)}, {"plan", settings.dump()}};
     seal(kKind, file);
     return file;
-}
-
-template <class Read>
-auto read_path(const std::filesystem::path& path, Read read) {
-    auto file = read_safetensors(path);
-    try {
-        return read(std::move(file));
-    } catch (const Error& e) {
-        fail(e.code(), fmt::format("{}: {}", path.string(), e.what()));
-    }
 }
 
 }  // namespace
@@ -276,11 +260,11 @@ void save_plan_file(const std::filesystem::path& path, const Plan& plan) {
 }
 
 ProgrammedChip load_chip_file(const std::filesystem::path& path) {
-    return read_path(path, chip_from_tensors);
+    return read_sealed(path, chip_from_tensors);
 }
 
 Plan load_plan_file(const std::filesystem::path& path) {
-    return read_path(path, plan_from_tensors);
+    return read_sealed(path, plan_from_tensors);
 }
 
 }  // namespace imka

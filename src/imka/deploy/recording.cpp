@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/deploy/sealed_tensors.hpp"
+#include "imka/io/sealed_tensors.hpp"
 
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "1"};
+constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "1", .renew = "record it again"};
 constexpr std::size_t kKeyNumbers = 5;    // matrix, two halves of the seed, first, rows
 constexpr std::size_t kTraceNumbers = 7;  // followed by the products of each core
 
@@ -152,12 +152,7 @@ void save_recording(const std::filesystem::path& path, const Recording& recordin
 }
 
 Recording load_recording(const std::filesystem::path& path) {
-    auto file = read_safetensors(path);
-    try {
-        return from_tensors(std::move(file));
-    } catch (const Error& e) {
-        fail(e.code(), fmt::format("{}: {}", path.string(), e.what()));
-    }
+    return read_sealed(path, from_tensors);
 }
 
 RecordingDriver::RecordingDriver(std::unique_ptr<ChipDriver> inner) : inner_(std::move(inner)) {

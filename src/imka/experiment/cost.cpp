@@ -71,14 +71,19 @@ RunCost cost_of_ridge(const RunConfig& config, const FeatureSizes& sizes, const 
     const auto train = static_cast<double>(data.train_rows);
     const auto test = static_cast<double>(data.test_rows);
     const double gram = gram_rows(config, data);
+    const double maps = std::max(1.0, config.backend.is_chip() ? chips_to_fit(config.chip) : 1.0);
+    const auto fitted = static_cast<std::size_t>(train * maps);
+    const double solve =
+        ridge_solver(static_cast<std::size_t>(features), fitted) == Solver::dual
+            ? train * train * (2.0 * width * kPerProduct + train * kPerWidth3)
+            : train * width * (width * kPerProduct + kPerColumn) + width * width * width * kPerWidth3;
     RunCost cost;
-    cost.seconds = kPerRun + feature_seconds(sizes, train + test + gram) +
-                   train * width * (width * kPerProduct + kPerColumn) + width * width * width * kPerWidth3 +
+    cost.seconds = kPerRun + feature_seconds(sizes, train + test + gram) + solve +
                    test * features * outputs * kPerPrediction + gram * gram * features * kPerGram;
     // The sums of products and blocks of rows.
     constexpr double kRowsAtOnce = 8192.0 + 1024.0 + 2048.0;
     cost.bytes = RidgeAccumulator::memory_bytes(static_cast<std::size_t>(sizes.features),
-                                                static_cast<std::size_t>(outputs)) +
+                                                static_cast<std::size_t>(outputs), fitted) +
                  std::min(kRowsAtOnce, train + test) * width * 4.0 +
                  2.0 * static_cast<double>(sizes.m * sizes.d) * 4.0 + test * (outputs * 8.0 + 4.0) +
                  gram * features * 12.0;

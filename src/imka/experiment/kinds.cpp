@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace imka {
 namespace {
 
-constexpr std::array<std::string_view, 2> kRidgeResults = {"accuracy", "gram_error"};
+constexpr std::array<std::string_view, 4> kRidgeResults = {"accuracy", "r2", "rmse", "gram_error"};
 constexpr std::array<std::string_view, 1> kGramResults = {"gram_error"};
 
 // Seconds since the last call.
@@ -55,7 +56,13 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
 
     const auto predictor = on_chip ? RidgePredictor(*out.model, std::move(on_chip->map), on_chip->seed)
                                    : RidgePredictor(*out.model);
-    out.values["accuracy"] = accuracy(predictor, data.set().test, timed);
+    if (config.task == Task::regression) {
+        const auto errors = squared_errors(predictor, data.set().test, timed);
+        out.values["r2"] = errors.r2();
+        out.values["rmse"] = errors.rmse();
+    } else {
+        out.values["accuracy"] = accuracy(predictor, data.set().test, timed);
+    }
     out.times.predict = lap() - parts.features;
     out.times.features += parts.features;
     if (config.gram_rows > 0) add_gram_error(config, data, predictor.feature_map(), exec, out);
@@ -78,7 +85,7 @@ SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, 
 
 constexpr std::array kKinds = {
     RunKind{.name = "ridge",
-            .help = "fit and test a kernel ridge classifier",
+            .help = "fit and test a kernel ridge classifier or regressor",
             .results = kRidgeResults,
             .check = [](const RunConfig&) {},
             .run = run_ridge,
@@ -134,7 +141,12 @@ RunResult run_seeds(std::string_view kind, const RunConfig& config, const Datase
     std::map<std::string, std::vector<double>> values;
     for (const auto seed : config.seeds) {
         auto one = what.run(config, seed, shared, exec);
-        for (const auto& [name, value] : one.values) values[name].push_back(value);
+        for (const auto& [name, value] : one.values) {
+            if (!std::isfinite(value))
+                fail(ErrorCode::numeric,
+                     fmt::format("{} is not a finite number: the features overflow", name));
+            values[name].push_back(value);
+        }
         if (!result.chip) result.chip = std::move(one.chip);
         if (!result.model) result.model = std::move(one.model);
     }

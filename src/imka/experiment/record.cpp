@@ -26,6 +26,29 @@ Json as_object(const std::map<std::string, T>& values) {
     return j;
 }
 
+constexpr std::size_t kKeys = 15;  // of a line, without the checksum
+// A line ends with a checksum of the text before it.
+constexpr std::string_view kCheckBegin = R"(,"check":")";
+constexpr std::string_view kCheckEnd = R"("})";
+constexpr std::size_t kCheckDigits = 16;
+
+// `body`: a JSON object without its closing brace.
+std::string with_check(std::string_view body) {
+    return fmt::format("{}{}{}{}", body, kCheckBegin, sha256_hex(body).substr(0, kCheckDigits), kCheckEnd);
+}
+
+bool check_matches(std::string_view line) {
+    constexpr std::size_t kTail = kCheckBegin.size() + kCheckDigits + kCheckEnd.size();
+    return line.size() > kTail && line == with_check(line.substr(0, line.size() - kTail));
+}
+
+// The message of a JSON error without the library's prefix "[json.exception.type_error.302] ".
+std::string plain_message(const nlohmann::json::exception& e) {
+    const std::string_view text = e.what();
+    const auto end = text.find("] ");
+    return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
+}
+
 Record from_json(const nlohmann::json& j) {
     Record r{.key = j.at("key"),
              .experiment = j.at("experiment"),
@@ -152,28 +175,39 @@ std::string to_json_line(const Record& r) {
                     {"peak_memory_mb", r.peak_memory_mb},
                     {"finished", r.finished}};
     // Replaces invalid UTF-8: a message may quote bytes of a damaged file.
-    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+    auto text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text.pop_back();
+    return with_check(text);
 }
 
 RecordLine parse_record(std::string_view line) {
     using Kind = RecordProblem::Kind;
+    const auto problem = [](Kind kind, std::string what) {
+        return RecordLine{.record = {}, .problem = kind, .what = std::move(what)};
+    };
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
     const auto j = nlohmann::json::parse(line, nullptr, false);
-    if (!j.is_object()) return {.record = {}, .problem = Kind::malformed, .what = "not a JSON object"};
+    if (!j.is_object()) return problem(Kind::malformed, "not a JSON object");
     const auto place = j.find("schema");
     const auto schema = place != j.end() && place->is_string() ? place->get<std::string>() : "";
     if (schema != kRecordSchema && schema != kFirstRecordSchema) {
-        return {
-            .record = {},
-            .problem = Kind::other_schema,
-            .what = fmt::format("not a record of the schema {} or {}", kRecordSchema, kFirstRecordSchema)};
+        return problem(Kind::other_schema,
+                       fmt::format("not a record of the schema {} or {}", kRecordSchema, kFirstRecordSchema));
     }
+    const bool checked = check_matches(line);
+    if (j.contains("check") && !checked)
+        return problem(Kind::malformed, "checksum mismatch: the line is damaged or was edited");
     try {
         auto record = from_json(j);
+        // A line without a checksum is old, or the key of its checksum is damaged.
+        if (!checked && j.size() != kKeys) return problem(Kind::malformed, "unexpected key");
         if (schema == kFirstRecordSchema)
             record.key = run_key(record.kind, record.config, record.data_sha256);
         return {.record = std::move(record), .what = {}};
+    } catch (const nlohmann::json::exception& e) {
+        return problem(Kind::malformed, plain_message(e));
     } catch (const std::exception& e) {
-        return {.record = {}, .problem = Kind::malformed, .what = e.what()};
+        return problem(Kind::malformed, e.what());
     }
 }
 

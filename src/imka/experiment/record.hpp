@@ -52,7 +52,7 @@ std::string run_key(std::string_view kind, const SettingsText& config, std::stri
 // Increment when results change on purpose, or when a default changes.
 inline constexpr int kResultRevision = 1;
 
-// One line without the line break.
+// One line without the line break. It ends with a checksum of the text before.
 std::string to_json_line(const Record& record);
 
 // A line that the reader could not use.

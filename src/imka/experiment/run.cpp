@@ -37,6 +37,7 @@ Fields fields(RunConfig& c) {
               {.help = "Label column of a file: a name, a number (first is 0), first, last or none"}),
         field("protocol", c.protocol,
               {.help = "How data are split and scaled: default, or as in the measured runs"}),
+        field("task", c.task, {.help = "What the labels are: classes, or numbers to predict"}),
     };
     append(fields(c.features), list);
     append(fields(c.ridge), list);
@@ -103,6 +104,7 @@ std::string config_hash(const RunConfig& config) {
 
 LoadOptions load_options(const RunConfig& config, const std::filesystem::path& data_dir) {
     return {.protocol = config.protocol,
+            .task = config.task,
             .data_dir = data_dir,
             .split_seed = config.split_seed,
             .read = {.format = config.format, .label_column = config.label_column}};
@@ -129,10 +131,6 @@ MatrixView<const float> gram_rows(const RunConfig& config, const Dataset& data) 
     return data.test.x.view().slice_rows(0, rows);
 }
 
-nlohmann::ordered_json summary_json(const Summary& s) {
-    return {{"mean", s.mean}, {"std", s.std}, {"ci95", s.half_width}, {"values", s.values}};
-}
-
 // The chip with the run's Ω on it.
 ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureRecipe& recipe,
                     std::uint64_t chip_seed, const Exec& exec) {
@@ -145,6 +143,12 @@ ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureR
                              .config = config.chip.projection,
                              .seed = chip_seed},
                             exec);
+}
+
+Matrix<float> target_column(const Part& part) {
+    Matrix<float> y(part.target.size(), 1);
+    std::ranges::transform(part.target, y.values().begin(), [](double v) { return static_cast<float>(v); });
+    return y;
 }
 
 // Maps on other chips, for `fit_on: chips`.
@@ -176,12 +180,14 @@ RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t s
         .ridge = config.ridge,
         .targets = config.protocol == Protocol::measured ? Targets::zero_one : Targets::plus_minus};
     const auto others = other_maps(config, data, seed, exec);
-    std::vector<SeededMap> maps;  // empty: fit_classifier uses the exact features of the recipe
+    std::vector<SeededMap> maps;  // empty: the fit uses the exact features of the recipe
     if (on_chip != nullptr && config.chip.fit_on == FitOn::chip)
         maps.push_back({on_chip, train_seeds(config.chip, seed).products});
     for (std::size_t k = 0; k < others.size(); ++k)
         maps.push_back({&others[k], draw_seeds(config.chip, seed, static_cast<std::int64_t>(k)).products});
-    auto model = fit_classifier(fit, maps, data.train.x.view(), data.train.y, data.classes, exec);
+    auto model = config.task == Task::regression
+                     ? fit_regressor(fit, maps, data.train.x.view(), target_column(data.train).view(), exec)
+                     : fit_classifier(fit, maps, data.train.x.view(), data.train.y, data.classes, exec);
     if (data.standardization) model.standardization = *data.standardization;
     return model;
 }
@@ -214,8 +220,12 @@ std::string to_json(const RunConfig& config, const RunResult& result) {
     j["backend"] = config.backend.name;
     if (result.chip) j["chip"] = nlohmann::ordered_json::parse(to_json(*result.chip));
     j["protocol"] = to_string(config.protocol);
+    if (result.model) {
+        j["task"] = to_string(config.task);
+        j["solver"] = to_string(result.model->solver);
+    }
     j["seeds"] = config.seeds;
-    for (const auto& [name, value] : result.values) j[name] = summary_json(value);
+    for (const auto& [name, value] : result.values) j[name] = nlohmann::ordered_json::parse(to_json(value));
     j["imka_version"] = build_info().version;
     j["config_hash"] = config_hash(config);
     return j.dump();

@@ -24,6 +24,7 @@ struct RunConfig {
     std::optional<Format> format;      // of a file; absent: from the file name
     std::string label_column;          // of a file; empty: the default of the format
     Protocol protocol = Protocol::default_;
+    Task task = Task::classification;
     FeatureConfig features;
     RidgeConfig ridge;
     BackendSetting backend;
@@ -79,7 +80,7 @@ double measure_gram_error(const RunConfig& config, const Dataset& data, const Ma
 struct RunResult {
     FeatureSizes sizes;
     std::optional<double> gamma;            // absent if the kernel has none
-    std::map<std::string, Summary> values;  // by name, over the seeds: accuracy, gram_error
+    std::map<std::string, Summary> values;  // by name, over the seeds: accuracy, r2, rmse, gram_error
     std::optional<ChipInfo> chip;           // of the first seed
     std::optional<RidgeModel> model;        // of the first seed; absent if the run fits none
 };

@@ -17,6 +17,8 @@
 namespace imka {
 namespace {
 
+constexpr std::string_view kSystem = "the ridge system";
+
 // Rounds up to whole cache lines of floats.
 std::size_t round_up(std::size_t n) {
     constexpr std::size_t kLine = 16;
@@ -74,7 +76,72 @@ void add_to(MatrixView<const float> from, MatrixView<double> to, bool upper) {
     }
 }
 
+// The upper triangle of z zᵀ, in blocks of fixed size, so the bits do not depend on the number of threads.
+Matrix<double> row_products(MatrixView<const double> z, const Exec& exec) {
+    constexpr std::size_t kBlock = 256;
+    Matrix<double> gram(z.rows(), z.rows());
+    const auto blocks = upper_blocks((z.rows() + kBlock - 1) / kBlock);
+    const auto rows_of = [&](auto a, std::size_t block) {
+        return a.slice_rows(block * kBlock, std::min(kBlock, a.rows() - block * kBlock));
+    };
+    parallel_for(exec, blocks.size(), [&](std::size_t b) {
+        const auto [i, j] = blocks[b];
+        gemm_nt(rows_of(z, i), rows_of(z, j), block_cols(rows_of(gram.view(), i), kBlock, j));
+    });
+    return gram;
+}
+
+// zᵀ a
+Matrix<double> transposed_product(MatrixView<const double> z, const Matrix<double>& a, const Exec& exec) {
+    constexpr std::size_t kCols = 512;
+    Matrix<double> out(z.cols(), a.cols());
+    parallel_for(exec, (z.cols() + kCols - 1) / kCols, [&](std::size_t task) {
+        const std::size_t end = std::min(z.cols(), (task + 1) * kCols);
+        for (std::size_t r = 0; r < z.rows(); ++r) {
+            const auto in = z.row(r);
+            for (std::size_t c = task * kCols; c < end; ++c) {
+                for (std::size_t k = 0; k < a.cols(); ++k) out(c, k) += in[c] * a(r, k);
+            }
+        }
+    });
+    return out;
+}
+
+double column_sum(const Matrix<double>& a, std::size_t col) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < a.rows(); ++r) sum += a(r, col);
+    return sum;
+}
+
+// The last column of `a` solves the system for ones: the intercept b makes the coefficients a - b u of each
+// output sum to zero. Returns the intercepts.
+std::vector<double> center(Matrix<double>& a) {
+    const std::size_t outputs = a.cols() - 1;
+    const double ones = column_sum(a, outputs);
+    std::vector<double> intercept;
+    for (std::size_t k = 0; k < outputs; ++k) {
+        intercept.push_back(column_sum(a, k) / ones);
+        for (std::size_t r = 0; r < a.rows(); ++r) a(r, k) -= intercept[k] * a(r, outputs);
+    }
+    return intercept;
+}
+
+// Multiply-adds of products (one triangle) and factorisation; the primal's products are in float, at twice
+// the speed.
+double primal_work(double features, double rows) {
+    return rows * features * features / 4.0 + features * features * features / 6.0;
+}
+double dual_work(double features, double rows) {
+    return rows * rows * features / 2.0 + rows * rows * rows / 6.0;
+}
+
 }  // namespace
+
+Solver ridge_solver(std::size_t features, std::size_t rows) {
+    const auto d = static_cast<double>(features);
+    const auto n = static_cast<double>(rows);
+    return rows > 0 && dual_work(d, n) < primal_work(d, n) ? Solver::dual : Solver::primal;
+}
 
 Fields fields(RidgeConfig& config) {
     return {field("alpha", config.alpha, {.help = "Ridge penalty on squared weights", .min = 0.0}),
@@ -99,8 +166,17 @@ MatrixView<const float> RidgeRows::view(std::size_t first, std::size_t count) co
     return values_.view().slice_rows(first, count).slice_cols(0, width_);
 }
 
-RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team)
+RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, const Team* team,
+                                   std::size_t rows)
     : features_(features), outputs_(outputs), team_(team) {
+    if (team_ == nullptr && ridge_solver(features, rows) == Solver::dual) {
+        solver_ = Solver::dual;
+        const auto n = static_cast<double>(rows);
+        // The rows, their products, and the rows of features of the caller in float.
+        check_fits_memory(n, 1.5 * static_cast<double>(width()) + n, sizeof(double), "the dual ridge system");
+        kept_ = Matrix<double>(rows, width());
+        return;
+    }
     const auto p = static_cast<double>(features) + static_cast<double>(outputs) + 1.0;
     // The products, and a copy for the solver.
     check_fits_memory(2.0 * p, p, sizeof(double), "the normal equations");
@@ -113,9 +189,11 @@ RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, co
     }
 }
 
-double RidgeAccumulator::memory_bytes(std::size_t features, std::size_t outputs) {
+double RidgeAccumulator::memory_bytes(std::size_t features, std::size_t outputs, std::size_t rows) {
     const std::size_t width = features + 1 + outputs;
     const auto p = static_cast<double>(width);
+    const auto n = static_cast<double>(rows);
+    if (ridge_solver(features, rows) == Solver::dual) return n * (p + n) * sizeof(double);
     return (static_cast<double>(cut_for(width).lanes) + 1.0) * p * p * sizeof(double);
 }
 
@@ -126,6 +204,12 @@ std::size_t RidgeAccumulator::first_tile() const {
 
 void RidgeAccumulator::add(MatrixView<const float> rows, const Exec& exec) {
     assert(rows.cols() == width());
+    if (solver_ == Solver::dual) {
+        assert(kept_rows_ + rows.rows() <= kept_.rows());
+        for (std::size_t r = 0; r < rows.rows(); ++r)
+            std::ranges::copy(rows.row(r), kept_.row(kept_rows_++).begin());
+        return;
+    }
     std::size_t first = 0;
     while (first < rows.rows()) {
         const std::size_t left = rows.rows() - first;
@@ -203,6 +287,7 @@ void RidgeAccumulator::join_lanes(const Exec& exec) {
 }
 
 RidgeWeights RidgeAccumulator::solve(const RidgeConfig& config, const Exec& exec) {
+    if (solver_ == Solver::dual) return solve_dual(config, exec);
     if (buffered_ > 0) {
         add_tiles(std::as_const(buffer_).view().slice_rows(0, std::exchange(buffered_, 0)), exec);
     }
@@ -232,11 +317,35 @@ RidgeWeights RidgeAccumulator::solve_joined(const RidgeConfig& config, const Exe
         const bool penalized = i < features_ || config.intercept == Intercept::penalized;
         if (penalized) a(i, i) += config.alpha;
     }
-    solve_positive_definite(a.view(), b.view(), "the ridge system", exec);
+    solve_positive_definite(a.view(), b.view(), kSystem, exec);
     RidgeWeights weights{.w = Matrix<double>(features_, outputs_),
                          .intercept = std::vector<double>(outputs_)};
     for (std::size_t i = 0; i < features_; ++i) std::ranges::copy(b.row(i), weights.w.row(i).begin());
     if (unknowns > features_) std::ranges::copy(b.row(features_), weights.intercept.begin());
+    return weights;
+}
+
+RidgeWeights RidgeAccumulator::solve_dual(const RidgeConfig& config, const Exec& exec) {
+    if (kept_rows_ == 0) fail(ErrorCode::bad_data, "a ridge fit needs at least one row");
+    const auto rows = std::as_const(kept_).view().slice_rows(0, kept_rows_);
+    const bool penalized = config.intercept == Intercept::penalized;
+    const bool free = config.intercept == Intercept::free;
+    const auto z = rows.slice_cols(0, features_ + (penalized ? 1 : 0));
+    auto gram = row_products(z, exec);
+    Matrix<double> a(kept_rows_, outputs_ + (free ? 1 : 0));
+    for (std::size_t r = 0; r < kept_rows_; ++r) {
+        gram(r, r) += config.alpha;
+        std::ranges::copy(rows.row(r).subspan(features_ + 1), a.row(r).begin());
+        if (free) a(r, outputs_) = 1.0;
+    }
+    solve_positive_definite(gram.view(), a.view(), kSystem, exec);
+    RidgeWeights weights{.w = Matrix<double>(features_, outputs_),
+                         .intercept = std::vector<double>(outputs_)};
+    if (free) weights.intercept = center(a);
+    const auto product = transposed_product(z, a, exec);
+    for (std::size_t i = 0; i < features_; ++i)
+        std::ranges::copy(product.row(i).first(outputs_), weights.w.row(i).begin());
+    if (penalized) std::ranges::copy(product.row(features_), weights.intercept.begin());
     return weights;
 }
 

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "imka/base/error.hpp"
 #include "imka/base/team.hpp"
 #include "imka/features/choose_projector.hpp"
+#include "imka/io/text.hpp"
 #include "imka/metrics/accuracy.hpp"
 
 namespace imka {
@@ -63,16 +66,19 @@ RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const Fi
     validate(config.recipe);
     if (maps.size() > 1 && exec.team != nullptr)
         fail(ErrorCode::bad_usage, "a fit on several chips runs in one process; start it without mpirun");
+    const auto features = static_cast<std::size_t>(config.recipe.omega.m) *
+                          functions_per_direction(config.recipe.omega.kernel, config.recipe.form);
+    // First, because it checks the memory.
+    RidgeAccumulator sums(features, rows.outputs, exec.team,
+                          rows.x.rows() * std::max<std::size_t>(1, maps.size()));
     RidgeModel model{.recipe = config.recipe,
                      .omega = sample(config.recipe.omega, exec),
                      .ridge = config.ridge,
                      .targets = config.targets,
                      .classes = {},
                      .standardization = {},
-                     .weights = {}};
-    RidgeAccumulator sums(static_cast<std::size_t>(config.recipe.omega.m) *
-                              functions_per_direction(config.recipe.omega.kernel, config.recipe.form),
-                          rows.outputs, exec.team);
+                     .weights = {},
+                     .solver = sums.solver()};
     if (maps.empty()) {
         const auto own = map_of(model);
         add_rows(rows, {.map = &own}, exec, sums);
@@ -85,6 +91,7 @@ RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const Fi
 }
 
 void check_classes(const std::vector<std::int32_t>& y, const std::vector<std::string>& classes) {
+    check_class_names(classes);
     if (classes.size() < 2) fail(ErrorCode::bad_data, "a classifier needs rows of at least two classes");
     std::vector<std::size_t> counts(classes.size());
     for (const auto c : y) ++counts.at(static_cast<std::size_t>(c));
@@ -94,7 +101,29 @@ void check_classes(const std::vector<std::int32_t>& y, const std::vector<std::st
     }
 }
 
+// Every rank has the values of its own rows and zeros elsewhere; afterwards all have all values.
+void share_rows(const Team& team, std::vector<double>& values) {
+    if (team.rank() > 0) {
+        team.send(0, values);
+    } else {
+        std::vector<double> other(values.size());
+        for (std::size_t from = 1; from < team.size(); ++from) {
+            team.receive(from, other);
+            for (std::size_t i = 0; i < values.size(); ++i) values[i] += other[i];
+        }
+    }
+    broadcast(team, values);
+}
+
 }  // namespace
+
+void check_class_names(const std::vector<std::string>& classes) {
+    std::set<std::string_view> names;
+    for (const auto& name : classes) {
+        if (!names.insert(name).second)
+            fail(ErrorCode::bad_data, fmt::format("duplicate class {}", in_quotes(name)));
+    }
+}
 
 RidgeModel fit_classifier(const RidgeFit& config, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
@@ -130,11 +159,16 @@ RidgeModel fit_classifier(RidgeFit config, const Dataset& data, const Exec& exec
 
 RidgeModel fit_regressor(const RidgeFit& config, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec) {
+    return fit_regressor(config, {}, x, y, exec);
+}
+
+RidgeModel fit_regressor(const RidgeFit& config, std::span<const SeededMap> maps, MatrixView<const float> x,
+                         MatrixView<const float> y, const Exec& exec) {
     assert(x.rows() == y.rows());
     const FillTargets targets = [&](std::size_t row, std::span<float> out) {
         std::ranges::copy(y.row(row), out.begin());
     };
-    return fit(config, {}, {.x = x, .outputs = y.cols(), .targets = targets}, exec);
+    return fit(config, maps, {.x = x, .outputs = y.cols(), .targets = targets}, exec);
 }
 
 RidgePredictor::RidgePredictor(const RidgeModel& model) : RidgePredictor(model, map_of(model)) {}
@@ -179,6 +213,18 @@ double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& e
     auto right = static_cast<double>(count_right(std::span(part.y).subspan(first, count), y));
     if (exec.team != nullptr) right = sum_over(*exec.team, right);
     return right / static_cast<double>(part.y.size());
+}
+
+SquaredErrors squared_errors(const RidgePredictor& predictor, const Part& part, const Exec& exec) {
+    assert(predictor.outputs() == 1);
+    const auto [first, count] = my_rows(exec.team, part.target.size());
+    std::vector<double> predicted(part.target.size());
+    const MatrixView<double> mine(predicted.data() + first, count, 1);
+    predictor.scores(part.x.view().slice_rows(first, count), first, exec, mine);
+    if (exec.team != nullptr) share_rows(*exec.team, predicted);
+    SquaredErrors errors;
+    for (std::size_t r = 0; r < predicted.size(); ++r) errors.add(part.target[r], predicted[r]);
+    return errors;
 }
 
 RidgePredictor on_chip(const RidgeModel& model, const ChipTarget& target, MatrixView<const float> inputs,

@@ -15,6 +15,7 @@
 #include "imka/features/feature_map.hpp"
 #include "imka/features/project_chip.hpp"
 #include "imka/learn/ridge.hpp"
+#include "imka/metrics/squared_errors.hpp"
 
 namespace imka {
 
@@ -34,7 +35,11 @@ struct RidgeModel {
     std::vector<std::string> classes;  // empty: regression
     Standardization standardization;   // of raw inputs; empty mean: none
     RidgeWeights weights;
+    Solver solver = Solver::primal;  // of the fit; not in the file
 };
+
+// Error{bad_data} if a name occurs twice.
+void check_class_names(const std::vector<std::string>& classes);
 
 struct RidgeFit {
     FeatureRecipe recipe;
@@ -54,8 +59,11 @@ RidgeModel fit_classifier(RidgeFit fit, const Dataset& data, const Exec& exec = 
 RidgeModel fit_classifier(const RidgeFit& fit, std::span<const SeededMap> maps, MatrixView<const float> x,
                           const std::vector<std::int32_t>& y, const std::vector<std::string>& classes,
                           const Exec& exec);
+// One output per column of y.
 RidgeModel fit_regressor(const RidgeFit& fit, MatrixView<const float> x, MatrixView<const float> y,
                          const Exec& exec);
+RidgeModel fit_regressor(const RidgeFit& fit, std::span<const SeededMap> maps, MatrixView<const float> x,
+                         MatrixView<const float> y, const Exec& exec);
 
 // Predicts with a model. Copies what it needs, so the model need not outlive it.
 class RidgePredictor {
@@ -84,6 +92,9 @@ private:
 
 // Fraction of the rows of `part` that are classified correctly.
 double accuracy(const RidgePredictor& predictor, const Part& part, const Exec& exec = {});
+
+// Errors of the predicted numbers of `part`, for a regressor with one output. The same bits for any team.
+SquaredErrors squared_errors(const RidgePredictor& predictor, const Part& part, const Exec& exec = {});
 
 // An emulated chip and how the model is mapped to it.
 struct ChipTarget {

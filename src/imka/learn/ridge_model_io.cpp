@@ -1,91 +1,81 @@
-// The model file: safetensors with the settings as JSON text in its metadata.
+// The model file: safetensors with a checksum and the settings as JSON text in its metadata.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "imka/base/error.hpp"
-#include "imka/base/version.hpp"
-#include "imka/io/safetensors.hpp"
+#include "imka/io/sealed_tensors.hpp"
 #include "imka/learn/ridge_model.hpp"
 
 namespace imka {
 namespace {
 
-constexpr std::string_view kFormat = "imka-ridge-model";
-constexpr std::string_view kSchema = "1";
+constexpr FileKind kKind{
+    .format = "imka-ridge-model", .schema = "2", .renew = "fit the model again and save it"};
 
-template <class T>
-Matrix<T> one_row(const std::vector<T>& values) {
-    Matrix<T> row(1, values.size());
-    std::copy(values.begin(), values.end(), row.values().begin());
-    return row;
-}
-
-template <class T>
-std::vector<T> values_of(const Matrix<T>& m) {
-    return {m.values().begin(), m.values().end()};
+nlohmann::json json_of(const std::string& key, SealedReader& file) {
+    auto value = nlohmann::json::parse(file.text(key), nullptr, false);
+    if (value.is_discarded()) fail(ErrorCode::bad_data, fmt::format("metadata '{}' is not valid JSON", key));
+    return value;
 }
 
 // Settings in a file use the same field list as elsewhere: strict keys, ranges checked.
-void load_json(const Fields& fields, const std::string& text) {
-    const auto object = nlohmann::json::parse(text);
-    for (const auto& [key, value] : object.items()) {
-        set_field(fields, key,
+void load_settings(const std::string& key, SealedReader& file, const Fields& fields) {
+    const auto object = json_of(key, file);
+    for (const auto& [name, value] : object.items()) {
+        set_field(fields, name,
                   value.is_string() ? value.get<std::string>()
                   : value.is_null() ? "auto"
                                     : value.dump());
     }
 }
 
-const std::string& entry(const TensorFile& file, const std::string& key) {
-    const auto it = file.metadata.find(key);
-    if (it == file.metadata.end()) fail(ErrorCode::bad_data, fmt::format("metadata '{}' is missing", key));
-    return it->second;
+std::vector<std::string> classes_of(SealedReader& file) {
+    try {
+        auto classes = json_of("classes", file).get<std::vector<std::string>>();
+        check_class_names(classes);
+        return classes;
+    } catch (const nlohmann::json::exception&) {
+        fail(ErrorCode::bad_data, "metadata 'classes' is not a list of names");
+    }
 }
 
-template <class T>
-Matrix<T> take(std::map<std::string, Matrix<T>>& tensors, const std::string& name, std::size_t rows,
-               std::size_t cols) {
-    const auto it = tensors.find(name);
-    if (it == tensors.end()) fail(ErrorCode::bad_data, fmt::format("tensor '{}' is missing", name));
-    const auto& m = it->second;
-    if (m.rows() != rows || m.cols() != cols) {
-        fail(ErrorCode::bad_data, fmt::format("tensor '{}' has the shape {} x {}, expected {} x {}", name,
-                                              m.rows(), m.cols(), rows, cols));
+std::string classes_text(const std::vector<std::string>& classes) {
+    try {
+        check_class_names(classes);
+        return nlohmann::json(classes).dump();
+    } catch (const nlohmann::json::exception&) {
+        fail(ErrorCode::bad_data, "a class name is not UTF-8 text, so the model cannot be saved");
     }
-    for (const T v : m.values()) {
-        if (!std::isfinite(v))
-            fail(ErrorCode::bad_data, fmt::format("tensor '{}' has a value that is not finite", name));
-    }
-    return std::move(it->second);
 }
 
-RidgeModel model_of(TensorFile& file) {
-    if (entry(file, "format") != kFormat || entry(file, "schema") != kSchema) {
-        fail(ErrorCode::bad_data, fmt::format("not an {} file of schema {}", kFormat, kSchema));
-    }
+void read_weights(std::size_t features, SealedReader& file, RidgeModel& model) {
+    const auto intercept = file.f64("intercept");
+    const std::size_t outputs = intercept.cols();
+    const std::size_t expected = model.classes.size() == 2 ? 1 : model.classes.size();
+    if (intercept.rows() != 1 || outputs == 0 || (!model.classes.empty() && outputs != expected))
+        fail(ErrorCode::bad_data, "tensor 'intercept' does not fit the classes");
+    model.weights.intercept.assign(intercept.values().begin(), intercept.values().end());
+    model.weights.w = file.f64("weights", {features, outputs}, kAnyValue);
+}
+
+RidgeModel from_tensors(TensorFile tensors) {
+    SealedReader file(kKind, std::move(tensors));
     RidgeModel model;
-    load_json(fields(model.recipe), entry(file, "features"));
-    load_json(fields(model.ridge), entry(file, "ridge"));
-    model.targets = parse_enum<Targets>(entry(file, "targets"));
-    model.classes = nlohmann::json::parse(entry(file, "classes")).get<std::vector<std::string>>();
+    load_settings("features", file, fields(model.recipe));
+    load_settings("ridge", file, fields(model.ridge));
+    model.targets = parse_enum<Targets>(file.text("targets"));
+    model.classes = classes_of(file);
     validate(model.recipe);
     const auto d = static_cast<std::size_t>(model.recipe.omega.d);
     const auto m = static_cast<std::size_t>(model.recipe.omega.m);
-    const auto features = m * functions_per_direction(model.recipe.omega.kernel, model.recipe.form);
-    model.omega = take(file.f32, "omega", m, d);
-    const std::size_t outputs = file.f64.contains("intercept") ? file.f64.at("intercept").cols() : 0;
-    const std::size_t expected = model.classes.size() == 2 ? 1 : model.classes.size();
-    if (outputs == 0 || (!model.classes.empty() && outputs != expected)) {
-        fail(ErrorCode::bad_data, "tensor 'intercept' does not fit the classes");
+    model.omega = file.f32("omega", {m, d}, kAnyValue);
+    read_weights(m * functions_per_direction(model.recipe.omega.kernel, model.recipe.form), file, model);
+    if (file.has_f64("mean")) {
+        model.standardization.mean = file.f64("mean", d, kAnyValue);
+        model.standardization.std = file.f64("std", d, kPositive);
     }
-    model.weights.w = take(file.f64, "weights", features, outputs);
-    model.weights.intercept = values_of(take(file.f64, "intercept", 1, outputs));
-    if (file.f64.contains("mean")) {
-        model.standardization.mean = values_of(take(file.f64, "mean", 1, d));
-        model.standardization.std = values_of(take(file.f64, "std", 1, d));
-    }
+    file.done();
     return model;
 }
 
@@ -95,33 +85,29 @@ void save_model(const std::filesystem::path& path, const RidgeModel& model) {
     auto recipe = model.recipe;
     auto ridge = model.ridge;
     TensorFile file;
-    file.metadata = {{"format", std::string(kFormat)},
-                     {"schema", std::string(kSchema)},
-                     {"imka_version", std::string(build_info().version)},
-                     {"features", to_json(fields(recipe))},
+    file.metadata = {{"features", to_json(fields(recipe))},
                      {"ridge", to_json(fields(ridge))},
                      {"targets", std::string(to_string(model.targets))},
-                     {"classes", nlohmann::json(model.classes).dump()}};
+                     {"classes", classes_text(model.classes)}};
     file.f32["omega"] = model.omega;
     file.f64["weights"] = model.weights.w;
-    file.f64["intercept"] = one_row(model.weights.intercept);
+    file.f64["intercept"] = row_of(model.weights.intercept);
     if (!model.standardization.mean.empty()) {
-        file.f64["mean"] = one_row(model.standardization.mean);
-        file.f64["std"] = one_row(model.standardization.std);
+        file.f64["mean"] = row_of(model.standardization.mean);
+        file.f64["std"] = row_of(model.standardization.std);
     }
+    seal(kKind, file);
     write_safetensors(path, file);
 }
 
 RidgeModel load_model(const std::filesystem::path& path) {
-    TensorFile file = read_safetensors(path);
-    try {
-        return model_of(file);
-    } catch (const Error& e) {
-        fail(ErrorCode::bad_data, fmt::format("{}: {}", path.string(), e.what()));
-    } catch (const nlohmann::json::exception& e) {
-        fail(ErrorCode::bad_data,
-             fmt::format("{}: settings are not valid JSON: {}", path.string(), e.what()));
-    }
+    return read_sealed(path, [](TensorFile file) {
+        try {
+            return from_tensors(std::move(file));
+        } catch (const Error& e) {
+            fail(ErrorCode::bad_data, e.what());  // settings out of range are bad data here
+        }
+    });
 }
 
 }  // namespace imka

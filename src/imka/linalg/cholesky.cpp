@@ -89,10 +89,9 @@ void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::st
     const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
     for (std::size_t k = 0; k < blocks; ++k) {
         if (const auto pivot = factor_block(block_of(a, k, k))) {
-            fail(ErrorCode::numeric, fmt::format("{} is not positive definite (pivot {} of {}): features are "
-                                                 "duplicated or constant; use a "
-                                                 "larger ridge penalty alpha",
-                                                 what, k * kBlock + pivot, a.rows()));
+            fail(ErrorCode::numeric,
+                 fmt::format("{} is not positive definite (pivot {} of {}): its columns are not independent",
+                             what, k * kBlock + pivot, a.rows()));
         }
         eliminate(a, k, blocks, exec);
     }

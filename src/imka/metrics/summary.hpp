@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace imka {
@@ -15,6 +16,9 @@ struct Summary {
 
     double error() const;  // standard error of the mean: std / sqrt(n); 0 without values
 };
+
+// {"mean", "std", "ci95", "values"}; std and ci95 are null unless there are at least two values.
+std::string to_json(const Summary& summary);
 
 // Needs at least one value.
 Summary summarize(std::vector<double> values);

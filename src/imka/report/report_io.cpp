@@ -75,8 +75,16 @@ Json plot_json(const Plot& plot) {
 
 // Figures
 
+// The spread of one value is unknown.
+Json spread_json(const Summary& s, double value) {
+    return s.n > 1 ? Json(value) : Json();
+}
+
 Json statistics_json(const Summary& s) {
-    return {{"mean", s.mean}, {"std", s.std}, {"standard_error", s.error()}, {"n", s.n}};
+    return {{"mean", s.mean},
+            {"std", spread_json(s, s.std)},
+            {"standard_error", spread_json(s, s.error())},
+            {"n", s.n}};
 }
 
 Json point_json(const Point& p) {
@@ -85,7 +93,7 @@ Json point_json(const Point& p) {
               {"verdict", verdict_name(p.verdict)}};
     if (p.ours.n > 0) {
         j["imka"] = statistics_json(p.ours);
-        j["imka"]["half_width"] = p.ours.half_width;
+        j["imka"]["half_width"] = spread_json(p.ours, p.ours.half_width);
     }
     if (p.published) j["published"] = statistics_json(p.published->value);
     if (p.ours.n > 0 && p.published) {
@@ -148,9 +156,9 @@ Json deviating_json(const Report& report) {
                         {"m", p.m},
                         {"quantity", to_string(f.quantity)},
                         {"mean", p.ours.mean},
-                        {"std", p.ours.std},
+                        {"std", spread_json(p.ours, p.ours.std)},
                         {"published", p.published->value.mean},
-                        {"published_std", p.published->value.std},
+                        {"published_std", spread_json(p.published->value, p.published->value.std)},
                         {"difference", p.difference()},
                         {"standard_errors", p.errors()}});
     });
@@ -174,9 +182,16 @@ const std::string& size_name(std::size_t rule) {
     return paper().sizes.at(rule).name;
 }
 
+// A level does not know its number of seeds; an error of 0 means that all its means have one seed.
+Json spread_json(double value) {
+    return value > 0.0 ? Json(value) : Json();
+}
+
 Json level_json(const std::optional<Level>& level) {
     if (!level) return {};
-    return {{"mean", level->mean}, {"std", level->std}, {"standard_error", level->error}};
+    return {{"mean", level->mean},
+            {"std", spread_json(level->std)},
+            {"standard_error", spread_json(level->error)}};
 }
 
 Json accuracy_json(const AccuracyRow& row) {
@@ -192,8 +207,9 @@ Json accuracy_json(const AccuracyRow& row) {
 
 Json mean_json(const MeanDifference& mean) {
     if (mean.datasets == 0) return {};
-    return {{"datasets", mean.datasets},      {"mean", mean.mean},    {"standard_error", mean.error},
-            {"mean_absolute", mean.absolute}, {"lowest", mean.worst}, {"lowest_dataset", mean.worst_dataset}};
+    return {
+        {"datasets", mean.datasets},      {"mean", mean.mean},    {"standard_error", spread_json(mean.error)},
+        {"mean_absolute", mean.absolute}, {"lowest", mean.worst}, {"lowest_dataset", mean.worst_dataset}};
 }
 
 Json summary_json(const DifferenceSummary& s) {

@@ -53,7 +53,9 @@
   const PLAIN = { scale: 1, digits: 4, percent: false };
   const shownAs = (quantity) => (quantity === "accuracy" ? PERCENT : PLAIN);
   const quantityName = (quantity) => (quantity === "accuracy" ? "accuracy" : "Gram error");
-  const meanText = (mean, spread, as) => fixed(as.scale * mean, as.digits) + " ± " + fixed(as.scale * spread, as.digits);
+  // The spread of one seed is unknown: null.
+  const plusMinus = (spread, digits) => (spread === null ? "" : " ± " + fixed(spread, digits));
+  const meanText = (mean, spread, as) => fixed(as.scale * mean, as.digits) + plusMinus(spread === null ? null : as.scale * spread, as.digits);
   // A ratio to a spread of 0 is infinite, which JSON cannot express.
   const ratio = (difference, spread) => (spread > 0 ? difference / spread : Math.sign(difference) * Infinity);
   const inErrors = (p) => p.standard_errors ?? Math.sign(p.difference) * Infinity;
@@ -287,7 +289,7 @@
   const levelHeads = (rows) => rows[0].levels.flatMap((level) => ["imka, " + level.size, "published, " + level.size, "Δ"]);
   const levelCells = (row, show) => row.levels.flatMap(({ imka, published, verdict }) => [imka ? number(imka.mean, show(imka)) : nothing(), published ? number(published.mean, show(published)) : nothing(),
     imka && published ? judged(100 * (imka.mean - published.mean), 2, verdict) : nothing()]);
-  const pointsText = (mean, error) => signed(100 * mean, 2) + " ± " + fixed(100 * error, 2);
+  const pointsText = (mean, error) => signed(100 * mean, 2) + plusMinus(error === null ? null : 100 * error, 2);
   const accuracyTable = (rows) => table("Accuracy in percent, mean over samplers ± standard deviation over seeds averaged over samplers", ["data set", "kernel", "backend", ...levelHeads(rows)],
     rows.map((row) => [text(row.dataset), text(row.kernel), text(row.backend === "fp32" ? "FP32" : row.backend), ...levelCells(row, (l) => meanText(l.mean, l.std, PERCENT))]));
   const differenceTable = (rows) => table("What the chip changes: accuracy on the chip minus accuracy in FP32, in percentage points ± standard error; Δ is ours minus the published difference",

@@ -1,13 +1,15 @@
-#include "imka/deploy/sealed_tensors.hpp"
+#include "imka/io/sealed_tensors.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
 #include "imka/base/version.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {
@@ -88,8 +90,12 @@ void seal(const FileKind& kind, TensorFile& file) {
 
 SealedReader::SealedReader(const FileKind& kind, TensorFile file) : file_(std::move(file)) {
     const auto sum = checksum(file_);
-    if (text("format") != kind.format || text("schema") != kind.schema)
+    if (text("format") != kind.format)
         fail(ErrorCode::bad_data, fmt::format("not an {} file of schema {}", kind.format, kind.schema));
+    if (const auto schema = text("schema"); schema != kind.schema)
+        fail(ErrorCode::bad_data, fmt::format("written by another version: {} of schema {}, expected a file "
+                                              "of schema {}; {}",
+                                              kind.format, in_quotes(schema), kind.schema, kind.renew));
     if (text(std::string(kChecksum)) != sum)
         fail(ErrorCode::bad_data, "checksum mismatch: the file is damaged or was edited");
     (void)text("imka_version");
@@ -118,9 +124,15 @@ Matrix<float> SealedReader::f32(const std::string& name, std::pair<std::size_t, 
     return m;
 }
 
+Matrix<double> SealedReader::f64(const std::string& name, std::pair<std::size_t, std::size_t> shape,
+                                 const ValueRange& range) {
+    auto m = take(file_.f64, name, range);
+    check_shape(name, m, shape);
+    return m;
+}
+
 std::vector<double> SealedReader::f64(const std::string& name, std::size_t count, const ValueRange& range) {
-    const auto m = take(file_.f64, name, range);
-    check_shape(name, m, {1, count});
+    const auto m = f64(name, std::pair<std::size_t, std::size_t>{1, count}, range);
     return {m.values().begin(), m.values().end()};
 }
 
@@ -131,6 +143,12 @@ void SealedReader::done() const {
     check(file_.metadata);
     check(file_.f32);
     check(file_.f64);
+}
+
+Matrix<double> row_of(const std::vector<double>& values) {
+    Matrix<double> row(1, values.size());
+    std::ranges::copy(values, row.values().begin());
+    return row;
 }
 
 }  // namespace imka

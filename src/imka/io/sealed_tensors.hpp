@@ -1,4 +1,4 @@
-// safetensors files with a kind, a version and a checksum: chips and recordings.
+// safetensors files with a kind, a version and a checksum: models, chips and recordings.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "imka/base/error.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/io/safetensors.hpp"
 
@@ -18,6 +19,7 @@ namespace imka {
 struct FileKind {
     std::string_view format;
     std::string_view schema;
+    std::string_view renew;  // what to do with a file of another version: "program the chip again"
 };
 
 // SHA-256 over metadata (except the entry "sha256") and tensors: names, shapes, bytes.
@@ -50,6 +52,8 @@ public:
     Matrix<double> f64(const std::string& name);
     Matrix<float> f32(const std::string& name, std::pair<std::size_t, std::size_t> shape,
                       const ValueRange& range);
+    Matrix<double> f64(const std::string& name, std::pair<std::size_t, std::size_t> shape,
+                       const ValueRange& range);
     std::vector<double> f64(const std::string& name, std::size_t count, const ValueRange& range);
     // Error{bad_data} if anything is left.
     void done() const;
@@ -57,5 +61,19 @@ public:
 private:
     TensorFile file_;
 };
+
+// read(tensors) of the file at `path`; errors name the file.
+template <class Read>
+auto read_sealed(const std::filesystem::path& path, const Read& read) {
+    auto file = read_safetensors(path);
+    try {
+        return read(std::move(file));
+    } catch (const Error& e) {
+        fail(e.code(), path.string() + ": " + e.what());
+    }
+}
+
+// A tensor of one row.
+Matrix<double> row_of(const std::vector<double>& values);
 
 }  // namespace imka

@@ -174,6 +174,8 @@ struct PartOptions {
     std::uint64_t train_rows = 0;
     std::uint64_t test_rows = 0;
     bool raw = false;
+    ReadOptions read;   // of a file
+    Assignments given;  // settings of `read`
 };
 
 void add_part_options(CLI::App& verb, PartOptions& options) {
@@ -191,16 +193,22 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
                     "Number of training rows of a generator; 0 = its default");
     verb.add_option("--test-rows", options.test_rows, "Number of test rows of a generator; 0 = its default");
     verb.add_flag("--raw", options.raw, "Keep the values of the file; do not standardise");
+    add_field_options(verb, fields(options.read), {"label_column", "header", "drop_columns", "missing"},
+                      options.given);
 }
 
 Dataset load(const PartOptions& options, const Context& context) {
+    auto read = options.read;
+    for (const auto& [name, text] : options.given) set_field(fields(read), name, text);
+    read.advise = true;
     return load_dataset(options.name,
                         {.protocol = parse_enum<Protocol>(options.protocol),
                          .data_dir = context.data_dir,
                          .split_seed = options.split_seed,
                          .standardize = !options.raw,
                          .train_rows = options.train_rows,
-                         .test_rows = options.test_rows},
+                         .test_rows = options.test_rows,
+                         .read = read},
                         context.exec);
 }
 
@@ -247,7 +255,7 @@ void run_show(const PartOptions& options, std::uint64_t most_rows, const Context
     constexpr std::size_t kMostColumns = 12;
     const std::size_t shown = std::min(kMostColumns, part.x.cols());
     for (std::size_t r = 0; r < rows; ++r) {
-        first.push_back({std::to_string(r), data.classes[static_cast<std::size_t>(part.y[r])]});
+        first.push_back({std::to_string(r + 1), data.classes[static_cast<std::size_t>(part.y[r])]});
         for (std::size_t c = 0; c < shown; ++c) first.back().push_back(fmt::format("{:.5g}", part.x(r, c)));
         if (shown < part.x.cols()) first.back().push_back("...");
     }
@@ -425,6 +433,7 @@ void add_show(CLI::App& data, Context& context) {
     const auto options = std::make_shared<PartOptions>();
     const auto rows = std::make_shared<std::uint64_t>(5);
     add_part_options(*verb, *options);
+    add_field_options(*verb, fields(options->read), {"format"}, options->given);
     verb->add_option("--rows", *rows, "Number of rows to show")->capture_default_str();
     verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
 }
@@ -463,6 +472,12 @@ void add_export(CLI::App& data, Context& context) {
     add_common_options(*verb, context);
     const auto options = std::make_shared<ExportOptions>();
     add_part_options(*verb, options->part);
+    verb->add_option_function<std::string>(
+            "--input-format",
+            [given = &options->part.given](const std::string& text) { given->emplace_back("format", text); },
+            "Format of an input file; auto: from its name")
+        ->type_name(join_names(EnumNames<Format>::values, "|"))
+        ->default_str("auto");
     verb->add_option("--format", options->format, "Output format; default: from the extension of the output")
         ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
     verb->add_option("--output,-o", options->output, "File to write")->required();

@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/io/settings.hpp"
 
 namespace imka::app {
+
+std::filesystem::path temporary_folder() {
+    const char* folder = std::getenv("TMPDIR");
+    return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
 
 void add_feature_options(CLI::App& verb, RunArgs& args) {
     verb.add_option("--config", args.config_file, "YAML file with settings; flags and --set override it")
@@ -55,7 +61,8 @@ void add_dataset_options(CLI::App& verb, RunArgs& args) {
 }
 
 void add_file_options(CLI::App& verb, RunArgs& args) {
-    add_field_options(verb, fields(args.config), {"format", "label_column"}, args.given);
+    add_field_options(verb, fields(args.config),
+                      {"format", "label_column", "header", "drop_columns", "missing"}, args.given);
 }
 
 void add_input_options(CLI::App& verb, RunArgs& args) {
@@ -75,7 +82,9 @@ void finish_run_args(RunArgs& args) {
 }
 
 ReadOptions read_options(const RunArgs& args) {
-    ReadOptions options{.format = args.config.format, .label_column = args.config.label_column};
+    auto options = args.config.read;
+    options.advise = true;
+    options.spool_folder = temporary_folder();
     if (args.n_features > 0) options.features = args.n_features;
     return options;
 }

@@ -28,7 +28,7 @@ enum class ChipUse { project, fit };
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
 // --dataset, --protocol, --split-seed, --gram-rows.
 void add_dataset_options(CLI::App& verb, RunArgs& args);
-// --format, --label-column of a file.
+// --format, --label-column, --header, --drop-columns, --missing of a file.
 void add_file_options(CLI::App& verb, RunArgs& args);
 // --n-features of an input file that is read row by row.
 void add_input_options(CLI::App& verb, RunArgs& args);
@@ -36,6 +36,8 @@ void add_input_options(CLI::App& verb, RunArgs& args);
 void finish_run_args(RunArgs& args);
 
 ReadOptions read_options(const RunArgs& args);
+// TMPDIR, else /tmp.
+std::filesystem::path temporary_folder();
 
 // "on the chip hermes (compensated, read 3600 s after programming, 3 cores)"
 std::string chip_text(const ChipInfo& chip);

@@ -15,11 +15,12 @@ namespace {
 
 constexpr double kRecordBytes = 1300.0;
 
-using FactsKey = std::tuple<std::string, std::optional<Format>, std::string, Protocol>;
+using FactsKey = std::tuple<std::string, std::string, Protocol>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
 
 FactsKey facts_key(const RunConfig& c) {
-    return {c.dataset, c.format, c.label_column, c.protocol};
+    auto read = c.read;
+    return {c.dataset, to_json(fields(read)), c.protocol};
 }
 
 // Collects runs and the data sets that they share.

@@ -175,7 +175,8 @@ TEST(RowBlocks, MissingValuesGetTheMeanOfTheirColumn) {
     const auto statistics = compute_standardization(source, {});
     EXPECT_THAT(statistics.mean, testing::ElementsAre(3, 15));
     source.fill = statistics.mean;
-    EXPECT_THAT(first().values(), testing::ElementsAre(1, 10, 3, 20, 5, 15));
+    const auto filled = first();
+    EXPECT_THAT(filled.values(), testing::ElementsAre(1, 10, 3, 20, 5, 15));
     source.scaling = statistics;
     EXPECT_EQ(first()(1, 0), 0.0F);
     EXPECT_EQ(first()(2, 1), 0.0F);

@@ -270,7 +270,9 @@ private:
     HeaderGuess find_header(std::span<const CsvFields> lines) const {
         if (options_.header != Header::auto_) return {options_.header == Header::yes, "as set"};
         if (needs_names(options_)) return {true, "a column is chosen by name"};
-        return guess_header(lines, choose_columns(options_, source(lines)).label);
+        // Numbers are taken for names only where the user can overrule it.
+        return guess_header(
+            lines, {.label = choose_columns(options_, source(lines)).label, .numbered = options_.advise});
     }
 
     // Says what was not set by the options.

@@ -70,8 +70,9 @@ bool is_text_above_numbers(std::span<const CsvFields> lines, std::size_t column,
 
 }  // namespace
 
-HeaderGuess guess_header(std::span<const CsvFields> lines, std::optional<std::size_t> label) {
+HeaderGuess guess_header(std::span<const CsvFields> lines, const HeaderRules& rules) {
     const auto& first = lines[0];
+    const auto label = rules.label;
     bool any_number = false;
     bool any_text = false;
     for (std::size_t c = 0; c < first.size(); ++c) {
@@ -92,7 +93,7 @@ HeaderGuess guess_header(std::span<const CsvFields> lines, std::optional<std::si
         std::ranges::none_of(lines.subspan(1), is_first_label)) {
         return {true, "its numbers increase like names and its label does not occur again"};
     }
-    if (is_numbering(lines)) return {true, "its fields are numbered"};
+    if (rules.numbered && is_numbering(lines)) return {true, "its fields are numbered"};
     return {false, any_text ? "the next line has text in the same column" : "its feature fields are numbers"};
 }
 

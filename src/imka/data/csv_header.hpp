@@ -16,9 +16,14 @@ struct HeaderGuess {
     std::string_view reason;  // for a note
 };
 
+struct HeaderRules {
+    std::optional<std::size_t> label;  // its column
+    bool numbered = false;             // 0, 1, 2, ... can be names
+};
+
 // `lines`: the first line and some that follow; at least one, with at least one field. docs/formats.md has
 // the rule.
-HeaderGuess guess_header(std::span<const CsvFields> lines, std::optional<std::size_t> label);
+HeaderGuess guess_header(std::span<const CsvFields> lines, const HeaderRules& rules);
 
 // The second line (the first, if it is alone) has text in its last field that no feature can have.
 bool last_is_text(std::span<const CsvFields> lines);

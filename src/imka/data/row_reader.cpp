@@ -138,7 +138,10 @@ std::vector<std::string> Codec<std::vector<std::string>>::parse(std::string_view
 
 std::string Codec<std::vector<std::string>>::json(const std::vector<std::string>& v) {
     std::string text;
-    for (const auto& value : v) text += (text.empty() ? "" : ",") + detail::string_json(value);
+    for (const auto& value : v) {
+        if (!text.empty()) text += ',';
+        text += detail::string_json(value);
+    }
     return "[" + text + "]";
 }
 

@@ -283,10 +283,14 @@ ByteStream::ByteStream(std::string name, std::string_view bytes, const StreamOpt
 ByteStream::ByteStream(const InputFile& file, const StreamOptions& options, const Exec& exec)
     : name_(file.path().string()), options_(options) {
     auto& spool = *file.spool_;
-    if (spool) return open(RawInput(spool, exec));
-    InputDescriptor input(file.path());
-    if (input.file_bytes()) return open(RawInput(std::move(input), exec));
-    spool = std::make_shared<Spool>(std::move(input), options.spool_folder);
+    if (!spool) {
+        InputDescriptor input(file.path());
+        if (input.file_bytes()) {
+            open(RawInput(std::move(input), exec));
+            return;
+        }
+        spool = std::make_shared<Spool>(std::move(input), options.spool_folder);
+    }
     open(RawInput(spool, exec));
 }
 

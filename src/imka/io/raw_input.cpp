@@ -37,7 +37,8 @@ int open_unnamed(const std::filesystem::path& folder) {
 InputDescriptor::InputDescriptor(const std::filesystem::path& path) : name_(path.string()) {
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     // A socket cannot be opened by its name in /dev.
-    if (descriptor_ < 0 && errno == ENXIO && name_ == "/dev/stdin") descriptor_ = dup(STDIN_FILENO);
+    if (descriptor_ < 0 && errno == ENXIO && name_ == "/dev/stdin")
+        descriptor_ = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     struct stat status {};
     if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) fail_errno();
     if (S_ISDIR(status.st_mode)) {

@@ -24,6 +24,17 @@ std::vector<Generator> generators() {
     return all;
 }
 
+// An integer option; the help and the range are in `info`.
+CLI::Option* add_integer(CLI::App& verb, const std::string& flag, std::uint64_t& value,
+                         const FieldInfo& info) {
+    return verb
+        .add_option_function<std::string>(
+            flag, [flag, &value, info](const std::string& text) { field(flag, value, info).set(text); },
+            std::string(info.help))
+        ->type_name("integer")
+        ->default_str(std::to_string(value));
+}
+
 [[noreturn]] void fail_unknown(const std::string& name) {
     std::vector<std::string_view> names;
     for (const auto& set : registered_sets()) names.emplace_back(set.name);
@@ -187,11 +198,13 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
     verb.add_option("--part", options.part, "Training or test part")
         ->check(CLI::IsMember({"train", "test"}))
         ->capture_default_str();
-    verb.add_option("--split-seed", options.split_seed, "Seed for random splits and for generated data")
-        ->capture_default_str();
-    verb.add_option("--train-rows", options.train_rows,
-                    "Number of training rows of a generator; 0 = its default");
-    verb.add_option("--test-rows", options.test_rows, "Number of test rows of a generator; 0 = its default");
+    constexpr double kMostRows = 1e12;
+    add_integer(verb, "--split-seed", options.split_seed,
+                {.help = "Seed for random splits and for generated data"});
+    add_integer(verb, "--train-rows", options.train_rows,
+                {.help = "Number of training rows of a generator; 0 = its default", .max = kMostRows});
+    add_integer(verb, "--test-rows", options.test_rows,
+                {.help = "Number of test rows of a generator; 0 = its default", .max = kMostRows});
     verb.add_flag("--raw", options.raw, "Keep the values of the file; do not standardise");
     add_field_options(verb, fields(options.read), {"label_column", "header", "drop_columns", "missing"},
                       options.given);
@@ -434,7 +447,7 @@ void add_show(CLI::App& data, Context& context) {
     const auto rows = std::make_shared<std::uint64_t>(5);
     add_part_options(*verb, *options);
     add_field_options(*verb, fields(options->read), {"format"}, options->given);
-    verb->add_option("--rows", *rows, "Number of rows to show")->capture_default_str();
+    add_integer(*verb, "--rows", *rows, {.help = "Number of rows to show", .max = 1e9});
     verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
 }
 
@@ -493,8 +506,11 @@ void add_generate(CLI::App& data, Context& context) {
     verb->add_option("name", arguments->name, "Generator")
         ->required()
         ->type_name(join_names(EnumNames<Generator>::values, "|"));
-    verb->add_option("--rows", arguments->rows, "Number of rows to write")->required();
-    verb->add_option("--seed", arguments->seed, "Seed for the generator")->capture_default_str();
+    add_integer(*verb, "--rows", arguments->rows,
+                {.help = "Number of rows to write", .min = 1.0, .max = 1e15})
+        ->default_str("")
+        ->required();
+    add_integer(*verb, "--seed", arguments->seed, {.help = "Seed for the generator"});
     verb->add_option("--output,-o", arguments->output, "File to write: .libsvm, .csv or .npy")->required();
     verb->callback([&context, arguments] { run_generate(*arguments, context); });
 }

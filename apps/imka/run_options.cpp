@@ -67,7 +67,8 @@ void add_file_options(CLI::App& verb, RunArgs& args) {
 
 void add_input_options(CLI::App& verb, RunArgs& args) {
     verb.add_option("--n-features", args.n_features,
-                    "Number of features of a LIBSVM file (saves a first pass over the file)");
+                    "Number of features of a LIBSVM file (saves a first pass over the file)")
+        ->check(CLI::Range(1, 2147483647));
 }
 
 void finish_run_args(RunArgs& args) {

@@ -60,9 +60,9 @@ TEST(Arff, ReadsEscapedQuotes) {
 TEST(Arff, TakesTextColumnsOnlyAsLabelOrDropped) {
     const std::string head =
         "@relation r\n@attribute s string\n@attribute a real\n@attribute n {red,blue}\n@data\n";
-    EXPECT_EQ(
-        fault(head + "t,1,red\n"),
-        "bad_data: memory: attribute 's' holds text, not numbers; choose it as the label column or drop it");
+    EXPECT_EQ(fault(head + "t,1,red\n", {.advise = true}),
+              "bad_data: memory: attribute 's' holds text, not numbers; --label-column chooses the label, "
+              "--drop-columns leaves columns out");
     EXPECT_EQ(values_of(read(head + "t,1,red\n", {.drop_columns = {"s"}})), Floats{1});
     EXPECT_EQ(read(head + "t,1,red\n", {.label_column = "s", .drop_columns = {"3"}}).labels, Texts{"t"});
     EXPECT_THAT(fault(head + "t,1,red\n", {.label_column = "s"}), HasSubstr("attribute 'n' holds text"));

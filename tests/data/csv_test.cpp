@@ -64,6 +64,7 @@ TEST(Csv, RecognisesNamesThatAreNumbers) {
     EXPECT_EQ(values_of(read("id,2,label\n5,6,a\n")), (Floats{5, 6})) << "one name is enough";
     // Rows that look like names: the class occurs again, the count goes on, the row is repeated.
     EXPECT_EQ(read("0,1,yes\n1,0,no\n0,1,yes\n").x.rows(), 3U);
+    EXPECT_EQ(read("1,2,a\n3,4,b\n").x.rows(), 2U);
     EXPECT_EQ(read("0,1,2,3\n4,5,6,7\n", {.advise = true}).x.rows(), 2U);
     EXPECT_EQ(read("0,1,2,3\n5,6,7,8\n0,1,2,3\n", {.advise = true}).x.rows(), 3U);
     EXPECT_EQ(read("5.1,3.5,A\n4.9,3.0,7\n4.7,3.2,B\n").x.rows(), 3U) << "classes A and 7";

@@ -48,7 +48,7 @@ TEST(RealData, Eeg) {
     const auto table = read_table(dir / "eeg/eeg_eye_state.arff.xz", {.label_column = "last"});
     expect_table(table, 14'980, 14, {{"0", 8'257}, {"1", 6'723}});
     EXPECT_EQ(table.x(0, 0), 4329.23F);
-    const auto reader = open_rows(dir / "eeg/eeg_eye_state.arff.xz", {});
+    const auto reader = open_rows(dir / "eeg/eeg_eye_state.arff.xz", {.label_column = "last"});
     EXPECT_EQ(reader->feature_names().front(), "AF3");
     EXPECT_EQ(reader->feature_names().back(), "AF4");
 }

@@ -165,6 +165,28 @@ TEST(Input, EveryVerbTakesTheFileOptions) {
     EXPECT_EQ(json::parse(r.out).at("d"), 1);
 }
 
+TEST(Input, IntegersOfDataVerbsHaveRanges) {
+    const TempDir dir;
+    const auto refuse = [](const std::string& arguments, const std::string& message) {
+        const auto r = run_imka("data " + arguments);
+        EXPECT_EQ(r.exit_code, 2) << arguments << r.err;
+        EXPECT_NE(r.err.find(message), std::string::npos) << arguments << "\n" << r.err;
+    };
+    const auto generate = "generate twonorm --output " + quoted(dir / "a.csv");
+    for (const std::string value :
+         {"-1", "x", "1.5", "18446744073709551616", "1e3", "-9223372036854775808"}) {
+        refuse(generate + " --rows " + value, "--rows: '" + value + "' is not an integer from 0");
+        refuse(generate + " --rows 1 --seed " + value, "--seed: '" + value + "' is not an integer");
+        for (const std::string option : {"--split-seed ", "--train-rows ", "--test-rows ", "--rows "})
+            refuse("show twonorm " + option + value, "' is not an integer");
+        refuse("fetch magic --retries " + value, "--retries");
+    }
+    refuse(generate + " --rows 0", "--rows: 0 is out of range");
+    refuse(generate + " --rows 9223372036854775808", "--rows: 9.22");
+    refuse("show twonorm --train-rows 9223372036854775808", "out of range");
+    EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
 TEST(Input, GeneratedFilesMustFitTheDisk) {
     const TempDir dir;
     for (const std::string name : {"a.csv", "a.npy", "a.libsvm"}) {

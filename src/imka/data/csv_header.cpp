@@ -26,18 +26,24 @@ std::optional<std::uint64_t> plain_integer(std::string_view field) {
     return std::stoull(std::string(field));
 }
 
-// The fields other than the label increase like the names 0, 1, 2 or 2019, 2020.
-bool increases(const CsvFields& first, std::optional<std::size_t> label) {
-    std::optional<std::uint64_t> previous;
-    std::size_t count = 0;
+// The fields other than the label are 0, 1, 2, ... or increasing years.
+bool are_names(const CsvFields& first, std::optional<std::size_t> label) {
+    constexpr std::uint64_t kFirstYear = 1000;
+    constexpr std::uint64_t kLastYear = 2999;
+    bool counts = true;
+    bool years = true;
+    std::uint64_t count = 0;
+    std::uint64_t previous = 0;
     for (std::size_t c = 0; c < first.size(); ++c) {
         if (c == label) continue;
         const auto number = plain_integer(first[c]);
-        if (!number || (previous && *number <= *previous)) return false;
-        previous = number;
+        if (!number) return false;
+        counts = counts && *number == count;
+        years = years && *number > previous && *number >= kFirstYear && *number <= kLastYear;
+        previous = *number;
         ++count;
     }
-    return count > 1;
+    return count > 1 && (counts || years);
 }
 
 // All fields are `from`, `from` + 1, ...
@@ -89,9 +95,9 @@ HeaderGuess guess_header(std::span<const CsvFields> lines, const HeaderRules& ru
     const auto is_first_label = [&](const CsvFields& line) {
         return *label < line.size() && line[*label] == first[*label];
     };
-    if (label && is_text(first[*label]) && increases(first, label) &&
+    if (label && is_text(first[*label]) && are_names(first, label) &&
         std::ranges::none_of(lines.subspan(1), is_first_label)) {
-        return {true, "its numbers increase like names and its label does not occur again"};
+        return {true, "its numbers look like names and its label does not occur again"};
     }
     if (rules.numbered && is_numbering(lines)) return {true, "its fields are numbered"};
     return {false, any_text ? "the next line has text in the same column" : "its feature fields are numbers"};

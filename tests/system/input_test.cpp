@@ -18,7 +18,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
 }
 
-std::string quoted(const std::filesystem::path& path) {
+std::string shell_path(const std::filesystem::path& path) {
     return "'" + path.string() + "'";
 }
 
@@ -46,17 +46,17 @@ constexpr const char* kMap = " --kernel rbf --n-components 6 --quiet --json ";
 void expect_same_through_pipes(const std::filesystem::path& file, const std::string& before,
                                const std::string& after, const std::filesystem::path& output) {
     const TempDir dir;
-    const auto direct = run_imka(before + quoted(file) + after);
+    const auto direct = run_imka(before + shell_path(file) + after);
     ASSERT_EQ(direct.exit_code, 0) << direct.err;
     const auto expected = imka::read_file(output, 1U << 28U);
     const auto fifo = dir / "fifo";
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-    const auto cat = "cat " + quoted(file) + " ";
+    const auto cat = "cat " + shell_path(file) + " ";
     for (const auto& [start, name] : {std::pair{cat + "| ", std::string("/dev/stdin")},
-                                      {cat + "> " + quoted(fifo) + " & ", quoted(fifo)}}) {
+                                      {cat + "> " + shell_path(fifo) + " & ", shell_path(fifo)}}) {
         std::filesystem::remove(output);
-        const auto command = start + quoted(binary_dir() + "/imka") + " " + before + name + after + " > " +
-                             quoted(dir / "out") + " 2> " + quoted(dir / "err");
+        const auto command = start + shell_path(binary_dir() + "/imka") + " " + before + name + after +
+                             " > " + shell_path(dir / "out") + " 2> " + shell_path(dir / "err");
         EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n"
                                                    << imka::read_file(dir / "err", 1U << 20U);
         EXPECT_EQ(imka::read_file(output, 1U << 28U), expected) << command;
@@ -68,7 +68,7 @@ TEST(Input, APipeGivesTheFeaturesOfTheFile) {
     write(dir / "x.csv", rows(30'000));
     write(dir / "x.libsvm", libsvm_rows(30'000));
     const auto out = dir / "z.npy";
-    const auto end = kMap + std::string("--output ") + quoted(out);
+    const auto end = kMap + std::string("--output ") + shell_path(out);
     for (const std::string more :
          {"", " --standardize", " --gamma scale", " --backend hermes --gamma 0.01"}) {
         expect_same_through_pipes(dir / "x.csv", "features --format csv --input ", more + end, out);
@@ -82,23 +82,23 @@ TEST(Input, APipeGivesTheModelAndPredictionsOfTheFile) {
     const auto model = dir / "m.imka";
     const auto out = dir / "y.csv";
     expect_same_through_pipes(dir / "x.csv", "ridge --format csv --n-components 16 --quiet --dataset ",
-                              " --save " + quoted(model), model);
+                              " --save " + shell_path(model), model);
     for (const std::string more : {"", " --backend hermes"}) {
-        expect_same_through_pipes(dir / "x.csv",
-                                  "ridge --quiet --format csv --load " + quoted(model) + more + " --predict ",
-                                  " --output " + quoted(out), out);
+        expect_same_through_pipes(
+            dir / "x.csv", "ridge --quiet --format csv --load " + shell_path(model) + more + " --predict ",
+            " --output " + shell_path(out), out);
     }
-    expect_same_through_pipes(dir / "x.csv", "data export --input-format csv ", " --output " + quoted(out),
-                              out);
+    expect_same_through_pipes(dir / "x.csv", "data export --input-format csv ",
+                              " --output " + shell_path(out), out);
 }
 
 TEST(Input, ASpoolThatDoesNotFitIsAnError) {
     const TempDir dir;
     write(dir / "x.csv", rows(30'000));
-    const auto r = run_imka(
-        "features --format csv --input " + quoted(dir / "fifo") + " --output " + quoted(dir / "z.npy") + kMap,
-        "mkfifo " + quoted(dir / "fifo") + "; (cat " + quoted(dir / "x.csv") + " > " + quoted(dir / "fifo") +
-            " 2> /dev/null &) ; TMPDIR=/proc");
+    const auto r = run_imka("features --format csv --input " + shell_path(dir / "fifo") + " --output " +
+                                shell_path(dir / "z.npy") + kMap,
+                            "mkfifo " + shell_path(dir / "fifo") + "; (cat " + shell_path(dir / "x.csv") +
+                                " > " + shell_path(dir / "fifo") + " 2> /dev/null &) ; TMPDIR=/proc");
     EXPECT_EQ(r.exit_code, 3);
     EXPECT_NE(r.err.find("cannot be copied to a temporary file in /proc"), std::string::npos) << r.err;
     EXPECT_FALSE(std::filesystem::exists(dir / "z.npy"));
@@ -112,8 +112,8 @@ TEST(Input, CsvAndNpyHaveTheSameColumns) {
     std::ranges::copy(values, x.values().begin());
     imka::write_npy(dir / "x.npy", x.view());
     for (const std::string name : {"x.csv", "x.npy"}) {
-        const auto r = run_imka("features --input " + quoted(dir / name) + " --output " +
-                                quoted(dir / (name + ".z")) + kMap);
+        const auto r = run_imka("features --input " + shell_path(dir / name) + " --output " +
+                                shell_path(dir / (name + ".z")) + kMap);
         ASSERT_EQ(r.exit_code, 0) << r.err;
         EXPECT_EQ(json::parse(r.out).at("d"), 3) << name;
     }
@@ -124,8 +124,8 @@ TEST(Input, HeadersDroppedColumnsAndMissingValues) {
     const TempDir dir;
     const auto features = [&](const std::string& text, const std::string& more) {
         write(dir / "x.csv", text);
-        return run_imka("features --input " + quoted(dir / "x.csv") + " --output " + quoted(dir / "z.npy") +
-                        kMap + more);
+        return run_imka("features --input " + shell_path(dir / "x.csv") + " --output " +
+                        shell_path(dir / "z.npy") + kMap + more);
     };
     auto r = features("2019,2020,outcome\n1,2,0\n3,4,1\n", "");
     EXPECT_EQ(json::parse(r.out).at("rows"), 2);
@@ -159,7 +159,7 @@ TEST(Input, EveryVerbTakesTheFileOptions) {
     }
     const TempDir dir;
     write(dir / "x.csv", "id,a,y\n7,1,u\n8,NA,v\n9,3,u\n10,4,v\n11,5,u\n12,6,v\n");
-    const auto r = run_imka("data show " + quoted(dir / "x.csv") +
+    const auto r = run_imka("data show " + shell_path(dir / "x.csv") +
                             " --drop-columns id --missing drop --header yes --label-column y --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     EXPECT_EQ(json::parse(r.out).at("d"), 1);
@@ -172,7 +172,7 @@ TEST(Input, IntegersOfDataVerbsHaveRanges) {
         EXPECT_EQ(r.exit_code, 2) << arguments << r.err;
         EXPECT_NE(r.err.find(message), std::string::npos) << arguments << "\n" << r.err;
     };
-    const auto generate = "generate twonorm --output " + quoted(dir / "a.csv");
+    const auto generate = "generate twonorm --output " + shell_path(dir / "a.csv");
     for (const std::string value :
          {"-1", "x", "1.5", "18446744073709551616", "1e3", "-9223372036854775808"}) {
         refuse(generate + " --rows " + value, "--rows: '" + value + "' is not an integer from 0");
@@ -191,7 +191,7 @@ TEST(Input, GeneratedFilesMustFitTheDisk) {
     const TempDir dir;
     for (const std::string name : {"a.csv", "a.npy", "a.libsvm"}) {
         const auto r =
-            run_imka("data generate twonorm --rows 1000000000000000 --output " + quoted(dir / name));
+            run_imka("data generate twonorm --rows 1000000000000000 --output " + shell_path(dir / name));
         EXPECT_EQ(r.exit_code, 3) << r.err;
         EXPECT_NE(r.err.find("but the disk has"), std::string::npos) << r.err;
     }

@@ -24,17 +24,6 @@ std::vector<Generator> generators() {
     return all;
 }
 
-// An integer option; the help and the range are in `info`.
-CLI::Option* add_integer(CLI::App& verb, const std::string& flag, std::uint64_t& value,
-                         const FieldInfo& info) {
-    return verb
-        .add_option_function<std::string>(
-            flag, [flag, &value, info](const std::string& text) { field(flag, value, info).set(text); },
-            std::string(info.help))
-        ->type_name("integer")
-        ->default_str(std::to_string(value));
-}
-
 [[noreturn]] void fail_unknown(const std::string& name) {
     std::vector<std::string_view> names;
     for (const auto& set : registered_sets()) names.emplace_back(set.name);
@@ -185,8 +174,7 @@ struct PartOptions {
     std::uint64_t train_rows = 0;
     std::uint64_t test_rows = 0;
     bool raw = false;
-    ReadOptions read;   // of a file
-    Assignments given;  // settings of `read`
+    ReadOptions read;  // of a file
 };
 
 void add_part_options(CLI::App& verb, PartOptions& options) {
@@ -198,21 +186,23 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
     verb.add_option("--part", options.part, "Training or test part")
         ->check(CLI::IsMember({"train", "test"}))
         ->capture_default_str();
+    using range::between;
     constexpr double kMostRows = 1e12;
-    add_integer(verb, "--split-seed", options.split_seed,
-                {.help = "Seed for random splits and for generated data"});
-    add_integer(verb, "--train-rows", options.train_rows,
-                {.help = "Number of training rows of a generator; 0 = its default", .max = kMostRows});
-    add_integer(verb, "--test-rows", options.test_rows,
-                {.help = "Number of test rows of a generator; 0 = its default", .max = kMostRows});
+    bind_fields(
+        verb,
+        {field("split_seed", options.split_seed, {.help = "Seed for random splits and for generated data"}),
+         field("train_rows", options.train_rows,
+               between(0, kMostRows, "Number of training rows of a generator; 0 = its default")),
+         field("test_rows", options.test_rows,
+               between(0, kMostRows, "Number of test rows of a generator; 0 = its default"))});
     verb.add_flag("--raw", options.raw, "Keep the values of the file; do not standardise");
-    add_field_options(verb, fields(options.read), {"label_column", "header", "drop_columns", "missing"},
-                      options.given);
+    auto file = fields(options.read);
+    std::erase_if(file, [](const Field& f) { return f.name == "format"; });  // differs between verbs
+    bind_fields(verb, file);
 }
 
 Dataset load(const PartOptions& options, const Context& context) {
     auto read = options.read;
-    for (const auto& [name, text] : options.given) set_field(fields(read), name, text);
     read.advise = true;
     return load_dataset(options.name,
                         {.protocol = parse_enum<Protocol>(options.protocol),
@@ -446,8 +436,9 @@ void add_show(CLI::App& data, Context& context) {
     const auto options = std::make_shared<PartOptions>();
     const auto rows = std::make_shared<std::uint64_t>(5);
     add_part_options(*verb, *options);
-    add_field_options(*verb, fields(options->read), {"format"}, options->given);
-    add_integer(*verb, "--rows", *rows, {.help = "Number of rows to show", .max = 1e9});
+    bind_fields(*verb,
+                {field("format", options->read.format, {.help = "Format of a file; auto: from its name"})});
+    bind_fields(*verb, {field("rows", *rows, range::between(0, 1e9, "Number of rows to show"))});
     verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
 }
 
@@ -460,9 +451,8 @@ void add_fetch(CLI::App& data, Context& context) {
     verb->add_option("names", arguments->names, "Data sets");
     verb->add_flag("--all", arguments->all, "All data sets");
     verb->add_option("--base-url", arguments->base_url, "Download from this mirror, as BASE/FOLDER/NAME");
-    verb->add_option("--retries", arguments->retries, "Number of retries after a failed attempt")
-        ->check(CLI::Range(0, 100))
-        ->capture_default_str();
+    bind_fields(*verb, {field("retries", arguments->retries,
+                              range::between(0, 100, "Number of retries after a failed attempt"))});
     verb->callback([&context, arguments] { run_fetch(*arguments, context); });
 }
 
@@ -485,12 +475,8 @@ void add_export(CLI::App& data, Context& context) {
     add_common_options(*verb, context);
     const auto options = std::make_shared<ExportOptions>();
     add_part_options(*verb, options->part);
-    verb->add_option_function<std::string>(
-            "--input-format",
-            [given = &options->part.given](const std::string& text) { given->emplace_back("format", text); },
-            "Format of an input file; auto: from its name")
-        ->type_name(join_names(EnumNames<Format>::values, "|"))
-        ->default_str("auto");
+    bind_fields(*verb, {field("input_format", options->part.read.format,
+                              {.help = "Format of an input file; auto: from its name"})});
     verb->add_option("--format", options->format, "Output format; default: from the extension of the output")
         ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
     verb->add_option("--output,-o", options->output, "File to write")->required();
@@ -506,11 +492,9 @@ void add_generate(CLI::App& data, Context& context) {
     verb->add_option("name", arguments->name, "Generator")
         ->required()
         ->type_name(join_names(EnumNames<Generator>::values, "|"));
-    add_integer(*verb, "--rows", arguments->rows,
-                {.help = "Number of rows to write", .min = 1.0, .max = 1e15})
-        ->default_str("")
-        ->required();
-    add_integer(*verb, "--seed", arguments->seed, {.help = "Seed for the generator"});
+    bind_fields(*verb, {field("rows", arguments->rows, range::between(1, 1e15, "Number of rows to write")),
+                        field("seed", arguments->seed, {.help = "Seed for the generator"})});
+    verb->get_option("--rows")->default_str("")->required();
     verb->add_option("--output,-o", arguments->output, "File to write: .libsvm, .csv or .npy")->required();
     verb->callback([&context, arguments] { run_generate(*arguments, context); });
 }

@@ -215,22 +215,23 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->add_option("file", args->file,
                      "CSV with columns target and read in uS, and optionally time in s and device")
         ->check(CLI::ExistingFile);
-    verb->add_option("--degree", args->fit.degree,
-                     "Degree of the polynomial in u = target / g_max that models the programming error")
-        ->check(CLI::Range(0, 3))
-        ->capture_default_str();
-    verb->add_option("--g-max", args->fit.g_max_us, "g_max in uS; 0 = the largest target")
-        ->check(CLI::Range(0.0, 1e6))
-        ->capture_default_str();
-    verb->add_option("--bins", args->fit.bins, "Number of bins of the target for the goodness of fit")
-        ->check(CLI::Range(2, 1000))
-        ->capture_default_str();
+    using range::between;
+    bind_fields(
+        *verb,
+        {field("degree", args->fit.degree,
+               between(0, 3,
+                       "Degree of the polynomial in u = target / g_max that models the programming error")),
+         field("g_max", args->fit.g_max_us, between(0.0, 1e6, "g_max; 0 = the largest target", "uS")),
+         field("bins", args->fit.bins,
+               between(2, 1000, "Number of bins of the target for the goodness of fit"))});
     add_chip_options(*verb, args->chip);
     add_measured_options(*verb, args->measured);
     verb->get_option("--chip")->description("Chip that provides the other constants for --output");
     verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
         ->type_name("FILE.yaml");
     add_figure_option(*verb, args->figure, "Draw the fit");
+    for (const auto* flag : {"file", "--degree", "--g-max", "--bins", "--output", "--figure"})
+        verb->get_option("--measured")->excludes(flag);
     verb->callback([args, &context] { run(*args, context); });
 }
 

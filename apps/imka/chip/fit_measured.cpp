@@ -143,16 +143,18 @@ void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
         ->delimiter(',');
     verb.add_option("--run-seeds", args.seeds,
                     "With --measured: seeds of the emulated runs, for example 0..9");
-    verb.add_option("--test-rows", args.test_rows, "With --measured: number of test rows for accuracies")
-        ->check(CLI::Range(100, 10'000'000))
-        ->capture_default_str();
-    verb.add_option("--iterations", args.iterations, "With --measured: maximum number of iterations")
-        ->check(CLI::Range(1, 100))
-        ->capture_default_str();
+    using range::between;
+    bind_fields(verb, {field("test_rows", args.test_rows,
+                             between(100, 1e7, "With --measured: number of test rows for accuracies")),
+                       field("iterations", args.iterations,
+                             between(1, 100, "With --measured: maximum number of iterations"))});
     verb.add_flag("--no-leave-out", args.no_leave_out,
                   "With --measured: skip the prediction of each data set from the others");
     verb.add_flag("--cells", args.cells,
                   "With --measured: print every combination of data set, kernel, sampler and size");
+    for (const auto* flag : {"--experiment", "--measured-backend", "--free", "--datasets", "--run-seeds",
+                             "--test-rows", "--iterations", "--no-leave-out", "--cells"})
+        verb.get_option(flag)->needs("--measured");
 }
 
 void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Context& context) {

@@ -3,7 +3,14 @@
 
 namespace imka {
 
-// Sets one thread per call. Every function that calls BLAS or LAPACK calls this first.
-void use_one_blas_thread();
+// Every function that calls BLAS or LAPACK holds one. Sets one thread per call, and makes sure that OpenBLAS
+// finds the memory for its buffer: it would try for ever. Error{io} if there is none.
+class BlasCall {
+public:
+    BlasCall();
+    ~BlasCall();
+    BlasCall(const BlasCall&) = delete;
+    BlasCall& operator=(const BlasCall&) = delete;
+};
 
 }  // namespace imka

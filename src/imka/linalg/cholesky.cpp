@@ -40,6 +40,7 @@ std::size_t factor_block(MatrixView<double> a) {
     const auto n = as_blas(a.rows());
     const auto lda = as_blas(a.stride());
     blasint info = 0;
+    const BlasCall call;
     dpotrf_("L", &n, a.data(), &lda, &info, 1);
     if (info != 0) return static_cast<std::size_t>(info);
     // OpenBLAS does not report NaN pivots.
@@ -51,12 +52,14 @@ std::size_t factor_block(MatrixView<double> a) {
 
 // b = U⁻ᵀ b or U⁻¹ b.
 void solve_triangle(MatrixView<double> u, MatrixView<double> b, CBLAS_TRANSPOSE transpose) {
+    const BlasCall call;
     cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, transpose, CblasNonUnit, as_blas(b.rows()),
                 as_blas(b.cols()), 1.0, u.data(), as_blas(u.stride()), b.data(), as_blas(b.stride()));
 }
 
 // c -= aᵀ b
 void subtract_product(MatrixView<double> a, MatrixView<double> b, MatrixView<double> c) {
+    const BlasCall call;
     cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(c.rows()), as_blas(c.cols()),
                 as_blas(a.rows()), -1.0, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 1.0,
                 c.data(), as_blas(c.stride()));
@@ -82,7 +85,6 @@ void eliminate(MatrixView<double> a, std::size_t k, std::size_t blocks, const Ex
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
                              const Exec& exec) {
     assert(a.rows() == a.cols() && b.rows() == a.rows());
-    use_one_blas_thread();
     const StopWatch watch(exec, &WorkTimes::solve);
     const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
     for (std::size_t k = 0; k < blocks; ++k) {

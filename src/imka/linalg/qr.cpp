@@ -44,7 +44,7 @@ void check_square_and_finite(MatrixView<double> a) {
 void orthonormalize_rows(MatrixView<double> a, QrSigns signs) {
     check_square_and_finite(a);
     if (a.rows() == 0) return;
-    use_one_blas_thread();
+    const BlasCall call;
     assert(a.stride() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
     const auto n = static_cast<int>(a.rows());
     const auto lda = static_cast<int>(a.stride());

@@ -165,6 +165,21 @@ TEST(Input, EveryVerbTakesTheFileOptions) {
     EXPECT_EQ(json::parse(r.out).at("d"), 1);
 }
 
+TEST(Input, AFitThatCannotFitInMemoryIsRefusedAtOnce) {
+    const TempDir dir;
+    std::string text;
+    for (int r = 0; r < 8; ++r) {
+        for (int c = 0; c < 3000; ++c) text += std::to_string((r * 31 + c * 7) % 101) + ",";
+        text += r % 2 == 0 ? "a\n" : "b\n";
+    }
+    write(dir / "x.csv", text);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto r = run_imka("ridge --n-components 40000000 --dataset " + shell_path(dir / "x.csv"));
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_NE(r.err.find("GB of this machine"), std::string::npos) << r.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
 TEST(Input, IntegersOfDataVerbsHaveRanges) {
     const TempDir dir;
     const auto refuse = [](const std::string& arguments, const std::string& message) {

@@ -16,7 +16,7 @@
 namespace imka::fuzz {
 
 // Small, so that decompression bombs and huge lines do not slow down the fuzzer.
-inline constexpr StreamOptions kLimits{.max_bytes = 1U << 20U, .max_line_bytes = 1U << 16U};
+inline const StreamOptions kLimits{.max_bytes = 1U << 20U, .max_line_bytes = 1U << 16U};
 
 inline void feed_rows(std::string_view bytes, const ReadOptions& options) {
     try {
@@ -41,9 +41,11 @@ inline void feed_arff(std::string_view bytes) {
 
 inline void feed_csv(std::string_view bytes) {
     feed_rows(bytes, {.format = Format::csv});
-    feed_rows(bytes, {.format = Format::csv, .label_column = "first", .header = true});
+    feed_rows(bytes, {.format = Format::csv, .label_column = "first", .header = Header::yes});
     feed_rows(bytes, {.format = Format::csv, .label_column = "y", .drop_columns = {"1"}});
-    feed_rows(bytes, {.format = Format::csv, .delimiter = ' ', .header = false});
+    feed_rows(bytes, {.format = Format::csv, .header = Header::no, .delimiter = ' '});
+    feed_rows(bytes, {.format = Format::csv, .missing = Missing::drop});
+    feed_rows(bytes, {.format = Format::csv, .missing = Missing::mean, .features = 2});
 }
 
 inline void feed_npy(std::string_view bytes) {

@@ -184,6 +184,7 @@ struct PartOptions {
     std::uint64_t train_rows = 0;
     std::uint64_t test_rows = 0;
     bool raw = false;
+    ReadOptions read;  // of a file
 };
 
 void add_part_options(CLI::App& verb, PartOptions& options) {
@@ -195,22 +196,32 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
     verb.add_option("--part", options.part, "Training or test part")
         ->check(CLI::IsMember({"train", "test"}))
         ->capture_default_str();
-    verb.add_option("--split-seed", options.split_seed, "Seed for random splits and for generated data")
-        ->capture_default_str();
-    verb.add_option("--train-rows", options.train_rows,
-                    "Number of training rows of a generator; 0 = its default");
-    verb.add_option("--test-rows", options.test_rows, "Number of test rows of a generator; 0 = its default");
+    using range::between;
+    constexpr double kMostRows = 1e12;
+    bind_fields(
+        verb,
+        {field("split_seed", options.split_seed, {.help = "Seed for random splits and for generated data"}),
+         field("train_rows", options.train_rows,
+               between(0, kMostRows, "Number of training rows of a generator; 0 = its default")),
+         field("test_rows", options.test_rows,
+               between(0, kMostRows, "Number of test rows of a generator; 0 = its default"))});
     verb.add_flag("--raw", options.raw, "Keep the values of the file; do not standardise");
+    auto file = fields(options.read);
+    std::erase_if(file, [](const Field& f) { return f.name == "format"; });  // differs between verbs
+    bind_fields(verb, file);
 }
 
 Dataset load(const PartOptions& options, const Context& context) {
+    auto read = options.read;
+    read.advise = true;
     return load_dataset(options.name,
                         {.protocol = parse_enum<Protocol>(options.protocol),
                          .data_dir = context.data_dir,
                          .split_seed = options.split_seed,
                          .standardize = !options.raw,
                          .train_rows = options.train_rows,
-                         .test_rows = options.test_rows},
+                         .test_rows = options.test_rows,
+                         .read = read},
                         context.exec);
 }
 
@@ -257,7 +268,7 @@ void run_show(const PartOptions& options, std::uint64_t most_rows, const Context
     constexpr std::size_t kMostColumns = 12;
     const std::size_t shown = std::min(kMostColumns, part.x.cols());
     for (std::size_t r = 0; r < rows; ++r) {
-        first.push_back({std::to_string(r), data.classes[static_cast<std::size_t>(part.y[r])]});
+        first.push_back({std::to_string(r + 1), data.classes[static_cast<std::size_t>(part.y[r])]});
         for (std::size_t c = 0; c < shown; ++c) first.back().push_back(fmt::format("{:.5g}", part.x(r, c)));
         if (shown < part.x.cols()) first.back().push_back("...");
     }
@@ -435,7 +446,9 @@ void add_show(CLI::App& data, Context& context) {
     const auto options = std::make_shared<PartOptions>();
     const auto rows = std::make_shared<std::uint64_t>(5);
     add_part_options(*verb, *options);
-    verb->add_option("--rows", *rows, "Number of rows to show")->capture_default_str();
+    bind_fields(*verb,
+                {field("format", options->read.format, {.help = "Format of a file; auto: from its name"})});
+    bind_fields(*verb, {field("rows", *rows, range::between(0, 1e9, "Number of rows to show"))});
     verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
 }
 
@@ -448,9 +461,8 @@ void add_fetch(CLI::App& data, Context& context) {
     verb->add_option("names", arguments->names, "Data sets");
     verb->add_flag("--all", arguments->all, "All data sets");
     verb->add_option("--base-url", arguments->base_url, "Download from this mirror, as BASE/FOLDER/NAME");
-    verb->add_option("--retries", arguments->retries, "Number of retries after a failed attempt")
-        ->check(CLI::Range(0, 100))
-        ->capture_default_str();
+    bind_fields(*verb, {field("retries", arguments->retries,
+                              range::between(0, 100, "Number of retries after a failed attempt"))});
     verb->callback([&context, arguments] { run_fetch(*arguments, context); });
 }
 
@@ -473,6 +485,8 @@ void add_export(CLI::App& data, Context& context) {
     add_common_options(*verb, context);
     const auto options = std::make_shared<ExportOptions>();
     add_part_options(*verb, options->part);
+    bind_fields(*verb, {field("input_format", options->part.read.format,
+                              {.help = "Format of an input file; auto: from its name"})});
     verb->add_option("--format", options->format, "Output format; default: from the extension of the output")
         ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
     verb->add_option("--output,-o", options->output, "File to write")->required();
@@ -488,8 +502,9 @@ void add_generate(CLI::App& data, Context& context) {
     verb->add_option("name", arguments->name, "Generator")
         ->required()
         ->type_name(join_names(EnumNames<Generator>::values, "|"));
-    verb->add_option("--rows", arguments->rows, "Number of rows to write")->required();
-    verb->add_option("--seed", arguments->seed, "Seed for the generator")->capture_default_str();
+    bind_fields(*verb, {field("rows", arguments->rows, range::between(1, 1e15, "Number of rows to write")),
+                        field("seed", arguments->seed, {.help = "Seed for the generator"})});
+    verb->get_option("--rows")->default_str("")->required();
     verb->add_option("--output,-o", arguments->output, "File to write: .libsvm, .csv or .npy")->required();
     verb->callback([&context, arguments] { run_generate(*arguments, context); });
 }

@@ -7,6 +7,7 @@
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/experiment/file_map.hpp"
+#include "imka/io/disk_space.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -79,12 +80,16 @@ void print_list(const Context& context) {
 
 void write_features(const FeatureArgs& args, Context& context) {
     const auto& config = args.run.config;
-    auto options = read_options(args.run);
-    options.features = count_features(args.input, options, context.exec);
-    const auto sizes = run_sizes(config, *options.features);
+    auto source = resolved({.file = args.input, .options = read_options(args.run)}, context.exec);
+    const auto sizes = run_sizes(config, *source.options.features);
+    check_disk_space(args.output, static_cast<double>(source.rows.value_or(1)) *
+                                      static_cast<double>(sizes.features) * sizeof(float));
     NpyWriter out(args.output, static_cast<std::uint64_t>(sizes.features));
-    RowSource source{.path = args.input, .options = options, .scaling = {}};
-    if (args.standardize) source.scaling = compute_standardization(source, context.exec);
+    if (args.standardize) {
+        source.scaling = compute_standardization(source, context.exec);
+    } else if (source.options.missing == Missing::mean) {
+        source.fill = compute_standardization(source, context.exec).mean;
+    }
     const auto recipe = file_recipe(config, source, context.exec);
     const auto omega = sample(recipe.omega, context.exec);
     if (!args.save_omega.empty()) write_npy(args.save_omega, omega.view());
@@ -138,7 +143,10 @@ void add_features(CLI::App& root, Context& context) {
     add_chip_options(*verb, args->run, ChipUse::project);
     add_file_options(*verb, args->run);
     add_input_options(*verb, args->run);
-    verb->add_option("--input", args->input, "File to read: LIBSVM, ARFF, CSV or NPY, plain or compressed")
+    verb->add_option("--input", args->input,
+                     "File to read: LIBSVM, ARFF, CSV or NPY, plain or compressed. A pipe that is read "
+                     "several times is "
+                     "copied to the temporary folder (TMPDIR)")
         ->check(CLI::ExistingFile);
     verb->add_option("--output", args->output, "File to write: NPY, float32");
     verb->add_option("--save-omega", args->save_omega,

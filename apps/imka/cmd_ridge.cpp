@@ -210,7 +210,7 @@ void predict_file(const RidgeArgs& args, Context& context) {
     auto options = read_options(args.run);
     options.features = static_cast<std::uint32_t>(model.recipe.omega.d);
     AtomicFile out(args.output);
-    RowSource source{.path = args.predict, .options = options, .scaling = {}};
+    RowSource source{.file = args.predict, .options = options};
     if (!model.standardization.mean.empty()) source.scaling = model.standardization;
     const auto loaded = load_predictor(args.run.config, model, source, quiet);
     Predictions predictions(model, loaded.predictor, args.predict);

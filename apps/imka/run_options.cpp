@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "imka/base/duration.hpp"
@@ -13,6 +14,11 @@
 #include "imka/kernel/kernel.hpp"
 
 namespace imka::app {
+
+std::filesystem::path temporary_folder() {
+    const char* folder = std::getenv("TMPDIR");
+    return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
 
 void add_feature_options(CLI::App& verb, RunArgs& args) {
     verb.add_option("--config", args.config_file, "YAML file with settings; flags and --set override it")
@@ -62,12 +68,16 @@ void add_dataset_options(CLI::App& verb, RunArgs& args) {
 }
 
 void add_file_options(CLI::App& verb, RunArgs& args) {
-    add_field_options(verb, fields(args.config), {"format", "label_column"}, args.given);
+    add_field_options(verb, fields(args.config),
+                      {"format", "label_column", "header", "drop_columns", "missing"}, args.given);
 }
 
 void add_input_options(CLI::App& verb, RunArgs& args) {
-    verb.add_option("--n-features", args.n_features,
-                    "Number of features of a LIBSVM file (saves a first pass over the file)");
+    bind_fields(verb,
+                {field("n_features", args.n_features,
+                       range::between(1, 2147483647,
+                                      "Number of features of a LIBSVM file (saves a first pass over the "
+                                      "file)"))});
 }
 
 namespace {
@@ -77,6 +87,8 @@ void check_effects(const RunArgs& args, const Assignments& overrides) {
     auto copy = args.config;
     std::set<std::string> chip_names;
     for (const auto& f : fields(copy.chip)) chip_names.insert(f.name);
+    std::set<std::string> file_names;
+    for (const auto& f : fields(copy.read)) file_names.insert(f.name);
     const auto& features = args.config.features;
     const auto is_dataset = [](const auto& assignment) { return assignment.first == "dataset"; };
     const bool sets_dataset =
@@ -88,8 +100,7 @@ void check_effects(const RunArgs& args, const Assignments& overrides) {
             return fmt::format("the {} kernel has no width", to_string(features.kernel));
         if (name == "norms" && features.sampler == Sampler::rff) return "rff draws independent directions";
         const auto& set = args.config.dataset;
-        if ((name == "label_column" || name == "format") && sets_dataset &&
-            (find_set(set) || find_generator(set)))
+        if (file_names.contains(name) && sets_dataset && (find_set(set) || find_generator(set)))
             return fmt::format("{} is not a file", set);
         return {};
     };
@@ -145,7 +156,9 @@ void refuse_other_settings(const RunArgs& args, const std::set<std::string>& use
 }
 
 ReadOptions read_options(const RunArgs& args) {
-    ReadOptions options{.format = args.config.format, .label_column = args.config.label_column};
+    auto options = args.config.read;
+    options.advise = true;
+    options.spool_folder = temporary_folder();
     if (args.n_features > 0) options.features = args.n_features;
     return options;
 }

@@ -29,7 +29,7 @@ enum class ChipUse { project, fit };
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
 // --dataset, --protocol, --split-seed, --gram-rows.
 void add_dataset_options(CLI::App& verb, RunArgs& args);
-// --format, --label-column of a file.
+// --format, --label-column, --header, --drop-columns, --missing of a file.
 void add_file_options(CLI::App& verb, RunArgs& args);
 // --n-features of an input file that is read row by row.
 void add_input_options(CLI::App& verb, RunArgs& args);
@@ -47,6 +47,8 @@ void refuse_other_settings(const RunArgs& args, const std::set<std::string>& use
 std::set<std::string> setting_names();
 
 ReadOptions read_options(const RunArgs& args);
+// TMPDIR, else /tmp.
+std::filesystem::path temporary_folder();
 
 // "on the chip hermes (compensated, read 3600 s after programming, 3 cores)"
 std::string chip_text(const ChipInfo& chip);

@@ -14,6 +14,7 @@ using testing::HasSubstr;
 
 Table read(const std::string& text, ReadOptions options = {}) {
     options.format = Format::arff;
+    if (options.label_column.empty()) options.label_column = "last";
     return table_of(text, options);
 }
 
@@ -59,30 +60,31 @@ TEST(Arff, ReadsEscapedQuotes) {
 TEST(Arff, TakesTextColumnsOnlyAsLabelOrDropped) {
     const std::string head =
         "@relation r\n@attribute s string\n@attribute a real\n@attribute n {red,blue}\n@data\n";
-    EXPECT_EQ(
-        fault(head + "t,1,red\n"),
-        "bad_data: memory: attribute 's' holds text, not numbers; choose it as the label column or drop it");
+    EXPECT_EQ(fault(head + "t,1,red\n", {.advise = true}),
+              "bad_data: memory: attribute 's' holds text, not numbers; --label-column chooses the label, "
+              "--drop-columns leaves columns out");
     EXPECT_EQ(values_of(read(head + "t,1,red\n", {.drop_columns = {"s"}})), Floats{1});
-    EXPECT_EQ(read(head + "t,1,red\n", {.label_column = "s", .drop_columns = {"2"}}).labels, Texts{"t"});
+    EXPECT_EQ(read(head + "t,1,red\n", {.label_column = "s", .drop_columns = {"3"}}).labels, Texts{"t"});
     EXPECT_THAT(fault(head + "t,1,red\n", {.label_column = "s"}), HasSubstr("attribute 'n' holds text"));
     EXPECT_EQ(fault(head + "{1 1}\n", {.label_column = "s", .drop_columns = {"n"}}),
               "bad_data: memory: line 6: the label is missing");
 }
 
 TEST(Arff, NamesLineAndColumnOfEachFault) {
-    EXPECT_EQ(fault(kHead + "1,?,x\n"),
-              "bad_data: memory: line 8: column 1 ('b c'): missing value ('?'); fill it in or remove the "
-              "row");
-    EXPECT_THAT(fault(kHead + "1,2,?\n"), HasSubstr("line 8: column 2 ('class'): missing value"));
+    EXPECT_EQ(fault(kHead + "1,?,x\n"), "bad_data: memory: line 8: column 2 ('b c'): '?' is a missing value");
+    EXPECT_THAT(fault(kHead + "1,?,x\n", {.advise = true}), HasSubstr("--missing drop skips such rows"));
+    EXPECT_EQ(values_of(read(kHead + "1,?,x\n2,3,?\n4,5,x\n", {.missing = Missing::drop})), (Floats{4, 5}));
+    EXPECT_EQ(values_of(read(kHead + "1,?,x\n", {.drop_columns = {"b c"}})), Floats{1}) << "not needed";
+    EXPECT_THAT(fault(kHead + "1,2,?\n"), HasSubstr("line 8: column 3 ('class'): '?' is a missing value"));
     EXPECT_EQ(fault(kHead + "1,2\n"), "bad_data: memory: line 8: 2 fields, but 3 attributes are declared");
     EXPECT_EQ(fault(kHead + "1,2,x,4\n"),
               "bad_data: memory: line 8: 4 fields, but 3 attributes are declared");
     EXPECT_EQ(fault(kHead + "1,2,v\n"),
-              "bad_data: memory: line 8: column 2 ('class'): 'v' is not one of the declared values");
-    EXPECT_EQ(fault(kHead + "1,b,x\n"), "bad_data: memory: line 8: column 1 ('b c'): 'b' is not a number");
-    EXPECT_EQ(fault(kHead + "1,,x\n"), "bad_data: memory: line 8: column 1 ('b c'): the value is missing");
+              "bad_data: memory: line 8: column 3 ('class'): 'v' is not one of the declared values");
+    EXPECT_EQ(fault(kHead + "1,b,x\n"), "bad_data: memory: line 8: column 2 ('b c'): 'b' is not a number");
+    EXPECT_EQ(fault(kHead + "1,,x\n"), "bad_data: memory: line 8: column 2 ('b c'): the value is missing");
     EXPECT_THAT(fault(kHead + "nan,1,x\n"),
-                HasSubstr("line 8: column 0 ('a'): 'nan' is not a finite number"));
+                HasSubstr("line 8: column 1 ('a'): 'nan' is not a finite number"));
     EXPECT_THAT(fault(kHead + "-inf,1,x\n"), HasSubstr("'-inf' is not a finite number"));
     EXPECT_THAT(fault(kHead + "1e39,1,x\n"), HasSubstr("'1e39' is beyond the range of 32-bit numbers"));
     EXPECT_THAT(fault(kHead + "1,2,'x\n"), HasSubstr("line 8: a quote is not closed"));

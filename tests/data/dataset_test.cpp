@@ -197,6 +197,42 @@ TEST(Dataset, RefusesWhatCannotBeLearned) {
     EXPECT_EQ(failure_of((dir / "empty.csv").string(), {}).code, ErrorCode::bad_data);
 }
 
+TEST(Dataset, NamesTheMissingFileOfAPair) {
+    const TempDir dir;
+    write_file_atomic(dir / "a.csv", "1,x\n2,y\n");
+    const auto there = (dir / "a.csv").string();
+    const auto absent = (dir / "none.csv").string();
+    EXPECT_THAT(failure_of(there + ":" + absent, {}).message,
+                HasSubstr("the test file '" + absent + "' does not exist"));
+    EXPECT_THAT(failure_of(absent + ":" + there, {}).message,
+                HasSubstr("the training file '" + absent + "' does not exist"));
+}
+
+TEST(Dataset, NumbersToPredictAreNamedAsSuch) {
+    const TempDir dir;
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += std::to_string(i) + "," + std::to_string(i) + ".25\n";
+    write_file_atomic(dir / "a.csv", text);
+    EXPECT_THAT(failure_of((dir / "a.csv").string(), {}).message, HasSubstr("(regression)"));
+    text.clear();
+    for (int i = 0; i < 3000; ++i) text += "1," + std::to_string(i) + ".25\n";
+    write_file_atomic(dir / "a.csv", text);
+    EXPECT_THAT(failure_of((dir / "a.csv").string(), {}).message, HasSubstr("such as '1000.25'"));
+}
+
+TEST(Dataset, MissingValuesGetTheMeanOfTheTrainingPart) {
+    const TempDir dir;
+    write_file_atomic(dir / "a.csv", "f,y\n1,a\n3,b\nNA,a\n");
+    write_file_atomic(dir / "b.csv", "f,y\n100,a\n?,b\n");
+    const auto name = (dir / "a.csv").string() + ":" + (dir / "b.csv").string();
+    const LoadOptions options{.standardize = false, .read = {.missing = Missing::mean}};
+    const auto data = load_dataset(name, options, {});
+    EXPECT_THAT(data.train.x.values(), ElementsAre(1, 3, 2));
+    EXPECT_THAT(data.test.x.values(), ElementsAre(100, 2));
+    EXPECT_EQ(failure_of(name, {}).code, ErrorCode::bad_data);
+    EXPECT_EQ(load_dataset(name, {.read = {.missing = Missing::drop}}, {}).test.x.rows(), 1U);
+}
+
 TEST(Dataset, NpyTakesItsLabelsFromTheFileBeside) {
     const TempDir dir;
     Matrix<float> x(6, 2);

@@ -37,7 +37,7 @@ TEST(Inspect, AnExportedPartIsReadBack) {
     const TempDir dir;
     const auto data = two_classes();
     EXPECT_THAT(export_part(data, data.train, Format::csv, dir / "x.csv"), ElementsAre(dir / "x.csv"));
-    const auto table = read_table(dir / "x.csv", {});
+    const auto table = read_table(dir / "x.csv", {.label_column = "last"});
     EXPECT_THAT(table.labels, ElementsAre("yes", "no", "yes"));
     EXPECT_EQ(table.x(1, 0), 4.0F);
     EXPECT_THAT(export_part(data, data.train, Format::npy, dir / "x.npy"),

@@ -45,10 +45,10 @@ TEST(RealData, Ijcnn1) {
 
 TEST(RealData, Eeg) {
     IMKA_NEED_REAL_DATA(dir);
-    const auto table = read_table(dir / "eeg/eeg_eye_state.arff.xz", {});
+    const auto table = read_table(dir / "eeg/eeg_eye_state.arff.xz", {.label_column = "last"});
     expect_table(table, 14'980, 14, {{"0", 8'257}, {"1", 6'723}});
     EXPECT_EQ(table.x(0, 0), 4329.23F);
-    const auto reader = open_rows(dir / "eeg/eeg_eye_state.arff.xz", {});
+    const auto reader = open_rows(dir / "eeg/eeg_eye_state.arff.xz", {.label_column = "last"});
     EXPECT_EQ(reader->feature_names().front(), "AF3");
     EXPECT_EQ(reader->feature_names().back(), "AF4");
 }
@@ -59,13 +59,13 @@ TEST(RealData, Letter) {
     EXPECT_EQ(whole.x.rows(), 20'000U);
     EXPECT_EQ(whole.x.cols(), 16U);
     EXPECT_EQ(balance_of(whole).size(), 26U);
-    const ReadOptions binary{.label_column = "0", .drop_columns = {"1"}};
+    const ReadOptions binary{.label_column = "1", .drop_columns = {"2"}};
     const auto train = read_table(dir / "letter/letter_binary_train.csv.xz", binary);
     expect_table(train, 12'000, 16, {{"1", 5'937}, {"-1", 6'063}});
     expect_table(read_table(dir / "letter/letter_binary_test.csv.xz", binary), 6'000, 16,
                  {{"1", 2'995}, {"-1", 3'005}});
     const auto letters =
-        read_table(dir / "letter/letter_binary_train.csv.xz", {.label_column = "1", .drop_columns = {"0"}});
+        read_table(dir / "letter/letter_binary_train.csv.xz", {.label_column = "2", .drop_columns = {"1"}});
     EXPECT_EQ(balance_of(letters).size(), 26U);
     EXPECT_TRUE(letters.x == train.x);
 }
@@ -79,7 +79,8 @@ TEST(RealData, Magic) {
 
 TEST(RealData, Skin) {
     IMKA_NEED_REAL_DATA(dir);
-    const auto table = read_table(dir / "skin/Skin_NonSkin.txt.xz", {.format = Format::csv});
+    const auto table =
+        read_table(dir / "skin/Skin_NonSkin.txt.xz", {.format = Format::csv, .label_column = "last"});
     expect_table(table, 245'057, 3, {{"1", 50'859}, {"2", 194'198}});
     EXPECT_EQ(table.x(0, 2), 123);
 }

@@ -163,9 +163,9 @@ TEST(RealData, LetterSplitGivesThePublishedRows) {
             const bool binary = protocol == Protocol::measured;
             ReadOptions read;
             read.format = Format::csv;
-            read.label_column = binary ? "0" : "1";
-            read.drop_columns = {binary ? "1" : "0"};
-            read.header = false;
+            read.label_column = binary ? "1" : "2";
+            read.drop_columns = {binary ? "2" : "1"};
+            read.header = Header::no;
             const auto expected = read_table(folder / name, read);
             for (std::size_t r = 0; r < expected.x.rows(); ++r, ++row) {
                 ASSERT_TRUE(std::ranges::equal(expected.x.row(r), a.table.x.row(row)))

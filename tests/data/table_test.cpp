@@ -43,7 +43,9 @@ TEST(OpenRows, RequiresAFormatForUnknownExtensions) {
     const TempDir dir;
     std::ofstream(dir / "a.txt") << "1,2\n";
     EXPECT_THAT(error_of([&] { open_rows(dir / "a.txt", {}); }),
-                HasSubstr("unknown file extension; set the format to one of libsvm, arff, csv, npy"));
+                HasSubstr("does not end in the extension of a known format"));
+    EXPECT_THAT(error_of([&] { open_rows(dir / "a.txt", {.advise = true}); }),
+                HasSubstr("--format libsvm|arff|csv|npy"));
     EXPECT_EQ(read_table(dir / "a.txt", {.format = Format::csv}).x.rows(), 1U);
 }
 
@@ -113,7 +115,9 @@ TEST(TableSha256, AgreesBetweenSpellingsOfOneTable) {
     EXPECT_EQ(table_sha256(table_of("a 2:1.5\n10 1:-2\n", {.format = Format::libsvm})), reference);
     EXPECT_EQ(table_sha256(table_of("a 1:-0 2:15e-1\r\n10.0 1:-2.0 2:0", {.format = Format::libsvm})),
               reference);
-    EXPECT_EQ(table_sha256(table_of("u;v;y\n0;1.50;a\n-2;0;+10\n", {.format = Format::csv})), reference);
+    EXPECT_EQ(
+        table_sha256(table_of("u;v;y\n0;1.50;a\n-2;0;+10\n", {.format = Format::csv, .label_column = "y"})),
+        reference);
     auto other = small();
     other.labels[0] = "b";
     EXPECT_NE(table_sha256(other), reference);
@@ -157,8 +161,13 @@ TEST(WriteCsv, ReadsBackTheSameBits) {
     auto table = awkward();
     table.labels[3] = "with \"quotes\", commas";
     table.labels[4] = " blanks ";
+    table.labels[5] = "\"";
+    table.labels[6] = "two\nlines";
+    table.labels[7] = "\r\n\n\",\"\n";
+    table.labels[8] = "\ttab\t; semicolon";
+    table.labels[9] = "#f0,label";
     write_csv(dir / "a.csv", table);
-    expect_same_bits(read_table(dir / "a.csv", {}), table);
+    expect_same_bits(read_table(dir / "a.csv", {.label_column = "last"}), table);
     table.labels.clear();
     write_csv(dir / "b.csv", table);
     expect_same_bits(read_table(dir / "b.csv", {.label_column = "none"}), table);
@@ -175,12 +184,15 @@ TEST(Writers, RefuseWhatCouldNotBeReadBackAndLeaveNothing) {
         return a + " | " + b;
     };
     EXPECT_THAT(fault([](Table& t) { t.x(1, 0) = std::numeric_limits<float>::infinity(); }),
-                HasSubstr("row 1, column 0: the value is not finite"));
-    EXPECT_THAT(fault([](Table& t) { t.labels[1] = "a\nb"; }),
-                HasSubstr("the label 'a\\x0ab' cannot be written"));
+                HasSubstr("row 2, column 1: the value is not finite"));
+    EXPECT_THAT(fault([](Table& t) { t.labels[1] = "nan"; }), HasSubstr("the label 'nan' cannot be written"));
     EXPECT_THAT(fault([](Table& t) { t.labels[1] = ""; }), HasSubstr("the label '' cannot be written"));
     EXPECT_THAT(fault([](Table& t) { t.labels.pop_back(); }), HasSubstr("1 labels for 2 rows"));
     EXPECT_THAT(fault([](Table& t) { t = {}; }), HasSubstr("without rows or columns"));
+    auto lines = small();
+    lines.labels[1] = "a\nb";
+    EXPECT_THAT(error_of([&] { write_libsvm(dir / "a", lines); }),
+                HasSubstr("the label 'a\\x0ab' cannot be written"));
     auto unlabelled = small();
     unlabelled.labels.clear();
     EXPECT_THAT(error_of([&] { write_libsvm(dir / "a", unlabelled); }), HasSubstr("begin with a label"));

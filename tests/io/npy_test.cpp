@@ -88,7 +88,7 @@ TEST(Npy, ReadsALabelColumnOnRequest) {
     const auto last = read(bytes, {.label_column = "last"});
     EXPECT_EQ(last.labels, (Texts{"0", "1.5"}));
     EXPECT_EQ(values_of(last), (Floats{1, 2, 3, 4}));
-    EXPECT_EQ(values_of(read(bytes, {.label_column = "0", .drop_columns = {"1"}})), (Floats{0, 1.5F}));
+    EXPECT_EQ(values_of(read(bytes, {.label_column = "1", .drop_columns = {"2"}})), (Floats{0, 1.5F}));
     EXPECT_THAT(fault(bytes, {.label_column = "x"}), HasSubstr("bad_config: memory: there is no column 'x'"));
 }
 
@@ -171,10 +171,10 @@ TEST(Npy, ReportsRowAndColumnOfNonFiniteValues) {
     constexpr float kInf = std::numeric_limits<float>::infinity();
     for (const float bad : {kNan, kInf, -kInf}) {
         EXPECT_EQ(fault(npy(head("<f4", "(2, 2)"), bytes_of<float>({1, 2, 3, bad}))),
-                  "bad_data: memory: row 2: column 1: the value is not finite in 32 bits");
+                  "bad_data: memory: row 2: column 2: the value is not finite in 32 bits");
     }
     EXPECT_THAT(fault(npy(head("<f8", "(1, 2)"), bytes_of<double>({1e39, 2}))),
-                HasSubstr("row 1: column 0: the value is not finite in 32 bits"));
+                HasSubstr("row 1: column 1: the value is not finite in 32 bits"));
 }
 
 TEST(Npy, RefusesOtherFilesAndHeaders) {

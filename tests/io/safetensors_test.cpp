@@ -118,7 +118,7 @@ TEST(Safetensors, SurvivesEveryDamagedHeaderByte) {
 
 TEST(Safetensors, RefusesInvalidHeaders) {
     EXPECT_THAT(fault("[]"), HasSubstr("must begin with '{'"));
-    EXPECT_THAT(fault("{\"a\": }"), HasSubstr("the header is not valid JSON"));
+    EXPECT_THAT(fault("{\"a\": }"), testing::EndsWith("the header is not valid JSON near byte 7"));
     EXPECT_THAT(fault("{} {}"), HasSubstr("the header is not valid JSON"));
     EXPECT_THAT(fault(std::string(100'000, '{')), HasSubstr("the header is not valid JSON"));
     EXPECT_THAT(fault(R"({"a":1})"), HasSubstr("tensor 'a' must have exactly dtype, shape and data_offsets"));

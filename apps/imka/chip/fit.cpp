@@ -71,9 +71,9 @@ Columns find_columns(const std::vector<std::string>& names, std::size_t count, c
 
 DeviceReads load_reads(const std::filesystem::path& file) {
     const ReadOptions options{.label_column = "none"};
-    const auto names = open_rows(file, options)->feature_names();
-    const auto x = read_table(file, options).x;
-    const auto columns = find_columns(names, x.cols(), file.string());
+    const auto table = read_table(file, options);
+    const auto& x = table.x;
+    const auto columns = find_columns(table.feature_names, x.cols(), file.string());
     DeviceReads reads;
     for (std::size_t r = 0; r < x.rows(); ++r) {
         reads.target_us.push_back(x(r, columns.target));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -97,11 +99,15 @@ struct Attribute {
 
 class ArffReader final : public RowReader {
 public:
-    ArffReader(ByteStream stream, const ReadOptions& options) : stream_(std::move(stream)) {
+    ArffReader(ByteStream stream, const ReadOptions& options, const Exec& exec)
+        : stream_(std::move(stream)), options_(options) {
         read_header();
-        columns_ = choose_columns(
-            options,
-            {.file = stream_.name(), .count = attributes_.size(), .names = names_, .default_label = "last"});
+        columns_ = choose_columns(options, {.file = stream_.name(),
+                                            .count = attributes_.size(),
+                                            .names = names_,
+                                            .last_is_text = !holds_numbers(attributes_.back())});
+        if (options.label_column.empty())
+            note(exec, fmt::format("{}: {}", stream_.name(), label_text(columns_, names_)));
         for (const auto column : columns_.features) absent_.push_back(absent_value(column));
         feature_of_.assign(attributes_.size(), kNoFeature);
         for (std::size_t j = 0; j < columns_.features.size(); ++j) feature_of_[columns_.features[j]] = j;
@@ -119,12 +125,13 @@ public:
         } while (line.empty() || line.front() == '%');
         words_.reset(line);
         label_ = {};
+        missing_ = false;
         if (words_.take('{')) {
             read_sparse();
         } else {
             read_dense();
         }
-        row = {.values = values_, .indices = {}, .sparse = false, .label = label_, .line = stream_.line()};
+        row = {.values = values_, .missing = missing_, .label = label_, .line = stream_.line()};
         any_row_ = true;
         return true;
     }
@@ -136,6 +143,7 @@ public:
         for (const auto column : columns_.features) names.push_back(names_[column]);
         return names;
     }
+    void decide(ReadOptions& options) const override { decide_label(columns_, options); }
 
 private:
     static constexpr std::size_t kNoFeature = static_cast<std::size_t>(-1);
@@ -201,22 +209,26 @@ private:
         }
     }
 
+    static bool holds_numbers(const Attribute& attribute) {
+        float value = 0;
+        return attribute.kind == Attribute::Kind::numeric ||
+               (attribute.kind == Attribute::Kind::nominal &&
+                std::ranges::all_of(attribute.allowed, [&](const std::string& text) {
+                    return parse_float(text, value) == NumberFault::none;
+                }));
+    }
+
     // The value of a feature omitted in a sparse row. Error{bad_data} if the feature is not numeric.
     float absent_value(std::size_t column) const {
         const auto& attribute = attributes_[column];
-        if (attribute.kind == Attribute::Kind::numeric) return 0.0F;
-        float value = 0;
-        const bool numbers =
-            attribute.kind == Attribute::Kind::nominal &&
-            std::all_of(attribute.allowed.begin(), attribute.allowed.end(), [&](const std::string& text) {
-                return parse_float(text, value) == NumberFault::none;
-            });
-        if (!numbers) {
-            stream_.fail_file(
-                fmt::format("attribute {} holds text, not numbers; choose it as the label column or drop it",
-                            in_quotes(names_[column])));
+        if (!holds_numbers(attribute)) {
+            stream_.fail_file(fmt::format(
+                "attribute {} holds text, not numbers{}", in_quotes(names_[column]),
+                options_.advise ? "; --label-column chooses the label, --drop-columns leaves columns out"
+                                : ""));
         }
-        parse_float(attribute.first, value);
+        float value = 0;
+        if (attribute.kind == Attribute::Kind::nominal) parse_float(attribute.first, value);
         return value;
     }
 
@@ -278,25 +290,39 @@ private:
     }
 
     void set(std::size_t column, const Word& word) {
+        const bool is_label = column == columns_.label;
+        if (!is_label && feature_of_[column] == kNoFeature) return;
         if (!word.quoted && word.text == "?") {
-            stream_.fail_line(fmt::format("{}: missing value ('?'); fill it in or remove the row",
-                                          column_text(column, names_)));
-        }
-        if (column == columns_.label) {
+            set_missing(column);
+        } else if (is_label) {
             set_label(column, word.text);
-        } else if (feature_of_[column] != kNoFeature) {
-            const auto fault = parse_float(word.text, values_[feature_of_[column]]);
-            if (fault != NumberFault::none) {
-                stream_.fail_line(
-                    fmt::format("{}: {}", column_text(column, names_), describe(fault, word.text)));
-            }
+        } else {
+            auto& value = values_[feature_of_[column]];
+            const auto fault = parse_value(word.text, options_.missing, value);
+            if (fault != NumberFault::none) fail_value(column, fault, word.text);
+            missing_ = missing_ || std::isnan(value);
+        }
+    }
+
+    [[noreturn]] void fail_value(std::size_t column, NumberFault fault, std::string_view text) const {
+        stream_.fail_line(
+            fmt::format("{}: {}", column_text(column, names_), describe_value(fault, text, options_)));
+    }
+
+    void set_missing(std::size_t column) {
+        if (options_.missing == Missing::error) fail_value(column, NumberFault::not_a_number, "?");
+        missing_ = true;
+        if (column != columns_.label) {
+            values_[feature_of_[column]] = std::numeric_limits<float>::quiet_NaN();
+        } else if (options_.missing == Missing::mean) {
+            stream_.fail_line(fmt::format("{}: the label is missing", column_text(column, names_)));
         }
     }
 
     void set_label(std::size_t column, std::string_view text) {
         const auto& attribute = attributes_[column];
         const bool declared = attribute.kind != Attribute::Kind::nominal || attribute.allowed.contains(text);
-        if (!declared || is_missing_label(text)) {
+        if (!declared || is_bad_label(text)) {
             stream_.fail_line(fmt::format("{}: {} is not {}", column_text(column, names_), in_quotes(text),
                                           declared ? "a label" : "one of the declared values"));
         }
@@ -310,6 +336,7 @@ private:
     }
 
     ByteStream stream_;
+    ReadOptions options_;
     WordReader words_;
     std::vector<std::string> names_;
     std::vector<Attribute> attributes_;
@@ -318,13 +345,14 @@ private:
     std::vector<float> absent_;            // value per feature if omitted in a sparse row
     std::vector<float> values_;
     std::string_view label_;
+    bool missing_ = false;
     bool any_row_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<RowReader> read_arff(ByteStream stream, const ReadOptions& options) {
-    return std::make_unique<ArffReader>(std::move(stream), options);
+std::unique_ptr<RowReader> read_arff(ByteStream stream, const ReadOptions& options, const Exec& exec) {
+    return std::make_unique<ArffReader>(std::move(stream), options, exec);
 }
 
 }  // namespace imka

@@ -10,6 +10,6 @@ namespace imka {
 
 // Reads the header immediately. Sparse rows are returned dense; omitted values are 0, or the first declared
 // value of a nominal attribute.
-std::unique_ptr<RowReader> read_arff(ByteStream stream, const ReadOptions& options);
+std::unique_ptr<RowReader> read_arff(ByteStream stream, const ReadOptions& options, const Exec& exec = {});
 
 }  // namespace imka

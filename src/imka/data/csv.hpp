@@ -9,6 +9,6 @@
 namespace imka {
 
 // Reads the first line immediately: delimiter, header and columns are then known.
-std::unique_ptr<RowReader> read_csv(ByteStream stream, const ReadOptions& options);
+std::unique_ptr<RowReader> read_csv(ByteStream stream, const ReadOptions& options, const Exec& exec = {});
 
 }  // namespace imka

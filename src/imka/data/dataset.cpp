@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -34,6 +35,18 @@ std::vector<std::string> sorted_classes(const std::set<std::string>& labels) {
     return classes;
 }
 
+// Fractions among the labels suggest a regression target.
+std::string target_hint(std::span<const std::string> classes) {
+    const auto fraction = [](const std::string& label) {
+        const auto value = parse_double(label);
+        return value && std::trunc(*value) != *value;
+    };
+    return std::ranges::any_of(classes, fraction)
+               ? fmt::format("; the labels look like numbers to predict (regression), not like {} classes",
+                             classes.size())
+               : "";
+}
+
 std::vector<std::string> classes_of(const Table& table, const std::string& name) {
     if (table.labels.size() != table.x.rows() || table.x.rows() == 0)
         fail(ErrorCode::bad_data, fmt::format("{}: no labelled rows", name));
@@ -42,9 +55,9 @@ std::vector<std::string> classes_of(const Table& table, const std::string& name)
         labels.insert(label);
         if (labels.size() > kMostClasses) {
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: more than {} different labels; check the label column, "
-                             "or set the task to regression if they are numbers",
-                             name, kMostClasses));
+                 fmt::format("{}: more than {} different labels, such as {}; check the label column, or set the "
+                             "task to regression if they are numbers",
+                             name, kMostClasses, in_quotes(label)));
         }
     }
     if (labels.size() < 2) {
@@ -101,8 +114,8 @@ void check_test_classes(const Dataset& data) {
         const auto c = static_cast<std::size_t>(y);
         if (!seen[c]) {
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: the test part has the class {}, which is missing from the training part",
-                             data.name, in_quotes(data.classes[c])));
+                 fmt::format("{}: the test part has the class {}, which is missing from the training part{}",
+                             data.name, in_quotes(data.classes[c]), target_hint(data.classes)));
         }
     }
 }
@@ -229,11 +242,12 @@ Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec
 }
 
 // The labels of x.npy are in x.labels.npy, as `imka data export` writes them.
-void add_labels_beside(const std::filesystem::path& path, Table& table) {
+void add_labels_beside(const std::filesystem::path& path, const ReadOptions& read, Table& table) {
     const auto beside = labels_beside(path);
     if (!std::filesystem::is_regular_file(beside)) {
-        fail(ErrorCode::bad_data, fmt::format("{}: no labels; set the label column or put the labels in {}",
-                                              path.string(), beside.string()));
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: no labels; expected them in {}{}", path.string(), beside.string(),
+                         read.advise ? " or in the column that --label-column chooses" : ""));
     }
     const auto labels = read_npy(beside);
     if (labels.rows() != table.x.rows() || labels.cols() != 1) {
@@ -252,20 +266,53 @@ std::optional<Format> format_for(const std::filesystem::path& path, const ReadOp
     return read.format ? read.format : format_of(path);
 }
 
-Table read_labelled(const std::filesystem::path& path, const ReadOptions& read) {
-    auto table = read_table(path, read);
-    if (table.labels.empty() && format_for(path, read) == Format::npy) add_labels_beside(path, table);
+// The label is the last column, unless the options choose another one or x.npy has its labels beside it.
+Table read_labelled(const std::filesystem::path& path, ReadOptions read, const Exec& exec) {
+    const bool npy = format_for(path, read) == Format::npy;
+    if (read.label_column.empty()) {
+        read.label_column = npy ? "none" : "last";
+        if (!npy && format_for(path, read) != Format::libsvm)
+            note(exec, fmt::format("{}: the label is the last column", path.string()));
+    }
+    auto table = read_table(path, read, exec);
+    if (table.labels.empty() && npy) add_labels_beside(path, read, table);
     return table;
 }
 
+// Missing::mean: missing values become the mean of their column in the training part.
+void fill_missing(const std::string& name, const Exec& exec, Arrangement& a) {
+    std::uint64_t filled = 0;
+    for (std::size_t c = 0; c < a.table.x.cols(); ++c) {
+        double sum = 0.0;
+        double count = 0.0;
+        for (const auto r : a.split.train) {
+            if (std::isnan(a.table.x(r, c))) continue;
+            sum += a.table.x(r, c);
+            count += 1.0;
+        }
+        for (std::size_t r = 0; r < a.table.x.rows(); ++r) {
+            if (!std::isnan(a.table.x(r, c))) continue;
+            if (count == 0.0) {
+                fail(ErrorCode::bad_data,
+                     fmt::format("{}: feature {} has no values in the training part", name, c + 1));
+            }
+            a.table.x(r, c) = static_cast<float>(sum / count);
+            ++filled;
+        }
+    }
+    if (filled > 0)
+        note(exec, fmt::format("{}: {} missing values replaced by means of the training part", name, filled));
+}
+
 Dataset load_file(const std::filesystem::path& path, const LoadOptions& options, const Exec& exec) {
-    auto table = read_labelled(path, options.read);
+    auto table = read_labelled(path, options.read, exec);
     const auto hash = table_sha256(table);
     if (table.x.rows() < 2)
         fail(ErrorCode::bad_data, fmt::format("{}: expected at least two rows", path.string()));
     if (options.task == Task::regression) check_targets(table, path);
     auto a =
         arrange_halves(std::move(table), {.protocol = options.protocol, .split_seed = options.split_seed});
+    if (options.read.missing == Missing::mean) fill_missing(path.string(), exec, a);
     auto data = finish(std::move(a), path.string(), options, exec);
     data.source_sha256 = hash;
     return data;
@@ -281,21 +328,45 @@ bool is_file(const std::filesystem::path& path) {
     return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
 }
 
+// Error{bad_usage} if only one of the two files exists.
 std::optional<FilePair> find_pair(const std::string& name) {
+    std::string absent;
     for (auto colon = name.find(':'); colon != std::string::npos; colon = name.find(':', colon + 1)) {
         FilePair pair{.train = name.substr(0, colon), .test = name.substr(colon + 1)};
-        if (is_file(pair.train) && is_file(pair.test)) return pair;
+        const bool train = is_file(pair.train);
+        const bool test = is_file(pair.test);
+        if (train && test) return pair;
+        if (train || test)
+            absent = fmt::format("the {} file '{}' does not exist", train ? "test" : "training",
+                                 (train ? pair.test : pair.train).string());
     }
+    if (!absent.empty()) fail(ErrorCode::bad_usage, fmt::format("{}: {}", name, absent));
     return std::nullopt;
 }
 
+// A pipe has no second pass for the run itself.
+void check_repeatable(const std::string& name) {
+    auto files = std::vector<std::filesystem::path>{name};
+    if (!is_file(name)) {
+        const auto pair = find_pair(name);
+        if (!pair) return;
+        files = {pair->train, pair->test};
+    }
+    for (const auto& file : files) {
+        if (!std::filesystem::is_regular_file(file))
+            fail(ErrorCode::bad_usage,
+                 fmt::format("{}: is not a regular file, and a sweep reads its data several times",
+                             file.string()));
+    }
+}
+
 Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& exec) {
-    auto train = read_labelled(pair.train, options.read);
+    auto train = read_labelled(pair.train, options.read, exec);
     auto read = options.read;
     // Only LIBSVM files may omit trailing columns; for other formats the column counts are compared below.
     if (format_for(pair.test, read) == Format::libsvm)
         read.features = static_cast<std::uint32_t>(train.x.cols());
-    auto test = read_labelled(pair.test, read);
+    auto test = read_labelled(pair.test, read, exec);
     if (train.x.cols() != test.x.cols()) {
         fail(ErrorCode::bad_data,
              fmt::format("{}: {} features, but the training file {} has {}", pair.test.string(),
@@ -312,8 +383,10 @@ Dataset load_pair(const FilePair& pair, const LoadOptions& options, const Exec& 
         check_targets(test, pair.test);
     }
     const std::array hashes = {table_sha256(train), table_sha256(test)};
-    auto data = finish(arrange_pair(std::move(train), std::move(test)),
-                       pair.train.string() + ":" + pair.test.string(), options, exec);
+    const auto name = pair.train.string() + ":" + pair.test.string();
+    auto a = arrange_pair(std::move(train), std::move(test));
+    if (options.read.missing == Missing::mean) fill_missing(name, exec, a);
+    auto data = finish(std::move(a), name, options, exec);
     data.source_sha256 = hash_of(hashes);
     return data;
 }
@@ -338,6 +411,7 @@ DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, 
         return registered_facts(*set, options.protocol);
     }
     if (const auto g = find_generator(name)) return generated_facts(*g, options);
+    check_repeatable(name);
     const auto data = load_dataset(name, options, exec);
     return {.source_sha256 = data.source_sha256,
             .features = data.train.x.cols(),

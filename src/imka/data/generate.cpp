@@ -10,6 +10,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/io/disk_space.hpp"
 #include "imka/io/npy.hpp"
 #include "imka/io/text.hpp"
 
@@ -98,6 +99,16 @@ void write_npy_pair(const GenerateOptions& o, const Exec& exec) {
     values.commit();
 }
 
+// Rows of text have almost the same length, so the first ones tell the size of the file.
+double estimated_bytes(const GenerateOptions& o, Format format) {
+    const auto rows = static_cast<double>(o.rows);
+    if (format == Format::npy)
+        return rows * static_cast<double>((generator_info(o.generator).features + 1) * sizeof(float));
+    const auto sample = std::min<std::uint64_t>(o.rows, kBlockRows);
+    return static_cast<double>(make_block(o, 0, sample, format).text.size()) / static_cast<double>(sample) *
+           rows;
+}
+
 std::string csv_head(std::uint32_t features) {
     std::string head;
     for (std::uint32_t c = 0; c < features; ++c) head += fmt::format("f{},", c);
@@ -126,6 +137,7 @@ std::filesystem::path labels_beside(const std::filesystem::path& path) {
 void generate_file(const GenerateOptions& options, const Exec& exec) {
     if (options.rows == 0) fail(ErrorCode::bad_usage, "rows: must be at least 1");
     const auto format = output_format(options.output);
+    check_disk_space(options.output, estimated_bytes(options, format));
     if (format == Format::npy) return write_npy_pair(options, exec);
     AtomicFile file(options.output);
     if (format == Format::csv) file.write(csv_head(generator_info(options.generator).features));

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "imka/base/error.hpp"
@@ -31,8 +33,8 @@ std::string_view take_word(std::string_view& text) {
 
 class LibsvmReader final : public RowReader {
 public:
-    LibsvmReader(ByteStream stream, std::optional<std::uint32_t> features)
-        : stream_(std::move(stream)), features_(features) {}
+    LibsvmReader(ByteStream stream, const ReadOptions& options)
+        : stream_(std::move(stream)), options_(options), features_(options.features) {}
 
     bool next(Row& row) override {
         std::string_view line;
@@ -42,9 +44,11 @@ public:
             if (label.empty()) continue;
             check_label(label);
             read_pairs(line);
+            const bool missing = std::ranges::any_of(values_, [](float v) { return std::isnan(v); });
             row = {.values = values_,
                    .indices = indices_,
                    .sparse = true,
+                   .missing = missing,
                    .label = label,
                    .line = stream_.line()};
             any_row_ = true;
@@ -60,7 +64,7 @@ private:
         if (label.find(':') != std::string_view::npos) {
             stream_.fail_line(fmt::format("the label is missing: the line begins with {}", in_quotes(label)));
         }
-        if (is_missing_label(label)) stream_.fail_line(fmt::format("{} is not a label", in_quotes(label)));
+        if (is_bad_label(label)) stream_.fail_line(fmt::format("{} is not a label", in_quotes(label)));
     }
 
     void read_pairs(std::string_view text) {
@@ -76,8 +80,10 @@ private:
             previous = index;
             const std::string_view number(stop + 1, static_cast<std::size_t>(end - stop - 1));
             float value = 0;
-            if (const auto fault = parse_float(number, value); fault != NumberFault::none) {
-                stream_.fail_line(fmt::format("feature {}: {}", index, describe(fault, number)));
+            const auto fault = parse_value(number, options_.missing, value);
+            if (fault != NumberFault::none) {
+                stream_.fail_line(
+                    fmt::format("feature {}: {}", index, describe_value(fault, number, options_)));
             }
             indices_.push_back(static_cast<std::uint32_t>(index - 1));
             values_.push_back(value);
@@ -108,6 +114,7 @@ private:
     }
 
     ByteStream stream_;
+    ReadOptions options_;
     std::optional<std::uint32_t> features_;
     std::vector<float> values_;
     std::vector<std::uint32_t> indices_;
@@ -121,7 +128,7 @@ std::unique_ptr<RowReader> read_libsvm(ByteStream stream, const ReadOptions& opt
         fail(ErrorCode::bad_config,
              fmt::format("{}: columns of LIBSVM files cannot be dropped", stream.name()));
     }
-    return std::make_unique<LibsvmReader>(std::move(stream), options.features);
+    return std::make_unique<LibsvmReader>(std::move(stream), options);
 }
 
 }  // namespace imka

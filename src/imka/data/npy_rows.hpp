@@ -9,6 +9,7 @@
 namespace imka {
 
 // A vector is one column. Reads the header immediately.
-std::unique_ptr<RowReader> read_npy_rows(ByteStream stream, const ReadOptions& options);
+std::unique_ptr<RowReader> read_npy_rows(ByteStream stream, const ReadOptions& options,
+                                         const Exec& exec = {});
 
 }  // namespace imka

@@ -23,7 +23,7 @@ extern const std::string_view letter_split;
 namespace {
 
 // Row numbers first, ..., first + count - 1.
-std::vector<std::uint32_t> range(std::size_t first, std::size_t count) {
+std::vector<std::uint32_t> row_range(std::size_t first, std::size_t count) {
     std::vector<std::uint32_t> rows(count);
     std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(first));
     return rows;
@@ -61,7 +61,7 @@ Arrangement arrange_ijcnn1(std::vector<Table> tables, const ArrangeOptions& opti
         constexpr std::size_t kTrain = 35000;
         const std::size_t file_end = a.split.train.size();
         merge_phase(a.table);
-        a.split = {.train = range(0, kTrain), .test = range(kTrain, a.table.x.rows() - kTrain)};
+        a.split = {.train = row_range(0, kTrain), .test = row_range(kTrain, a.table.x.rows() - kTrain)};
         a.stretch_ends = {kTrain, file_end, a.table.x.rows()};
     }
     return a;
@@ -223,7 +223,7 @@ Arrangement arrange_pair(Table train, Table test) {
     assert(train.x.cols() == test.x.cols());
     const std::size_t rows = train.x.rows();
     Arrangement a{.table = std::move(train),
-                  .split = {.train = range(0, rows), .test = range(rows, test.x.rows())},
+                  .split = {.train = row_range(0, rows), .test = row_range(rows, test.x.rows())},
                   .stretch_ends = {rows, rows + test.x.rows()},
                   .classes = {}};
     a.table.x.resize_rows(rows + test.x.rows());

@@ -31,8 +31,7 @@ ReadOptions parse_read(YamlReader map) {
     read.format = map.name<Format>("format");
     if (const auto column = map.find_text("label_column")) read.label_column = *column;
     if (map.find("features") != nullptr) read.features = number32(map, "features");
-    if (const auto header = map.find_text("header"))
-        read.header = map.at("header", [&] { return detail::parse_bool(*header, map.path("header")); });
+    if (map.find("header") != nullptr) read.header = map.name<Header>("header");
     if (const auto delimiter = map.find_text("delimiter")) {
         if (delimiter->size() != 1) map.fail_key("delimiter", "expected one character");
         read.delimiter = delimiter->front();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,27 +11,33 @@
 #include "imka/base/matrix.hpp"
 #include "imka/data/row_reader.hpp"
 #include "imka/data/standardize.hpp"
+#include "imka/io/byte_stream.hpp"
 
 namespace imka {
 
 struct RowSource {
-    std::filesystem::path path;
-    ReadOptions options;                     // LIBSVM files: the number of features must be set
-    std::optional<Standardization> scaling;  // applied to every row
+    InputFile file;                               // a pipe can be read several times too
+    ReadOptions options = {};                     // LIBSVM files: the number of features must be set
+    std::optional<Standardization> scaling = {};  // applied to every row
+    // Missing::mean: one value per feature, for missing ones; default: the means of `scaling`.
+    std::vector<double> fill = {};
+    std::optional<std::uint64_t> rows = {};  // if known without reading them
 };
+
+// The source with options that say what the file decides: number of features, header, label column; and the
+// number of rows, if it is known. Reads LIBSVM files to the end. Notes tell what was decided.
+RowSource resolved(RowSource source, const Exec& exec);
 
 struct RowBlock {
     Matrix<float> x;
     std::vector<std::string> labels;  // canonical; empty if a row has none
     std::uint64_t first_row = 0;
 };
-// Calls body with every block, in order. Error{bad_data} for a file without rows.
+// Calls body with every block, in order. Error{bad_data} for a file without rows; Error{bad_usage} for a
+// missing value without a mean.
 void for_each_block(const RowSource& source, const Exec& exec, const std::function<void(RowBlock&)>& body);
 
-// The number of features of a file. Reads LIBSVM files to the end.
-std::uint32_t count_features(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec);
-
-// Mean and standard deviation of all rows in one pass (Welford), in row order.
+// Mean and standard deviation of all rows in one pass (Welford), in row order. Missing values do not count.
 Standardization compute_standardization(const RowSource& source, const Exec& exec);
 
 // At most `count` rows, each subset equally likely, drawn in one pass (reservoir sampling).

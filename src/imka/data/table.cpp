@@ -12,6 +12,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/data/columns.hpp"
 #include "imka/io/text.hpp"
 
 namespace imka {
@@ -21,6 +22,7 @@ static_assert(std::endian::native == std::endian::little, "the hash takes little
 
 // Tables are dense: more columns than this indicate a damaged index.
 constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 24U;
+constexpr std::size_t kCheckRows = 4096;  // rows between checks for cancellation
 
 void check_memory(std::size_t rows, std::size_t cols, std::string_view file) {
     try {
@@ -38,13 +40,16 @@ void check_columns(std::uint64_t columns, std::uint64_t line, std::string_view f
 }
 
 // Rows with a known number of columns.
-Matrix<float> read_known_columns(RowReader& reader, std::string_view file, std::vector<std::string>& labels) {
+Matrix<float> read_known_columns(RowReader& reader, std::string_view file, const Exec& exec,
+                                 std::vector<std::string>& labels) {
     const std::size_t cols = *reader.features();
     check_columns(cols, 1, file);
+    check_memory(reader.rows().value_or(1), cols, file);  // refuse before reading
     Matrix<float> x(0, cols);
     std::size_t rows = 0;
     Row row;
     while (reader.next(row)) {
+        if (rows % kCheckRows == 0) check_cancelled(exec);
         if (rows == x.rows()) {
             const auto more = std::max<std::size_t>(1, 2 * rows);
             check_memory(rows + 1, cols, file);
@@ -75,11 +80,12 @@ Matrix<float> dense(const SparseRows& sparse) {
     return x;
 }
 
-Matrix<float> read_unknown_columns(RowReader& reader, std::string_view file,
+Matrix<float> read_unknown_columns(RowReader& reader, std::string_view file, const Exec& exec,
                                    std::vector<std::string>& labels) {
     SparseRows sparse;
     Row row;
     while (reader.next(row)) {
+        if (sparse.ends.size() % kCheckRows == 0) check_cancelled(exec);
         if (!row.indices.empty()) sparse.cols = std::max<std::size_t>(sparse.cols, row.indices.back() + 1ULL);
         check_columns(sparse.cols, row.line, file);
         sparse.values.insert(sparse.values.end(), row.values.begin(), row.values.end());
@@ -92,10 +98,11 @@ Matrix<float> read_unknown_columns(RowReader& reader, std::string_view file,
     return dense(sparse);
 }
 
-Table read_all(RowReader& reader, std::string_view file) {
+Table read_all(RowReader& reader, std::string_view file, const Exec& exec) {
     Table table;
-    table.x = reader.features() ? read_known_columns(reader, file, table.labels)
-                                : read_unknown_columns(reader, file, table.labels);
+    table.feature_names = reader.feature_names();
+    table.x = reader.features() ? read_known_columns(reader, file, exec, table.labels)
+                                : read_unknown_columns(reader, file, exec, table.labels);
     return table;
 }
 
@@ -117,13 +124,13 @@ void check_writable(const std::filesystem::path& path, const Table& table) {
     const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
     if (bad != values.end()) {
         const auto at = static_cast<std::size_t>(bad - values.begin());
-        refuse(fmt::format("row {}, column {}: the value is not finite", at / table.x.cols(),
-                           at % table.x.cols()));
+        refuse(fmt::format("row {}, column {}: the value is not finite", at / table.x.cols() + 1,
+                           at % table.x.cols() + 1));
     }
 }
 
 void check_label_text(const std::filesystem::path& path, std::string_view label, std::string_view forbidden) {
-    if (!label.empty() && label.find_first_of(forbidden) == std::string_view::npos) return;
+    if (!is_bad_label(label) && label.find_first_of(forbidden) == std::string_view::npos) return;
     fail(ErrorCode::bad_usage,
          fmt::format("{}: the label {} cannot be written in this format", path.string(), in_quotes(label)));
 }
@@ -156,15 +163,15 @@ std::string canonical_label(std::string_view text) {
     return {shortest.data(), end.ptr};
 }
 
-Table read_table(const std::filesystem::path& path, const ReadOptions& options) {
-    const auto reader = open_rows(path, options);
-    return read_all(*reader, path.string());
+Table read_table(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec) {
+    const auto reader = open_rows(path, options, exec);
+    return read_all(*reader, path.string(), exec);
 }
 
-Table read_table(ByteStream stream, const ReadOptions& options) {
+Table read_table(ByteStream stream, const ReadOptions& options, const Exec& exec) {
     const auto name = stream.name();
-    const auto reader = open_rows(std::move(stream), options);
-    return read_all(*reader, name);
+    const auto reader = open_rows(std::move(stream), options, exec);
+    return read_all(*reader, name, exec);
 }
 
 std::string table_sha256(const Table& table) {
@@ -232,7 +239,7 @@ void write_csv(const std::filesystem::path& path, const Table& table) {
             append_number(line, value);
         }
         if (!table.labels.empty()) {
-            check_label_text(path, table.labels[r], "\r\n");
+            check_label_text(path, table.labels[r], "");
             line += ',' + csv_field(table.labels[r]);
         }
         line += '\n';

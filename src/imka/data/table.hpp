@@ -15,15 +15,17 @@ namespace imka {
 struct Table {
     Matrix<float> x;                  // rows x features
     std::vector<std::string> labels;  // canonical text (canonical_label); empty if the file has none
+    std::vector<std::string> feature_names = {};  // empty if the file has none
 };
 
 // "1.0", "+1" and "1" are one class: numbers in their shortest form, other text unchanged.
 std::string canonical_label(std::string_view text);
 
 // Reads the whole file. For LIBSVM without ReadOptions::features, the largest index is the number of columns.
-// Error{bad_data} if the table exceeds this machine's memory or 2^24 columns.
-Table read_table(const std::filesystem::path& path, const ReadOptions& options);
-Table read_table(ByteStream stream, const ReadOptions& options);
+// With Missing::mean, missing values are NaN. Error{bad_data} if the table exceeds this machine's memory or
+// 2^24 columns.
+Table read_table(const std::filesystem::path& path, const ReadOptions& options, const Exec& exec = {});
+Table read_table(ByteStream stream, const ReadOptions& options, const Exec& exec = {});
 
 // SHA-256 over the shape, the float32 values (little-endian, row by row) and the labels. Public copies of a
 // data set differ in line ends, headers and number spelling; their parsed tables agree. The bytes, in order:

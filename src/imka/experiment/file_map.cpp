@@ -10,7 +10,9 @@ FeatureRecipe file_recipe(const RunConfig& config, const RowSource& rows, const 
     InputStatistics statistics{.d = *rows.options.features};
     if (!config.features.gamma.value) {
         InputMoments moments;
-        for_each_block(rows, exec, [&](RowBlock& block) { moments.add(std::as_const(block.x).view()); });
+        Exec silent = exec;  // the last pass reports
+        silent.log = nullptr;
+        for_each_block(rows, silent, [&](RowBlock& block) { moments.add(std::as_const(block.x).view()); });
         statistics = moments.statistics();
     }
     const auto recipe = resolve(config.features, feature_use(config), statistics, config.seeds.front());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "imka/base/error.hpp"
+#include "imka/base/machine.hpp"
 #include "imka/base/names.hpp"
 
 namespace imka {
@@ -129,12 +130,31 @@ const RunKind& run_kind(std::string_view name) {
     fail(ErrorCode::bad_config, fmt::format("'{}' is not a known kind; known: {}", name, run_kind_names()));
 }
 
+namespace {
+
+// Known from the sizes, so refused before any work. A chip has its own check, and a team shares the memory.
+void check_memory(const RunKind& kind, const RunConfig& config, const Dataset& data, const Exec& exec) {
+    if (config.backend.is_chip() || exec.team != nullptr) return;
+    const auto cost = kind.cost(config, {.features = data.train.x.cols(),
+                                         .train_rows = data.train.x.rows(),
+                                         .test_rows = data.test.x.rows(),
+                                         .classes = data.classes.size()});
+    if (cost.bytes <= physical_memory_bytes()) return;
+    fail(ErrorCode::bad_config,
+         fmt::format("{} features need {:.3g} GB, more than the {:.3g} GB of this machine",
+                     run_sizes(config, static_cast<std::int64_t>(data.train.x.cols())).features,
+                     cost.bytes * 1e-9, physical_memory_bytes() * 1e-9));
+}
+
+}  // namespace
+
 RunResult run_seeds(std::string_view kind, const RunConfig& config, const Dataset& data, const Exec& exec) {
     const auto& what = run_kind(kind);
     validate(config);
     what.check(config);
     const auto recipe = feature_recipe(config, data, config.seeds.front());
     validate(recipe);
+    check_memory(what, config, data, exec);
     RunResult result{.sizes = run_sizes(config, recipe.omega.d)};
     if (kernel_row(config.features.kernel).uses_gamma) result.gamma = recipe.omega.gamma;
     RunData shared(data);

@@ -15,11 +15,12 @@ namespace {
 
 constexpr double kRecordBytes = 1300.0;
 
-using FactsKey = std::tuple<std::string, std::optional<Format>, std::string, Protocol, Task>;
+using FactsKey = std::tuple<std::string, std::string, Protocol, Task>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
 
 FactsKey facts_key(const RunConfig& c) {
-    return {c.dataset, c.format, c.label_column, c.protocol, c.task};
+    auto read = c.read;
+    return {c.dataset, to_json(fields(read)), c.protocol, c.task};
 }
 
 // Collects runs and the data sets that they share.

@@ -32,13 +32,11 @@ Fields fields(RunConfig& c) {
     Fields list = {
         field("dataset", c.dataset,
               {.help = "Data set, generator, file with labels, or two files TRAIN:TEST"}),
-        field("format", c.format, {.help = "Format of a file; auto: from its name"}),
-        field("label_column", c.label_column,
-              {.help = "Label column of a file: a name, a number (first is 0), first, last or none"}),
-        field("protocol", c.protocol,
-              {.help = "How data are split and scaled: default, or as in the measured runs"}),
-        field("task", c.task, {.help = "What the labels are: classes, or numbers to predict"}),
     };
+    append(fields(c.read), list);
+    list.push_back(field("protocol", c.protocol,
+                         {.help = "How data are split and scaled: default, or as in the measured runs"}));
+    list.push_back(field("task", c.task, {.help = "What the labels are: classes, or numbers to predict"}));
     append(fields(c.features), list);
     append(fields(c.ridge), list);
     list.push_back(
@@ -103,11 +101,13 @@ std::string config_hash(const RunConfig& config) {
 }
 
 LoadOptions load_options(const RunConfig& config, const std::filesystem::path& data_dir) {
+    auto read = config.read;
+    read.advise = true;
     return {.protocol = config.protocol,
             .task = config.task,
             .data_dir = data_dir,
             .split_seed = config.split_seed,
-            .read = {.format = config.format, .label_column = config.label_column}};
+            .read = std::move(read)};
 }
 
 FeatureUse feature_use(const RunConfig& config) {

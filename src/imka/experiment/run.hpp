@@ -21,8 +21,7 @@ namespace imka {
 
 struct RunConfig {
     std::string dataset = "ringnorm";  // registered set, generator, file, or TRAIN:TEST files
-    std::optional<Format> format;      // of a file; absent: from the file name
-    std::string label_column;          // of a file; empty: the default of the format
+    ReadOptions read;                  // of a file
     Protocol protocol = Protocol::default_;
     Task task = Task::classification;
     FeatureConfig features;

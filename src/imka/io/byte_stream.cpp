@@ -1,106 +1,20 @@
 #include "imka/io/byte_stream.hpp"
 
 #include <bzlib.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <lzma.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/io/raw_input.hpp"
 
 namespace imka {
-
-// The raw bytes of the file, before decoding.
-class RawInput {
-public:
-    static constexpr std::size_t kBytes = std::size_t{64} << 10U;  // read at a time
-
-    RawInput(std::string name, std::string_view bytes) : name_(std::move(name)), rest_(bytes) {}
-    explicit RawInput(const std::filesystem::path& path) : name_(path.string()), buffer_(kBytes) {
-        descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (descriptor_ < 0) fail_errno();
-        struct stat status {};
-        if (fstat(descriptor_, &status) != 0) fail_errno();
-        if (S_ISDIR(status.st_mode)) {
-            close(descriptor_);
-            fail(ErrorCode::io, fmt::format("{}: cannot be read: it is a folder", name_));
-        }
-        if (S_ISREG(status.st_mode)) file_bytes_ = static_cast<std::uint64_t>(status.st_size);
-    }
-    ~RawInput() {
-        if (descriptor_ >= 0) close(descriptor_);
-    }
-    RawInput(RawInput&& other) noexcept
-        : name_(std::move(other.name_)),
-          buffer_(std::move(other.buffer_)),
-          rest_(other.rest_),
-          offset_(other.offset_),
-          file_bytes_(other.file_bytes_),
-          descriptor_(std::exchange(other.descriptor_, -1)) {}
-    RawInput(const RawInput&) = delete;
-    RawInput& operator=(const RawInput&) = delete;
-    RawInput& operator=(RawInput&&) = delete;
-
-    // The next bytes, at most kBytes; empty only at the end.
-    std::string_view pending() {
-        if (rest_.empty()) refill(0);
-        return rest_.substr(0, kBytes);
-    }
-    // The first bytes, at least `count` unless the file is shorter. Only before consume().
-    std::string_view peek(std::size_t count) {
-        while (rest_.size() < count && refill(rest_.size())) {
-        }
-        return rest_.substr(0, count);
-    }
-    void consume(std::size_t count) {
-        rest_.remove_prefix(count);
-        offset_ += count;
-    }
-    std::uint64_t offset() const { return offset_; }
-    const std::string& name() const { return name_; }
-    std::optional<std::uint64_t> size() const {
-        return descriptor_ < 0 ? std::optional<std::uint64_t>(offset_ + rest_.size()) : file_bytes_;
-    }
-
-private:
-    [[noreturn]] void fail_errno() const {
-        const auto text = std::generic_category().message(errno);
-        if (descriptor_ >= 0) close(descriptor_);
-        fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", name_, text));
-    }
-    // Reads after the `keep` bytes at the front of the buffer.
-    bool refill(std::size_t keep) {
-        if (descriptor_ < 0) return false;
-        while (true) {
-            const ssize_t n = ::read(descriptor_, buffer_.data() + keep, buffer_.size() - keep);
-            if (n >= 0) {
-                rest_ = std::string_view(buffer_.data(), keep + static_cast<std::size_t>(n));
-                return n > 0;
-            }
-            if (errno != EINTR) {
-                const auto text = std::generic_category().message(errno);
-                fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", name_, text));
-            }
-        }
-    }
-
-    std::string name_;
-    std::vector<char> buffer_;
-    std::string_view rest_;
-    std::uint64_t offset_ = 0;
-    std::optional<std::uint64_t> file_bytes_;
-    int descriptor_ = -1;
-};
 
 class ByteSource {
 public:
@@ -355,15 +269,33 @@ std::unique_ptr<ByteSource> make_source(RawInput input, Compression compression)
 
 }  // namespace
 
-ByteStream::ByteStream(const std::filesystem::path& path, const StreamOptions& options)
+ByteStream::ByteStream(const std::filesystem::path& path, const StreamOptions& options, const Exec& exec)
     : name_(path.string()), options_(options) {
-    open(RawInput(path));
+    open(RawInput(InputDescriptor(path), exec));
 }
 
 ByteStream::ByteStream(std::string name, std::string_view bytes, const StreamOptions& options)
     : name_(std::move(name)), options_(options) {
     open(RawInput(name_, bytes));
 }
+
+// A regular file is opened again for every pass.
+ByteStream::ByteStream(const InputFile& file, const StreamOptions& options, const Exec& exec)
+    : name_(file.path().string()), options_(options) {
+    auto& spool = *file.spool_;
+    if (!spool) {
+        InputDescriptor input(file.path());
+        if (input.file_bytes()) {
+            open(RawInput(std::move(input), exec));
+            return;
+        }
+        spool = std::make_shared<Spool>(std::move(input), options.spool_folder);
+    }
+    open(RawInput(spool, exec));
+}
+
+InputFile::InputFile(std::filesystem::path path)
+    : path_(std::move(path)), spool_(std::make_shared<std::shared_ptr<Spool>>()) {}
 
 void ByteStream::open(RawInput input) {
     if (options_.decompress) compression_ = detect(input.peek(kMagicBytes));
@@ -429,7 +361,11 @@ bool ByteStream::next_line(std::string_view& line) {
     line = std::string_view(buffer_.data() + begin_, length);
     begin_ += length + line_end_bytes;
     ++line_;
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    line_end_ = line_end_bytes == 0 ? "" : "\n";
+    if (line.ends_with('\r')) {
+        line.remove_suffix(1);
+        line_end_ = line_end_bytes == 0 ? "\r" : "\r\n";
+    }
     if (line_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
     return true;
 }

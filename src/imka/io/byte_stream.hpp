@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/base/exec.hpp"
 #include "imka/base/names.hpp"
 
 namespace imka {
@@ -27,17 +28,34 @@ struct StreamOptions {
     std::uint64_t max_bytes = 1ULL << 40U;                // limit after decompression
     std::size_t max_line_bytes = std::size_t{64} << 20U;  // limit per line; >= 1
     bool decompress = true;                               // false: read the raw bytes
+    std::filesystem::path spool_folder = "/tmp";          // for copies of pipes (InputFile)
 };
 
 class RawInput;    // raw bytes
 class ByteSource;  // decoded bytes; one implementation per compression
+class Spool;       // copy of a pipe
+
+// A file that can be read more than once. A pipe or device is copied to an unnamed file in
+// StreamOptions::spool_folder while it is read; copies of an InputFile share it.
+class InputFile {
+public:
+    InputFile(std::filesystem::path path);  // NOLINT(google-explicit-constructor): a path is an input file
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    friend class ByteStream;
+    std::filesystem::path path_;
+    std::shared_ptr<std::shared_ptr<Spool>> spool_;  // empty until a pipe is opened
+};
 
 // Reads files with several compressed members, as the command-line tools do. Error{io} if a file cannot be
 // opened or read; Error{bad_data} if it is truncated, damaged or beyond the limits, or if xz or zstd data
 // need too much memory. Messages begin with the name.
 class ByteStream {
 public:
-    ByteStream(const std::filesystem::path& path, const StreamOptions& options);
+    // Waiting for a pipe ends with Error{interrupted} if exec.cancel is set.
+    ByteStream(const std::filesystem::path& path, const StreamOptions& options, const Exec& exec = {});
+    ByteStream(const InputFile& file, const StreamOptions& options, const Exec& exec = {});
     // Bytes in memory, which must outlive the stream; `name` is used in messages.
     ByteStream(std::string name, std::string_view bytes, const StreamOptions& options);
     ~ByteStream();
@@ -52,7 +70,8 @@ public:
 
     const std::string& name() const { return name_; }
     Compression compression() const { return compression_; }
-    std::uint64_t line() const { return line_; }  // 1-based number of the last line
+    std::uint64_t line() const { return line_; }             // 1-based number of the last line
+    std::string_view line_end() const { return line_end_; }  // of the last line; empty at the end of the file
     // Number of remaining bytes, if known: for uncompressed regular files and memory.
     std::optional<std::uint64_t> remaining() const;
 
@@ -75,6 +94,7 @@ private:
     std::size_t end_ = 0;
     std::uint64_t decoded_ = 0;
     std::uint64_t line_ = 0;
+    std::string_view line_end_;
 };
 
 }  // namespace imka

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/io/disk_space.hpp"
 #include "imka/io/text.hpp"
 
 namespace imka {
@@ -249,7 +250,8 @@ std::string written_header(std::uint64_t rows, std::uint64_t cols) {
 
 }  // namespace
 
-NpyRows::NpyRows(ByteStream stream) : stream_(std::move(stream)), header_(read_header(stream_)) {}
+NpyRows::NpyRows(ByteStream stream, NanValues nan)
+    : stream_(std::move(stream)), header_(read_header(stream_)), nan_(nan) {}
 
 bool NpyRows::next(std::span<const float>& row) {
     if (row_ == header_.rows) {
@@ -268,10 +270,12 @@ bool NpyRows::next(std::span<const float>& row) {
             stream_.fail_file(fmt::format("row {}: truncated: expected {} rows", row_, header_.rows));
         header_.convert(bytes_, values_);
     }
-    const auto bad = std::ranges::find_if(values_, [](float v) { return !std::isfinite(v); });
+    const auto bad = std::ranges::find_if(values_, [this](float v) {
+        return !std::isfinite(v) && !(std::isnan(v) && nan_ == NanValues::keep);
+    });
     if (bad != values_.end())
         stream_.fail_file(fmt::format("row {}: column {}: the value is not finite in 32 bits", row_,
-                                      bad - values_.begin()));
+                                      bad - values_.begin() + 1));
     row = values_;
     return true;
 }
@@ -317,6 +321,8 @@ void NpyWriter::commit() {
 }
 
 void write_npy(const std::filesystem::path& path, MatrixView<const float> values) {
+    check_disk_space(path, static_cast<double>(values.rows()) * static_cast<double>(values.cols()) *
+                               static_cast<double>(sizeof(float)));
     NpyWriter writer(path, values.cols());
     writer.append(values);
     writer.commit();

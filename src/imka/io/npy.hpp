@@ -20,11 +20,14 @@ struct NpyHeader {
     Convert convert = nullptr;  // appends values as float32
 };
 
+// What a NaN in a file is: an error, or a value like others.
+enum class NanValues { refuse, keep };
+
 // Reads values row by row; the constructor reads the header. Memory use depends on the actual data, not on
 // the sizes in the header.
 class NpyRows {
 public:
-    explicit NpyRows(ByteStream stream);
+    explicit NpyRows(ByteStream stream, NanValues nan = NanValues::refuse);
 
     const NpyHeader& header() const { return header_; }
     const ByteStream& stream() const { return stream_; }
@@ -37,6 +40,7 @@ public:
 private:
     ByteStream stream_;
     NpyHeader header_;
+    NanValues nan_;
     std::uint64_t row_ = 0;
     std::vector<char> bytes_;
     std::vector<float> values_;

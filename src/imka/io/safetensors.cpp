@@ -101,8 +101,10 @@ Json parse_header(const std::string& text, const ByteStream& stream) {
     Json header;
     try {
         header = Json::parse(text, std::ref(keys));
-    } catch (const Json::exception& e) {
-        stream.fail_file(fmt::format("the header is not valid JSON: {}", e.what()));
+    } catch (const Json::parse_error& e) {
+        stream.fail_file(fmt::format("the header is not valid JSON near byte {}", e.byte));
+    } catch (const Json::exception&) {
+        stream.fail_file("the header is not valid JSON");
     }
     if (keys.duplicate()) {
         stream.fail_file(fmt::format("duplicate key {} in the header", in_quotes(*keys.duplicate())));

@@ -123,7 +123,7 @@ YamlTree parse_yaml(std::string_view text, std::string where) {
         while (parser.HandleNextDocument(builder)) {
         }
     } catch (const YAML::Exception& e) {
-        fail_at(where, 0, fmt::format("not valid YAML: {}", e.what()));
+        fail_at(where, e.mark.is_null() ? 0 : e.mark.line + 1, fmt::format("not valid YAML: {}", e.msg));
     }
     auto root = builder.take();
     return {.where = std::move(where), .root = std::move(root)};

@@ -1,26 +1,27 @@
-#include "imka/ops/readout/readout_reference.hpp"
+// The contract of readout.hpp as plain loops.
+#pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstddef>
+#include <span>
+
+#include "imka/ops/readout/readout.hpp"
 
 namespace imka::ops::reference {
-namespace {
 
-float rounded(CountRounding rounding, float v) {
+inline float rounded(CountRounding rounding, float v) {
     if (rounding == CountRounding::round) return std::nearbyint(v);
     return rounding == CountRounding::floor ? std::floor(v) : v;
 }
 
-float noise(const Counter& counter, const ChargeRow& row, std::size_t i, float gain) {
+inline float noise(const Counter& counter, const ChargeRow& row, std::size_t i, float gain) {
     if (row.normals.empty()) return 0.0F;
     const float variance = row.variance.empty() ? 0.0F : (gain * gain) * row.variance[i];
     return std::sqrt(variance + counter.noise_variance) * row.normals[i];
 }
 
-}  // namespace
-
-StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps) {
+inline StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::span<float> steps) {
     StepSums sums;
     for (std::size_t i = 0; i < x.size(); ++i) {
         sums.finite = sums.finite && std::isfinite(x[i]);
@@ -34,7 +35,7 @@ StepSums quantize_row(const StepScale& scale, std::span<const float> x, std::spa
     return sums;
 }
 
-std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts) {
+inline std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<float> counts) {
     std::size_t saturated = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const float v = (row.charge[i] + row.offset[i]) + noise(counter, row, i, 1.0F);
@@ -45,8 +46,8 @@ std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<f
     return saturated;
 }
 
-std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
-                              std::span<const float> negative_gain, std::span<float> counts) {
+inline std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
+                                     std::span<const float> negative_gain, std::span<float> counts) {
     std::size_t saturated = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const bool other = !negative_gain.empty() && row.charge[i] < 0.0F;
@@ -60,17 +61,7 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
     return saturated;
 }
 
-double to_half(double x) {
-    if (x == 0.0 || !std::isfinite(x)) return x;
-    // 11 significant bits; below 2^-14 the spacing is 2^-24.
-    int exponent = 0;
-    std::frexp(x, &exponent);
-    const int place = std::max(exponent - 11, -24);
-    const double value = std::ldexp(std::nearbyint(std::ldexp(x, -place)), place);
-    return std::abs(value) > 65504.0 ? std::copysign(std::numeric_limits<double>::infinity(), x) : value;
-}
-
-void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
+inline void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const float c = affine.half ? static_cast<float>(to_half(counts[i])) : counts[i];
         float v = affine.scale[i] * c + affine.offset[i];

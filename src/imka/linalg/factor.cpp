@@ -1,4 +1,4 @@
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 
 #include <cblas.h>
 #include <fmt/format.h>
@@ -7,16 +7,25 @@
 #include <cassert>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/linalg/blas.hpp"
+#include "imka/linalg/gemm.hpp"
 
 // Fortran interface; a row-major upper triangle is a column-major lower one.
 extern "C" void dpotrf_(const char* uplo, const blasint* n, double* a, const blasint* lda, blasint* info,
                         std::size_t);
+
+// LAPACK's Fortran interface, column major.
+extern "C" {
+void dgeqrf_(const int* m, const int* n, double* a, const int* lda, double* tau, double* work,
+             const int* lwork, int* info);
+void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau,
+             double* work, const int* lwork, int* info);
+}
 
 namespace imka {
 namespace {
@@ -77,6 +86,22 @@ void eliminate(MatrixView<double> a, std::size_t k, std::size_t blocks, const Ex
     });
 }
 
+// A workspace of this many columns lets LAPACK use its blocked code.
+constexpr std::size_t kWorkColumns = 64;
+
+void check_square_and_finite(MatrixView<double> a) {
+    if (a.rows() != a.cols()) {
+        fail(ErrorCode::bad_usage,
+             fmt::format("orthonormalize_rows: the matrix must be square, got {} x {}", a.rows(), a.cols()));
+    }
+    for (std::size_t r = 0; r < a.rows(); ++r) {
+        const auto row = a.row(r);
+        if (!std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); }))
+            fail(ErrorCode::bad_usage,
+                 fmt::format("orthonormalize_rows: row {} contains a non-finite value", r));
+    }
+}
+
 }  // namespace
 
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
@@ -96,6 +121,32 @@ void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::st
     }
     solve_triangle(a, b, CblasTrans);
     solve_triangle(a, b, CblasNoTrans);
+}
+
+void orthonormalize_rows(MatrixView<double> a, QrSigns signs) {
+    check_square_and_finite(a);
+    if (a.rows() == 0) return;
+    use_one_blas_thread();
+    assert(a.stride() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+    const auto n = static_cast<int>(a.rows());
+    const auto lda = static_cast<int>(a.stride());
+    std::vector<double> tau(a.rows());
+    std::vector<double> work(kWorkColumns * a.rows());
+    const auto work_size = static_cast<int>(work.size());
+    int info = 0;
+    // A row-major matrix read as column-major is its transpose, whose columns are our rows.
+    dgeqrf_(&n, &n, a.data(), &lda, tau.data(), work.data(), &work_size, &info);
+    assert(info == 0);
+    std::vector<bool> flip(a.rows(), false);
+    if (signs == QrSigns::positive_diagonal) {
+        for (std::size_t i = 0; i < a.rows(); ++i) flip[i] = a(i, i) < 0.0;
+    }
+    dorgqr_(&n, &n, &n, a.data(), &lda, tau.data(), work.data(), &work_size, &info);
+    assert(info == 0);
+    for (std::size_t i = 0; i < a.rows(); ++i) {
+        if (!flip[i]) continue;
+        for (double& v : a.row(i)) v = -v;
+    }
 }
 
 }  // namespace imka

@@ -1,12 +1,15 @@
-#include "imka/ops/fwht/fwht_reference.hpp"
+// The Walsh-Hadamard transform by its definition, O(n^2):
+// out[k] = sum over j of (-1)^popcount(j & k) in[j]. Equal sizes, no overlap.
+#pragma once
 
 #include <bit>
 #include <cassert>
 #include <cstddef>
+#include <span>
 
 namespace imka {
 
-void fwht_reference(std::span<const double> in, std::span<double> out) {
+inline void fwht_reference(std::span<const double> in, std::span<double> out) {
     assert(in.size() == out.size());
     for (std::size_t k = 0; k < out.size(); ++k) {
         out[k] = 0.0;

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/spec/chip_io.hpp"
-#include "imka/chip/spec/chip_text.hpp"
+#include "imka/chip/spec/chip.hpp"
 
 namespace imka {
 namespace {
@@ -236,16 +235,6 @@ TensorFile write_tensors(const Plan& plan, const ProgrammedChip* chip) {
     return file;
 }
 
-template <class Read>
-auto read_path(const std::filesystem::path& path, Read read) {
-    auto file = read_safetensors(path);
-    try {
-        return read(std::move(file));
-    } catch (const Error& e) {
-        fail(e.code(), fmt::format("{}: {}", path.string(), e.what()));
-    }
-}
-
 }  // namespace
 
 TensorFile to_tensors(const ProgrammedChip& chip) {
@@ -276,11 +265,11 @@ void save_plan_file(const std::filesystem::path& path, const Plan& plan) {
 }
 
 ProgrammedChip load_chip_file(const std::filesystem::path& path) {
-    return read_path(path, chip_from_tensors);
+    return read_sealed(path, chip_from_tensors);
 }
 
 Plan load_plan_file(const std::filesystem::path& path) {
-    return read_path(path, plan_from_tensors);
+    return read_sealed(path, plan_from_tensors);
 }
 
 }  // namespace imka

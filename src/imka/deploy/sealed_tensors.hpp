@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "imka/base/error.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/io/safetensors.hpp"
 
@@ -57,5 +58,16 @@ public:
 private:
     TensorFile file_;
 };
+
+// read(tensors of the file); errors name the file.
+template <class Read>
+auto read_sealed(const std::filesystem::path& path, Read read) {
+    auto file = read_safetensors(path);
+    try {
+        return read(std::move(file));
+    } catch (const Error& e) {
+        fail(e.code(), path.string() + ": " + e.what());
+    }
+}
 
 }  // namespace imka

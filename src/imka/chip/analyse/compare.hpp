@@ -1,7 +1,8 @@
-// Error of products in every state of a chip, and as a function of the time since programming.
+// Compares the states, the ages and the programming methods of chips by the errors of their products.
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "imka/chip/analyse/trials.hpp"
 
 namespace imka {
+
+// Error of products in every state of a chip, and as a function of the time since programming.
 
 struct StatesConfig {
     Simulator simulator = Simulator::fast;
@@ -37,5 +40,28 @@ struct AgeingConfig {
 // One per time.
 std::vector<AgedErrors> measure_ageing(const ChipTrials& trials, const AgeingConfig& config,
                                        const Exec& exec);
+
+// Compares programming methods on the same chips and weights.
+
+// All methods that the chip supports.
+std::vector<ProgrammingMethod> programming_methods(const ChipSpec& spec);
+
+struct MethodResult {
+    ProgrammingMethod method = ProgrammingMethod::statistical;
+    std::vector<ProgrammingSummary> draws;  // one per seed
+};
+struct ProgrammingComparison {
+    std::vector<MethodResult> methods;
+    ProgrammedChip first;  // the chip of the first seed, programmed by the last method
+};
+// Chips as in trials.build, except for the method. Expects at least one method.
+ProgrammingComparison compare_programming(const ChipTrials& trials,
+                                          const std::vector<ProgrammingMethod>& methods, const Exec& exec);
+
+// Share of max-SET-fill's product error that gradient descent removes, one per draw; empty unless both
+// methods were compared.
+std::optional<std::vector<double>> gradient_gains(const std::vector<MethodResult>& results);
+
+const MethodResult* find_method(const std::vector<MethodResult>& results, ProgrammingMethod method);
 
 }  // namespace imka

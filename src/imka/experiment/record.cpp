@@ -76,24 +76,22 @@ private:
     std::unordered_map<std::string, std::size_t> places_;
 };
 
-void read_line(const std::string& text, bool complete, const std::filesystem::path& file, std::uint64_t line,
-               Collector& all) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) return;
-    auto parsed = parse_record(text);
-    if (parsed.record) {
-        all.add(std::move(*parsed.record), file, line);
-    } else if (!complete) {
-        all.add_problem(RecordProblem::Kind::torn, file, line, "incomplete line");
-    } else {
-        all.add_problem(parsed.problem, file, line, std::move(parsed.what));
-    }
-}
-
 void read_one_file(const std::filesystem::path& file, Collector& all) {
     std::ifstream in(file);
     if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read", file.string()));
     std::uint64_t line = 0;
-    for (std::string text; std::getline(in, text);) read_line(text, !in.eof(), file, ++line, all);
+    for (std::string text; std::getline(in, text);) {
+        ++line;
+        if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+        auto parsed = parse_record(text);
+        if (parsed.record) {
+            all.add(std::move(*parsed.record), file, line);
+        } else if (in.eof()) {
+            all.add_problem(RecordProblem::Kind::torn, file, line, "incomplete line");
+        } else {
+            all.add_problem(parsed.problem, file, line, std::move(parsed.what));
+        }
+    }
 }
 
 std::vector<std::filesystem::path> record_files(const std::filesystem::path& folder) {
@@ -158,7 +156,7 @@ std::string to_json_line(const Record& r) {
 RecordLine parse_record(std::string_view line) {
     using Kind = RecordProblem::Kind;
     const auto j = nlohmann::json::parse(line, nullptr, false);
-    if (!j.is_object()) return {.record = {}, .problem = Kind::malformed, .what = "not a JSON object"};
+    if (!j.is_object()) return {.problem = Kind::malformed, .what = "not a JSON object"};
     const auto place = j.find("schema");
     const auto schema = place != j.end() && place->is_string() ? place->get<std::string>() : "";
     if (schema != kRecordSchema && schema != kFirstRecordSchema) {
@@ -171,9 +169,9 @@ RecordLine parse_record(std::string_view line) {
         auto record = from_json(j);
         if (schema == kFirstRecordSchema)
             record.key = run_key(record.kind, record.config, record.data_sha256);
-        return {.record = std::move(record), .what = {}};
+        return {.record = std::move(record)};
     } catch (const std::exception& e) {
-        return {.record = {}, .problem = Kind::malformed, .what = e.what()};
+        return {.problem = Kind::malformed, .what = e.what()};
     }
 }
 

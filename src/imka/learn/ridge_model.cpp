@@ -10,7 +10,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/team.hpp"
 #include "imka/features/choose_projector.hpp"
-#include "imka/metrics/accuracy.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 
 #include "terminal.hpp"
 
@@ -38,15 +39,35 @@ CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string&
 
 void add_common_options(CLI::App& verb, Context& context) {
     verb.add_flag("--json", context.json, "Print one JSON object and nothing else on standard output");
-    verb.add_option("--threads", context.exec.threads,
-                    "Number of threads; 0 = all cores. Results do not depend on it")
-        ->check(CLI::Range(0, 1024))
-        ->capture_default_str();
+    bind_fields(
+        verb,
+        {field("threads", context.exec.threads,
+               range::between(0, 1024, "Number of threads; 0 = all cores. Results do not depend on it"))});
     verb.add_option("--data-dir", context.data_dir,
                     "Folder of the data sets; default: the environment variable IMKA_DATA");
     verb.add_flag_callback(
         "--quiet", [&context] { context.exec.progress = nullptr; }, "Do not show progress");
 }
+
+std::string flag_of(std::string_view field_name) {
+    std::string flag = fmt::format("--{}", field_name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
+}
+
+namespace {
+
+void add_field_option(CLI::App& verb, const Field& field, std::function<void(const std::string&)> take) {
+    std::string help(field.info.help);
+    if (!field.info.unit.empty()) help += fmt::format(" [{}]", field.info.unit);
+    std::string shown = field.json();
+    std::erase_if(shown, [](char c) { return c == '"' || c == '[' || c == ']'; });
+    verb.add_option_function<std::string>(flag_of(field.name), std::move(take), help)
+        ->type_name(field.type)
+        ->default_str(shown == "null" ? "auto" : shown);
+}
+
+}  // namespace
 
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
                        Assignments& given) {
@@ -54,16 +75,30 @@ void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<s
         const auto it =
             std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
         assert(it != fields.end());
-        std::string flag = "--" + name;
-        std::replace(flag.begin(), flag.end(), '_', '-');
-        std::string help(it->info.help);
-        if (!it->info.unit.empty()) help += fmt::format(" [{}]", it->info.unit);
-        std::string shown = it->json();
-        std::erase_if(shown, [](char c) { return c == '"' || c == '[' || c == ']'; });
-        verb.add_option_function<std::string>(
-                flag, [&given, name](const std::string& text) { given.emplace_back(name, text); }, help)
-            ->type_name(it->type)
-            ->default_str(shown == "null" ? "auto" : shown);
+        add_field_option(verb, *it,
+                         [&given, name](const std::string& text) { given.emplace_back(name, text); });
+    }
+}
+
+void bind_fields(CLI::App& verb, const Fields& fields) {
+    for (const auto& f : fields) {
+        add_field_option(verb, f, [set = f.set, name = f.name](const std::string& text) {
+            try {
+                set(text);
+            } catch (const Error& e) {
+                // Settings are named as in files; here they are options.
+                const std::string message = e.what();
+                const bool named = message.starts_with(name + ":");
+                fail(e.code(), flag_of(name) + (named ? message.substr(name.size()) : ": " + message));
+            }
+        });
+    }
+}
+
+void reject_without_effect(const CLI::App& verb, const std::vector<std::string>& flags,
+                           std::string_view why) {
+    for (const auto& flag : flags) {
+        if (verb.count(flag) > 0) fail(ErrorCode::bad_usage, fmt::format("{} has no effect: {}", flag, why));
     }
 }
 

@@ -45,6 +45,14 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
                        Assignments& given);
 
+// One option per field that sets the field at once: "calibration_inputs" becomes --calibration-inputs. Use it
+// for every number, so that all have the same parser and a range.
+void bind_fields(CLI::App& verb, const Fields& fields);
+std::string flag_of(std::string_view field_name);  // "--calibration-inputs"
+
+// Error{bad_usage} "--flag has no effect: <why>" if one of the flags was given.
+void reject_without_effect(const CLI::App& verb, const std::vector<std::string>& flags, std::string_view why);
+
 // Text aligned in columns; the first row is the header.
 std::string format_table(const TextTable& rows);
 

@@ -132,18 +132,21 @@ void add_bench(CLI::App& root, Context& context) {
             "--python", args->python,
             "Python interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
-    verb->add_option("--rounds", args->rounds, "Timed rounds per library; at least six for a 95 % interval")
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
-    verb->add_option("--rows", args->rows, "Number of rows for the benchmark `stream`")
-        ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 40U))
-        ->capture_default_str();
+    using range::between;
+    bind_fields(
+        *verb, {field("rounds", args->rounds,
+                      between(1, 1000, "Timed rounds per library; at least six for a 95 % interval")),
+                field("rows", args->rows, between(1000, 1e12, "Number of rows for the benchmark `stream`"))});
     verb->add_flag("--quick", args->quick, "Small sizes and three rounds: a smoke test, not a measurement");
     verb->add_flag("--calibrate", args->calibrate,
                    "Only time dense and structured projection for many shapes, compare with the cost model "
                    "that chooses between them, and fit its constants to this machine")
         ->excludes(names_option);
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, verb, &context] {
+        if (!wanted(*args, "stream"))
+            reject_without_effect(*verb, {"--rows"}, "only `stream` has a choice of rows");
+        run(*args, context);
+    });
 }
 
 }  // namespace imka::app

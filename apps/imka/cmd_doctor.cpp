@@ -29,6 +29,7 @@ Json report(const Context& context) {
     j["chart_js"] = std::filesystem::exists(default_chart_js());
     j["gnuplot"] = gnuplot_installed();
     j["data_dir"] = context.data_dir.string();
+    j["data_dir_exists"] = std::filesystem::is_directory(context.data_dir);
     j["data_sets"] = Json::object();
     for (const auto& set : registered_sets()) {
         j["data_sets"][set.name] = is_present(set, context.data_dir) ? "present" : "missing";
@@ -54,8 +55,10 @@ void print_report(const Json& j) {
         {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and rebuild"},
         {"pages (Chart.js)", there_or(j["chart_js"], "libjs-chart.js")},
         {"SVG and PDF (gnuplot)", there_or(j["gnuplot"], "gnuplot-nox")},
-        {"data directory",
-         text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA" : text("data_dir")}};
+        {"data directory", text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA"
+                           : j["data_dir_exists"].get<bool>()
+                               ? text("data_dir")
+                               : text("data_dir") + ": there is no such folder"}};
     for (const auto& [name, state] : j["data_sets"].items()) {
         const bool there = state == "present";
         rows.push_back({"  " + name, there ? "present" : fmt::format("missing: imka data fetch {}", name)});

@@ -43,10 +43,12 @@ void run(const ReportArgs& args, const Context& context) {
              "--fidelity or --losses");
     }
     auto set = read_records(args.paths);
-    if (set.records.empty() && set.problems.empty()) {
-        fail(ErrorCode::bad_data,
-             fmt::format("{}: no records; a sweep writes them to its subfolder 'records' (*.jsonl)",
-                         args.paths.front().string()));
+    if (set.records.empty()) {
+        const auto why =
+            set.problems.empty()
+                ? std::string("a sweep writes them to its subfolder 'records' (*.jsonl)")
+                : fmt::format("line {}: {}", set.problems.front().line, set.problems.front().what);
+        fail(ErrorCode::bad_data, fmt::format("{}: no records; {}", args.paths.front().string(), why));
     }
     const auto report = report::make_report(std::move(set), args.title);
     const auto written = write_report(report, f);
@@ -91,7 +93,13 @@ void add_report(CLI::App& root, Context& context) {
     verb->add_option("--title", args->title, "Title of the page; default: from the names of the experiments");
     verb->add_option("--chart-js", args->files.chart_js, "Copy of Chart.js 3 to embed in the page")
         ->capture_default_str();
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, verb, &context] {
+        if (args->files.page.empty()) {
+            reject_without_effect(*verb, {"--chart-js"}, "no page is written (--output)");
+            if (!context.json) reject_without_effect(*verb, {"--title"}, "no page is written (--output)");
+        }
+        run(*args, context);
+    });
 }
 
 }  // namespace imka::app

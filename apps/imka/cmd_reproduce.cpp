@@ -258,7 +258,8 @@ void add_reproduce(CLI::App& root, Context& context) {
     verb->add_flag("--check", args->check,
                    "Compare cell by cell instead of writing a page; exit code 1 if fewer than 90 % of the "
                    "published cells are reproduced");
-    add_measured_option(*verb, *args);
+    add_measured_option(*verb, *args)->needs("--check");
+    for (const auto* flag : {"--figures", "--chart-js"}) verb->get_option("--check")->excludes(flag);
     verb->callback([args, &context] { run(*args, context); });
 }
 

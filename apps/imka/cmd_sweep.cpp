@@ -11,6 +11,7 @@
 #include "imka/base/machine.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "launch.hpp"
+#include "run_options.hpp"
 #include "sweep_progress.hpp"
 #include "terminal.hpp"
 
@@ -46,10 +47,8 @@ void list_experiments(const Context& context) {
 
 Experiment experiment_of(const SweepArgs& args) {
     auto experiment = find_experiment(args.experiment);
-    for (const auto& text : args.overrides) {
-        const auto [key, value] = parse_assignment(text, "--set");
+    for (const auto& [key, value] : parse_assignments(args.overrides, "--set"))
         override_setting(experiment, key, value);
-    }
     if (!args.at.empty())
         override_setting(experiment, "read_seconds", fmt::format("{}", parse_duration(args.at, "--at")));
     return experiment;

@@ -17,6 +17,7 @@
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/base/names.hpp"
 #include "imka/base/version.hpp"
 #include "terminal.hpp"
 
@@ -24,6 +25,12 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+// OpenBLAS starts its threads when the program is loaded, and ends it where they cannot start. Its calls use
+// one thread, so it needs none; this runs before its own start.
+__attribute__((constructor(101))) void start_no_blas_threads() {
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+}
 
 // The first signal asks the work to stop. A second one, or no end within the grace period (a reader that
 // waits for a pipe never looks), ends the program at once; unfinished files are removed.
@@ -64,8 +71,41 @@ void check_arguments(int argc, char** argv) {
     }
 }
 
+// The verb of the command line, with its subcommands.
+const CLI::App& called_verb(const CLI::App& root) {
+    const auto verbs = root.get_subcommands();
+    return verbs.empty() ? root : called_verb(*verbs.front());
+}
+
+// "did you mean" for a word that CLI11 did not expect; empty if it is not a name.
+std::string suggestion(const CLI::App& root, const std::string& word) {
+    const auto& verb = called_verb(root);
+    std::vector<std::string> names;
+    if (word.starts_with("--")) {
+        for (const auto* option : verb.get_options()) {
+            for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+        }
+    } else {
+        for (const auto* known :
+             verb.get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); }))
+            names.push_back(known->get_name());
+    }
+    if (names.empty()) return {};
+    const auto what = word.starts_with("--") ? "option" : "command";
+    return fmt::format("imka: unknown {} '{}'; {}\n", what, word.substr(0, word.find('=')).substr(0, 80),
+                       imka::nearest_names(word.substr(0, word.find('=')),
+                                           std::vector<std::string_view>(names.begin(), names.end())));
+}
+
 // Prints help, the version or an error of the command line.
 int finish_parse(const CLI::App& root, const CLI::ParseError& error) {
+    const auto extras = called_verb(root).remaining();
+    if (error.get_exit_code() != 0 && !extras.empty()) {
+        if (const auto text = suggestion(root, extras.front()); !text.empty()) {
+            imka::app::write_error(text);
+            return 2;
+        }
+    }
     std::ostringstream out;
     std::ostringstream err;
     const bool good = root.exit(error, out, err) == 0;

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
+#include "imka/data/registry.hpp"
+#include "imka/data/synthetic.hpp"
 #include "imka/io/settings.hpp"
+#include "imka/kernel/kernel.hpp"
 
 namespace imka::app {
 
@@ -19,9 +23,12 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
                       {"kernel", "gamma", "sampler", "norms", "form", "truncation", "n_components",
                        "log_ratio", "backend", "seeds"},
                       args.given);
-    // One seed is a list of one.
     verb.add_option_function<std::string>(
-            "--seed", [&args](const std::string& text) { args.given.emplace_back("seeds", text); },
+            "--seed",
+            [&args](const std::string& text) {
+                (void)Codec<std::uint64_t>::parse(text, "seed");  // one, not a list
+                args.given.emplace_back("seeds", text);
+            },
             "A single seed")
         ->type_name("integer")
         ->excludes("--seeds");
@@ -63,15 +70,59 @@ void add_input_options(CLI::App& verb, RunArgs& args) {
                     "Number of features of a LIBSVM file (saves a first pass over the file)");
 }
 
+namespace {
+
+// Settings that the others make useless. A file may hold them for other runs; flags and --set may not.
+void check_effects(const RunArgs& args, const Assignments& overrides) {
+    auto copy = args.config;
+    std::set<std::string> chip_names;
+    for (const auto& f : fields(copy.chip)) chip_names.insert(f.name);
+    const auto& features = args.config.features;
+    const auto is_dataset = [](const auto& assignment) { return assignment.first == "dataset"; };
+    const bool sets_dataset =
+        std::ranges::any_of(args.given, is_dataset) || std::ranges::any_of(overrides, is_dataset);
+    const auto reason = [&](const std::string& name) -> std::string {
+        if (chip_names.contains(name) && !args.config.backend.is_chip())
+            return "the backend is not a chip (such as --backend hermes)";
+        if (name == "gamma" && !kernel_row(features.kernel).uses_gamma)
+            return fmt::format("the {} kernel has no width", to_string(features.kernel));
+        if (name == "norms" && features.sampler == Sampler::rff) return "rff draws independent directions";
+        const auto& set = args.config.dataset;
+        if ((name == "label_column" || name == "format") && sets_dataset &&
+            (find_set(set) || find_generator(set)))
+            return fmt::format("{} is not a file", set);
+        return {};
+    };
+    for (const auto* list : {&overrides, &args.given}) {
+        for (const auto& [name, text] : *list) {
+            if (const auto why = reason(name); !why.empty())
+                fail(ErrorCode::bad_usage, fmt::format("{} has no effect: {}",
+                                                       name == "read_seconds" ? "--at" : flag_of(name), why));
+        }
+    }
+}
+
+}  // namespace
+
+Assignments parse_assignments(const std::vector<std::string>& texts, std::string_view what) {
+    Assignments list;
+    for (const auto& text : texts) {
+        const auto [key, value] = parse_assignment(text, what);
+        if (std::ranges::any_of(list, [&](const auto& before) { return before.first == key; }))
+            fail(ErrorCode::bad_usage, fmt::format("{}: duplicate key '{}'", what, key));
+        list.emplace_back(key, value);
+    }
+    return list;
+}
+
 void finish_run_args(RunArgs& args) {
     const auto list = fields(args.config);
     if (!args.config_file.empty()) load_yaml(args.config_file, list);
-    for (const auto& text : args.overrides) {
-        const auto [key, value] = parse_assignment(text, "--set");
-        set_field(list, key, value);
-    }
+    const auto overrides = parse_assignments(args.overrides, "--set");
+    for (const auto& [name, text] : overrides) set_field(list, name, text);
     for (const auto& [name, text] : args.given) set_field(list, name, text);
     validate(args.config);
+    check_effects(args, overrides);
 }
 
 ReadOptions read_options(const RunArgs& args) {

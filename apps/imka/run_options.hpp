@@ -32,8 +32,12 @@ void add_dataset_options(CLI::App& verb, RunArgs& args);
 void add_file_options(CLI::App& verb, RunArgs& args);
 // --n-features of an input file that is read row by row.
 void add_input_options(CLI::App& verb, RunArgs& args);
-// Applies file and overrides and checks everything that can be checked before work starts.
+// Applies file and overrides and checks everything that can be checked before work starts, also that each
+// setting given on the command line has an effect.
 void finish_run_args(RunArgs& args);
+
+// KEY=VALUE texts of a repeatable option; a key given twice is an error.
+Assignments parse_assignments(const std::vector<std::string>& texts, std::string_view what);
 
 ReadOptions read_options(const RunArgs& args);
 

@@ -170,7 +170,7 @@ TEST(Device, RefusesImpossibleModels) {
     };
     EXPECT_EQ(error([](DeviceModel&) {}), "no error");
     EXPECT_THAT(error([](auto& m) { m.g_max_us = 0.0; }),
-                HasSubstr("g_max: 0 is out of range; it must be > 0"));
+                HasSubstr("g_max: 0 is out of range; it must be >= 1e-15 and <= 1000000000"));
     EXPECT_THAT(error([](auto& m) { m.devices_per_polarity = 0; }), HasSubstr("devices_per_polarity"));
     EXPECT_THAT(error([](auto& m) { m.t_0_seconds = -1.0; }), HasSubstr("t_0"));
     EXPECT_THAT(error([](auto& m) { m.t_read_seconds = INFINITY; }), HasSubstr("t_read"));

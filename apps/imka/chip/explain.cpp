@@ -73,14 +73,27 @@ Summary root_of(const std::vector<CaseErrors>& errors, double CaseErrors::*part)
     return summarize(std::move(values));
 }
 
-Json result_json(const std::vector<Explained>& rows) {
+// The squared error that the chip adds, over seeds.
+Summary added_error(const std::vector<CaseErrors>& errors) {
+    std::vector<double> added;
+    for (const auto& e : errors) added.push_back(e.full - e.none);
+    return summarize(std::move(added));
+}
+
+// Does the chip add an error at all? The 95 % interval over chips decides; one chip must add 5 % to the
+// square.
+bool is_above_ideal(const Summary& added, const Summary& none) {
+    return added.n > 1 ? added.mean > added.half_width : added.mean > 0.05 * none.mean * none.mean;
+}
+
+Json result_json(const std::vector<Explained>& rows, bool shares) {
     Json list = Json::array();
     for (const auto& r : rows)
         list.push_back({{"name", r.item->name},
                         {"help", r.item->help},
                         {"alone_error", summary_json(r.alone_error)},
-                        {"alone_share", summary_json(r.alone)},
-                        {"saved_share", summary_json(r.saved)}});
+                        {"alone_share", shares ? summary_json(r.alone) : Json()},
+                        {"saved_share", shares ? summary_json(r.saved) : Json()}});
     return list;
 }
 
@@ -105,6 +118,18 @@ void print_rows(const std::vector<Explained>& rows, std::size_t seeds) {
         seeds > 1 ? ", ± half of the 95 % interval over chips" : "");
 }
 
+void print_errors_alone(const std::vector<Explained>& rows) {
+    TextTable table = {{"non-ideality", "error alone %", ""}};
+    for (const auto& r : rows)
+        table.push_back(
+            {std::string(r.item->name), mean_text(r.alone_error, 100.0), std::string(r.item->help)});
+    print_out("{}", format_table(table));
+    print_out(
+        "\nThe error is not distinguishable from that of an ideal chip, so there are no shares to give. "
+        "More\n"
+        "seeds, more features or another time since programming may show a difference.\n");
+}
+
 std::vector<std::string> absent_names(const ChipSettings& settings) {
     std::vector<std::string> names;
     for (const auto& n : nonidealities()) {
@@ -124,10 +149,14 @@ struct Outcome {
 
 void show(const Args& args, const Context& context, const Outcome& o) {
     const auto rows = summarize_items(o.attribution);
-    const auto chart = make_chart(fmt::format("{}: causes of the {}", o.settings.spec.name, o.what), rows);
-    if (!args.figure.empty()) draw_file(chart, args.figure);
     const auto full = root_of(o.attribution.errors, &CaseErrors::full);
     const auto none = root_of(o.attribution.errors, &CaseErrors::none);
+    const bool shares = is_above_ideal(added_error(o.attribution.errors), none);
+    if (!shares && !args.figure.empty())
+        fail(ErrorCode::numeric,
+             "the error is not distinguishable from that of an ideal chip: nothing to draw");
+    const auto chart = make_chart(fmt::format("{}: causes of the {}", o.settings.spec.name, o.what), rows);
+    if (!args.figure.empty()) draw_file(chart, args.figure);
     const auto& seeds = args.trial.chip.seeds;
     if (context.json) {
         return print_json({{"chip", o.settings.spec.name},
@@ -138,16 +167,20 @@ void show(const Args& args, const Context& context, const Outcome& o) {
                            {"seeds", seeds},
                            {"full_error", summary_json(full)},
                            {"error_without_all", summary_json(none)},
-                           {"nonidealities", result_json(rows)},
+                           {"distinguishable_from_ideal", shares},
+                           {"nonidealities", result_json(rows, shares)},
                            {"absent", absent_names(o.settings)}});
     }
     print_out("{}\n{} after programming, {} compensation, {} chip{}\n", o.where, args.time.at,
               to_string(args.compensation), seeds.size(), seeds.size() == 1 ? "" : "s");
     print_out("{}: {} %; without any non-ideality {} %\n\n", o.what, mean_text(full, 100.0),
               mean_text(none, 100.0));
-    print_rows(rows, seeds.size());
-    print_out("Not in this chip: {}\n\n{}", fmt::join(absent_names(o.settings), ", "),
-              report::draw_text(chart));
+    if (shares)
+        print_rows(rows, seeds.size());
+    else
+        print_errors_alone(rows);
+    print_out("Not in this chip: {}\n", fmt::join(absent_names(o.settings), ", "));
+    if (shares) print_out("\n{}", report::draw_text(chart));
     print_figure_note(args.figure);
 }
 
@@ -203,6 +236,11 @@ void run(Args& args, const Context& context) {
     if (!gram && !args.chip_given.empty())
         fail(ErrorCode::bad_usage,
              fmt::format("setting {} needs a data set: add --dataset", args.chip_given.front().first));
+    if (gram)
+        reject_without_effect(
+            *args.trial.problem.verb,
+            {"--weights", "--weight-sigmas", "--input-law", "--sparsity", "--rows", "--cols", "--inputs"},
+            "with --dataset the matrix and its inputs are those of the features");
     show(args, context, gram ? explain_gram(args, read, context) : explain_products(args, read, context));
 }
 

@@ -315,16 +315,18 @@ void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
         ->delimiter(',');
     verb.add_option("--run-seeds", args.seeds,
                     "With --measured: seeds of the emulated runs, for example 0..9");
-    verb.add_option("--test-rows", args.test_rows, "With --measured: number of test rows for accuracies")
-        ->check(CLI::Range(100, 10'000'000))
-        ->capture_default_str();
-    verb.add_option("--iterations", args.iterations, "With --measured: maximum number of iterations")
-        ->check(CLI::Range(1, 100))
-        ->capture_default_str();
+    using range::between;
+    bind_fields(verb, {field("test_rows", args.test_rows,
+                             between(100, 1e7, "With --measured: number of test rows for accuracies")),
+                       field("iterations", args.iterations,
+                             between(1, 100, "With --measured: maximum number of iterations"))});
     verb.add_flag("--no-leave-out", args.no_leave_out,
                   "With --measured: skip the prediction of each data set from the others");
     verb.add_flag("--cells", args.cells,
                   "With --measured: print every combination of data set, kernel, sampler and size");
+    for (const auto* flag : {"--experiment", "--measured-backend", "--free", "--datasets", "--run-seeds",
+                             "--test-rows", "--iterations", "--no-leave-out", "--cells"})
+        verb.get_option(flag)->needs("--measured");
 }
 
 void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Context& context) {
@@ -399,22 +401,23 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->add_option("file", args->file,
                      "CSV with columns target and read in uS, and optionally time in s and device")
         ->check(CLI::ExistingFile);
-    verb->add_option("--degree", args->fit.degree,
-                     "Degree of the polynomial in u = target / g_max that models the programming error")
-        ->check(CLI::Range(0, 3))
-        ->capture_default_str();
-    verb->add_option("--g-max", args->fit.g_max_us, "g_max in uS; 0 = the largest target")
-        ->check(CLI::Range(0.0, 1e6))
-        ->capture_default_str();
-    verb->add_option("--bins", args->fit.bins, "Number of bins of the target for the goodness of fit")
-        ->check(CLI::Range(2, 1000))
-        ->capture_default_str();
+    using range::between;
+    bind_fields(
+        *verb,
+        {field("degree", args->fit.degree,
+               between(0, 3,
+                       "Degree of the polynomial in u = target / g_max that models the programming error")),
+         field("g_max", args->fit.g_max_us, between(0.0, 1e6, "g_max; 0 = the largest target", "uS")),
+         field("bins", args->fit.bins,
+               between(2, 1000, "Number of bins of the target for the goodness of fit"))});
     add_chip_options(*verb, args->chip);
     add_measured_options(*verb, args->measured);
     verb->get_option("--chip")->description("Chip that provides the other constants for --output");
     verb->add_option("--output", args->output, "Write a chip file with the fitted devices")
         ->type_name("FILE.yaml");
     add_figure_option(*verb, args->figure, "Draw the fit");
+    for (const auto* flag : {"file", "--degree", "--g-max", "--bins", "--output", "--figure"})
+        verb->get_option("--measured")->excludes(flag);
     verb->callback([args, &context] { run(*args, context); });
 }
 

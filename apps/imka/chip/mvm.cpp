@@ -149,15 +149,20 @@ void add_chip_mvm(CLI::App& chip, Context& context) {
     verb->add_flag_callback(
         "--no-output-calibration", [args] { args->trial.build.output_calibration = false; },
         "Keep the nominal scale of every output");
-    verb->add_option("--replicas", args->trial.build.placement.replicas,
-                     "Number of copies of the matrix on the chip; 0 = the maximum that fits")
-        ->check(CLI::Range(0, 65536))
-        ->capture_default_str();
+    bind_fields(
+        *verb,
+        {field("replicas", args->trial.build.placement.replicas,
+               range::between(0, 65536,
+                              "Number of copies of the matrix on the chip; 0 = the maximum that fits"))});
     add_enum_option(
         *verb, "--replication", args->trial.build.placement.replication,
         "Copies take turns (throughput), or all compute every product and are averaged (average)");
     add_load_option(*verb, args->trial.load);
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, verb, &context] {
+        if (args->trial.build.placement.replicas == 1)
+            reject_without_effect(*verb, {"--replication"}, "there is one copy of the matrix (--replicas)");
+        run(*args, context);
+    });
 }
 
 }  // namespace imka::app

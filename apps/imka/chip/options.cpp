@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "imka/base/duration.hpp"
@@ -12,6 +13,7 @@
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/data/table.hpp"
 #include "imka/deploy/chip_file.hpp"
+#include "run_options.hpp"
 
 namespace imka::app {
 namespace {
@@ -72,6 +74,7 @@ void add_chip_options(CLI::App& verb, ChipArgs& args) {
 void add_seed_options(CLI::App& verb, ChipArgs& args) {
     const auto parse = [&args](const std::string& text) {
         args.seeds = Codec<std::vector<std::uint64_t>>::parse(text, "seeds");
+        Codec<std::vector<std::uint64_t>>::check(args.seeds, {}, "seeds");
     };
     const auto shown = args.seeds.size() == 1 ? std::to_string(args.seeds[0])
                                               : fmt::format("{}..{}", args.seeds.front(), args.seeds.back());
@@ -80,7 +83,10 @@ void add_seed_options(CLI::App& verb, ChipArgs& args) {
             "Seeds; each one gives a new chip, and new weights and inputs unless they come from files")
         ->type_name("list such as 0..9 or 1,4,7")
         ->default_str(shown);
-    verb.add_option_function<std::string>("--seed", parse, "A single seed")
+    verb.add_option_function<std::string>(
+            "--seed",
+            [&args](const std::string& text) { args.seeds = {Codec<std::uint64_t>::parse(text, "seed")}; },
+            "A single seed")
         ->type_name("integer")
         ->excludes("--seeds");
 }
@@ -89,45 +95,36 @@ ChipSpec load_spec(const ChipArgs& args) {
     const bool file = args.chip.ends_with(".yaml") || args.chip.ends_with(".yml") ||
                       args.chip.find('/') != std::string::npos;
     auto spec = file ? load_chip(args.chip) : chip_preset(args.chip);
-    for (const auto& text : args.overrides) {
-        const auto [key, value] = parse_assignment(text, "--chip-set");
+    for (const auto& [key, value] : parse_assignments(args.overrides, "--chip-set"))
         set_constant(spec, key, value);
-    }
     return spec;
 }
 
 void add_problem_options(CLI::App& verb, ProblemArgs& args) {
+    args.verb = &verb;
     auto& config = args.config;
     verb.add_option("--weights", args.weights,
                     "Distribution of the weights, or a file (NPY, CSV) with one row per input")
         ->type_name(names_or_file<WeightLaw>())
-        ->capture_default_str();
-    verb.add_option("--weight-sigmas", config.weight_sigmas,
-                    "Truncate Gaussian weights at this many standard deviations")
-        ->check(CLI::Range(0.01, 6.0))
         ->capture_default_str();
     verb.add_option("--input-law", args.inputs,
                     "Distribution of the inputs, or a file with one input per row (the first half is used "
                     "for calibration)")
         ->type_name(names_or_file<InputLaw>())
         ->capture_default_str();
-    verb.add_option("--sparsity", config.sparsity, "Fraction of zeros in sparse inputs")
-        ->check(CLI::Range(0.0, 0.999))
-        ->capture_default_str();
-    verb.add_option("--rows", config.rows, "Number of inputs of the matrix")
-        ->check(CLI::Range(1, 1 << 20))
-        ->capture_default_str();
-    verb.add_option("--cols", config.cols, "Number of outputs of the matrix")
-        ->check(CLI::Range(1, 1 << 20))
-        ->capture_default_str();
-    verb.add_option("--inputs", config.count,
-                    "Number of products to measure; 0 = chosen by the size of the matrix")
-        ->check(CLI::Range(0, 100'000'000))
-        ->capture_default_str();
-    verb.add_option("--calibration-inputs", config.calibration_count, "Number of inputs for calibration")
-        ->check(CLI::Range(2, 1'000'000))
-        ->capture_default_str();
-    add_enum_option(verb, "--input-range", args.input_range, "How calibration chooses the input range");
+    bind_fields(verb, fields(config));
+    // `given` needs a range, which only programs can give.
+    const auto rules =
+        std::span(EnumNames<InputRangeRule>::values).first(static_cast<std::size_t>(InputRangeRule::given));
+    verb.add_option_function<std::string>(
+            "--input-range",
+            [&args, rules](const std::string& text) {
+                args.input_range =
+                    static_cast<InputRangeRule>(find_name(text, rules, "rule for the input range"));
+            },
+            "How calibration chooses the input range")
+        ->type_name(join_names(rules, "|"))
+        ->default_str(std::string(to_string(args.input_range)));
 }
 
 std::string problem_text(const ProblemArgs& args, const ChipTrials& trials) {
@@ -174,7 +171,22 @@ ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
             .calibration = {.inputs = args.config.calibration_count, .input_range = args.input_range}};
 }
 
+// Options of the problem that the others make useless.
+void check_effects(const CLI::App& verb, const TrialArgs& args) {
+    const auto& weights = args.problem.weights;
+    const auto& inputs = args.problem.inputs;
+    if (!args.load.empty())
+        reject_without_effect(verb, {"--weight-sigmas"}, "the weights are those of the loaded chip");
+    if (!is_name<WeightLaw>(weights))
+        reject_without_effect(verb, {"--rows", "--cols"}, fmt::format("the size is that of {}", weights));
+    if (weights != to_string(WeightLaw::gauss))
+        reject_without_effect(verb, {"--weight-sigmas"}, "the weights are not drawn from a Gaussian");
+    if (inputs != to_string(InputLaw::sparse))
+        reject_without_effect(verb, {"--sparsity"}, "the inputs are not sparse (--input-law sparse)");
+}
+
 ChipTrials make_trials(const TrialArgs& args) {
+    if (args.problem.verb != nullptr) check_effects(*args.problem.verb, args);
     ChipTrials trials{.build = args.build, .seeds = args.chip.seeds};
     if (!args.load.empty()) trials.programmed = load_chip_file(args.load);
     trials.build.settings =

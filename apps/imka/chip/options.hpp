@@ -48,6 +48,7 @@ struct ProblemArgs {
     std::string inputs = "gauss";   // law or file
     ProblemConfig config;           // its laws are set by make_trials
     InputRangeRule input_range = InputRangeRule::max;
+    const CLI::App* verb = nullptr;  // knows which options were given
 };
 void add_problem_options(CLI::App& verb, ProblemArgs& args);
 // "Gaussian weights truncated at 3 standard deviations, uniform inputs, input range by max"
@@ -83,7 +84,7 @@ auto with_file_name(const std::filesystem::path& file, Body&& body) {
     }
 }
 
-// Reads the files given by the options.
+// Reads the files given by the options. Error{bad_usage} for an option without effect.
 ChipTrials make_trials(const TrialArgs& args);
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args);
 

@@ -209,16 +209,13 @@ void add_chip_program(CLI::App& chip, Context& context) {
                      "Programming methods, separated by commas; default: all methods that the chip models")
         ->delimiter(',')
         ->type_name(join_names(EnumNames<ProgrammingMethod>::values, "|"));
-    verb->add_option("--draws", args->draws, "Number of chips and weight matrices to average over")
-        ->check(CLI::Range(1, 10000))
-        ->capture_default_str();
-    verb->add_option("--seed", args->seed,
-                     "Seed of the first draw; the next draws use seed + 1, seed + 2, ...")
-        ->capture_default_str();
-    verb->add_option("--iterations", args->trial.build.programming.gradient.iterations,
-                     "Maximum number of iterations of gradient descent")
-        ->check(CLI::Range(1, 100000))
-        ->capture_default_str();
+    using range::between;
+    bind_fields(*verb, {field("draws", args->draws,
+                              between(1, 10000, "Number of chips and weight matrices to average over")),
+                        field("seed", args->seed,
+                              {.help = "Seed of the first draw; the next draws use seed + 1, seed + 2, ..."}),
+                        field("iterations", args->trial.build.programming.gradient.iterations,
+                              between(1, 100000, "Maximum number of iterations of gradient descent"))});
     add_figure_option(*verb, args->figure, "Draw the steps of gradient descent");
     verb->add_option("--output", args->output,
                      "Save the first chip, programmed by the last method, for 'imka chip mvm --load'");

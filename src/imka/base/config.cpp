@@ -15,45 +15,55 @@ namespace imka {
 namespace detail {
 namespace {
 
+// Long texts are cut: they are a mistake, and a message should fit on a line.
+std::string quoted(std::string_view text) {
+    constexpr std::size_t kMost = 40;
+    return fmt::format("'{}{}'", text.substr(0, kMost), text.size() > kMost ? "..." : "");
+}
+
+bool is_integer(std::string_view text) {
+    if (text.starts_with('-')) text.remove_prefix(1);
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 template <class T>
-T parse_with_charconv(std::string_view text, std::string_view name, std::string_view kind) {
+T parse_within(std::string_view text, std::string_view name, T min, T max) {
+    if (!is_integer(text))
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is not an integer", name, quoted(text)));
     T value{};
-    const auto* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || stop != end) {
-        fail(ErrorCode::bad_config, fmt::format("{}: '{}' is not {}", name, text, kind));
-    }
+    const auto error = std::from_chars(text.data(), text.data() + text.size(), value).ec;
+    if (error != std::errc{} || value < min || value > max)
+        fail(ErrorCode::bad_config,
+             fmt::format("{}: {} is out of range; it must be from {} to {}", name, quoted(text), min, max));
     return value;
 }
 
 }  // namespace
 
 double parse_number(std::string_view text, std::string_view name) {
-    const auto value = parse_with_charconv<double>(text, name, "a number");
-    if (!std::isfinite(value)) fail(ErrorCode::bad_config, fmt::format("{}: '{}' is not finite", name, text));
+    double value{};
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (stop != text.data() + text.size() || error == std::errc::invalid_argument)
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is not a number", name, quoted(text)));
+    if (error != std::errc{})
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is beyond the range of numbers", name, quoted(text)));
+    if (!std::isfinite(value))
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is not finite", name, quoted(text)));
     return value;
 }
 
-std::int64_t parse_integer(std::string_view text, std::string_view name) {
-    return parse_with_charconv<std::int64_t>(text, name, "an integer");
+std::int64_t parse_integer(std::string_view text, std::string_view name, std::int64_t min, std::int64_t max) {
+    return parse_within(text, name, min, max);
 }
 
-int parse_int(std::string_view text, std::string_view name) {
-    const auto value = parse_integer(text, name);
-    if (std::abs(value) > std::numeric_limits<int>::max())
-        fail(ErrorCode::bad_config,
-             fmt::format("{}: {} is out of range; it must be below 2^31", name, value));
-    return static_cast<int>(value);
-}
-
-std::uint64_t parse_unsigned(std::string_view text, std::string_view name) {
-    return parse_with_charconv<std::uint64_t>(text, name, "an integer from 0 to 2^64 - 1");
+std::uint64_t parse_unsigned(std::string_view text, std::string_view name, std::uint64_t max) {
+    return parse_within(text, name, std::uint64_t{0}, max);
 }
 
 bool parse_bool(std::string_view text, std::string_view name) {
     if (text == "true") return true;
     if (text == "false") return false;
-    fail(ErrorCode::bad_config, fmt::format("{}: '{}' is neither true nor false", name, text));
+    fail(ErrorCode::bad_config, fmt::format("{}: {} is neither true nor false", name, quoted(text)));
 }
 
 void check_range(double value, const FieldInfo& info, std::string_view name) {
@@ -85,9 +95,9 @@ std::vector<std::uint64_t> Codec<std::vector<std::uint64_t>>::parse(std::string_
         const auto comma = text.find(',');
         const auto part = text.substr(0, comma);
         const auto dots = part.find("..");
-        const auto first = detail::parse_unsigned(part.substr(0, dots), name);
+        const auto first = Codec<std::uint64_t>::parse(part.substr(0, dots), name);
         const auto last =
-            dots == std::string_view::npos ? first : detail::parse_unsigned(part.substr(dots + 2), name);
+            dots == std::string_view::npos ? first : Codec<std::uint64_t>::parse(part.substr(dots + 2), name);
         if (last < first) fail(ErrorCode::bad_config, fmt::format("{}: '{}' counts backwards", name, part));
         if (last - first >= kMost - values.size()) {
             fail(ErrorCode::bad_config, fmt::format("{}: more than {} values in the list", name, kMost));

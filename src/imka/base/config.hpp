@@ -10,6 +10,7 @@
 //   }
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -67,9 +68,8 @@ struct Codec;
 
 namespace detail {
 double parse_number(std::string_view text, std::string_view name);
-std::int64_t parse_integer(std::string_view text, std::string_view name);
-int parse_int(std::string_view text, std::string_view name);
-std::uint64_t parse_unsigned(std::string_view text, std::string_view name);
+std::int64_t parse_integer(std::string_view text, std::string_view name, std::int64_t min, std::int64_t max);
+std::uint64_t parse_unsigned(std::string_view text, std::string_view name, std::uint64_t max);
 bool parse_bool(std::string_view text, std::string_view name);
 void check_range(double value, const FieldInfo& info, std::string_view name);
 std::string number_json(double value);
@@ -87,34 +87,20 @@ struct Codec<double> {
         detail::check_range(v, info, name);
     }
 };
-template <>
-struct Codec<std::int64_t> {
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+template <Integer T>
+struct Codec<T> {
     static std::string type() { return "integer"; }
-    static std::int64_t parse(std::string_view t, std::string_view name) {
-        return detail::parse_integer(t, name);
+    static T parse(std::string_view text, std::string_view name) {
+        using Limits = std::numeric_limits<T>;
+        if constexpr (std::signed_integral<T>)
+            return static_cast<T>(detail::parse_integer(text, name, Limits::min(), Limits::max()));
+        else
+            return static_cast<T>(detail::parse_unsigned(text, name, Limits::max()));
     }
-    static std::string json(std::int64_t v) { return std::to_string(v); }
-    static void check(std::int64_t v, const FieldInfo& info, std::string_view name) {
-        detail::check_range(static_cast<double>(v), info, name);
-    }
-};
-template <>
-struct Codec<int> {
-    static std::string type() { return "integer"; }
-    static int parse(std::string_view text, std::string_view name) { return detail::parse_int(text, name); }
-    static std::string json(int v) { return std::to_string(v); }
-    static void check(int v, const FieldInfo& info, std::string_view name) {
-        detail::check_range(v, info, name);
-    }
-};
-template <>
-struct Codec<std::uint64_t> {
-    static std::string type() { return "integer"; }
-    static std::uint64_t parse(std::string_view t, std::string_view name) {
-        return detail::parse_unsigned(t, name);
-    }
-    static std::string json(std::uint64_t v) { return std::to_string(v); }
-    static void check(std::uint64_t v, const FieldInfo& info, std::string_view name) {
+    static std::string json(T v) { return std::to_string(v); }
+    static void check(T v, const FieldInfo& info, std::string_view name) {
         detail::check_range(static_cast<double>(v), info, name);
     }
 };

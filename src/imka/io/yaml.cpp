@@ -222,7 +222,7 @@ std::vector<double> YamlReader::numbers(std::string_view key) {
 }
 
 std::uint64_t YamlReader::whole_number(std::string_view key, std::uint64_t most) {
-    const auto value = at(key, [&, t = text(key)] { return detail::parse_unsigned(t, path(key)); });
+    const auto value = at(key, [&, t = text(key)] { return Codec<std::uint64_t>::parse(t, path(key)); });
     if (value > most) fail_key(key, fmt::format("{} is out of range; it must be <= {}", value, most));
     return value;
 }

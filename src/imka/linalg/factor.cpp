@@ -13,7 +13,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/linalg/gemm.hpp"
+#include "imka/linalg/blas.hpp"
 
 // Fortran interface; a row-major upper triangle is a column-major lower one.
 extern "C" void dpotrf_(const char* uplo, const blasint* n, double* a, const blasint* lda, blasint* info,
@@ -49,6 +49,7 @@ std::size_t factor_block(MatrixView<double> a) {
     const auto n = as_blas(a.rows());
     const auto lda = as_blas(a.stride());
     blasint info = 0;
+    const BlasCall call;
     dpotrf_("L", &n, a.data(), &lda, &info, 1);
     if (info != 0) return static_cast<std::size_t>(info);
     // OpenBLAS does not report NaN pivots.
@@ -60,12 +61,14 @@ std::size_t factor_block(MatrixView<double> a) {
 
 // b = U⁻ᵀ b or U⁻¹ b.
 void solve_triangle(MatrixView<double> u, MatrixView<double> b, CBLAS_TRANSPOSE transpose) {
+    const BlasCall call;
     cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, transpose, CblasNonUnit, as_blas(b.rows()),
                 as_blas(b.cols()), 1.0, u.data(), as_blas(u.stride()), b.data(), as_blas(b.stride()));
 }
 
 // c -= aᵀ b
 void subtract_product(MatrixView<double> a, MatrixView<double> b, MatrixView<double> c) {
+    const BlasCall call;
     cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(c.rows()), as_blas(c.cols()),
                 as_blas(a.rows()), -1.0, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 1.0,
                 c.data(), as_blas(c.stride()));
@@ -107,7 +110,6 @@ void check_square_and_finite(MatrixView<double> a) {
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
                              const Exec& exec) {
     assert(a.rows() == a.cols() && b.rows() == a.rows());
-    use_one_blas_thread();
     const StopWatch watch(exec, &WorkTimes::solve);
     const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
     for (std::size_t k = 0; k < blocks; ++k) {
@@ -126,7 +128,7 @@ void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::st
 void orthonormalize_rows(MatrixView<double> a, QrSigns signs) {
     check_square_and_finite(a);
     if (a.rows() == 0) return;
-    use_one_blas_thread();
+    const BlasCall call;
     assert(a.stride() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
     const auto n = static_cast<int>(a.rows());
     const auto lda = static_cast<int>(a.stride());

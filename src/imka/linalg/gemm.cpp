@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "imka/base/parallel.hpp"
+#include "imka/linalg/blas.hpp"
 
 namespace imka {
 namespace {
@@ -126,16 +127,9 @@ void multiply_tile(MatrixView<const float> a, MatrixView<const float> b, MatrixV
 
 }  // namespace
 
-void use_one_blas_thread() {
-    [[maybe_unused]] static const bool done = [] {
-        openblas_set_num_threads(1);
-        return true;
-    }();
-}
-
 void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
-    use_one_blas_thread();
+    const BlasCall call;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(a.rows()), as_blas(b.rows()),
                 as_blas(a.cols()), 1.0F, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0F,
                 c.data(), as_blas(c.stride()));
@@ -143,7 +137,7 @@ void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<fl
 
 void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c) {
     assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
-    use_one_blas_thread();
+    const BlasCall call;
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(a.rows()), as_blas(b.rows()),
                 as_blas(a.cols()), 1.0, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0,
                 c.data(), as_blas(c.stride()));
@@ -151,7 +145,7 @@ void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<
 
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
-    use_one_blas_thread();
+    const BlasCall call;
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(a.cols()), as_blas(b.cols()),
                 as_blas(a.rows()), 1.0F, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0F,
                 c.data(), as_blas(c.stride()));
@@ -159,7 +153,7 @@ void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<fl
 
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c) {
     assert(c.rows() == a.cols() && c.cols() == a.cols());
-    use_one_blas_thread();
+    const BlasCall call;
     cblas_ssyrk(CblasRowMajor, CblasUpper, CblasTrans, as_blas(a.cols()), as_blas(a.rows()), 1.0F, a.data(),
                 as_blas(a.stride()), 0.0F, c.data(), as_blas(c.stride()));
 }

@@ -47,9 +47,6 @@ Matrix<To> transposed(MatrixView<T> m) {
     return out;
 }
 
-// Sets one BLAS thread per call. Every function of linalg/ that calls BLAS or LAPACK calls this first.
-void use_one_blas_thread();
-
 // Name and version of the BLAS and the core it chose, for reports.
 std::string blas_description();
 

@@ -22,7 +22,8 @@ struct CaseErrors {
     std::vector<double> removed;  // all but this one
 };
 
-// Effect of one non-ideality, one value per seed. Shares refer to the squared error that the chip adds.
+// Effect of one non-ideality, one value per seed. Shares refer to the squared error that the chip adds,
+// averaged over seeds; they mean nothing if it adds none.
 struct Attribution {
     const Nonideality* item = nullptr;
     std::vector<double> alone_error;  // signed root of the squared error above `none`
@@ -35,8 +36,7 @@ struct ErrorAttribution {
     std::vector<Attribution> items;  // the non-idealities active in the settings
 };
 
-// Measures the chips of one seed. Error{bad_usage} if the settings have no non-ideality; Error{numeric} if
-// the chip does not raise the error.
+// Measures the chips of one seed. Error{bad_usage} if the settings have no non-ideality.
 CaseErrors measure_cases(const ChipSettings& settings, const SquaredError& squared_error, const Exec& exec);
 // Shares for every measured seed.
 ErrorAttribution attribute_error(const ChipSettings& settings, std::vector<CaseErrors> errors);

@@ -120,7 +120,22 @@ double share(std::uint64_t part, std::uint64_t all) {
 
 }  // namespace
 
+Fields fields(ProblemConfig& c) {
+    using range::between;
+    return {
+        field("weight_sigmas", c.weight_sigmas,
+              between(0.01, 6.0, "Truncate Gaussian weights at this many standard deviations")),
+        field("sparsity", c.sparsity, between(0.0, 0.999, "Fraction of zeros in sparse inputs")),
+        field("rows", c.rows, between(1, 1 << 20, "Number of inputs of the matrix")),
+        field("cols", c.cols, between(1, 1 << 20, "Number of outputs of the matrix")),
+        field("inputs", c.count,
+              between(0, 1e8, "Number of products to measure; 0 = chosen by the size of the matrix")),
+        field("calibration_inputs", c.calibration_count, between(2, 1e6, "Number of inputs for calibration")),
+    };
+}
+
 ProblemSource make_problem_source(ProblemConfig config, Matrix<float> weights, Matrix<float> inputs) {
+    check_ranges(fields(config));
     if (weights.rows() > 0) {
         config.rows = weights.rows();
         config.cols = weights.cols();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
@@ -41,6 +42,7 @@ struct ProblemConfig {
     std::size_t count = 0;   // test inputs; 0: depends on the size of the matrix
     std::size_t calibration_count = 2000;
 };
+Fields fields(ProblemConfig& config);  // the numbers; the laws are names or files
 
 // Given matrices are the same for every seed; an empty one is sampled.
 struct ProblemSource {
@@ -48,7 +50,8 @@ struct ProblemSource {
     Matrix<float> weights;  // inputs x outputs
     Matrix<float> inputs;   // one per row; the first half calibrates, the second half tests
 };
-// Checks that the given matrices match (Error{bad_data}) and sets the sizes that follow from them.
+// Checks ranges (Error{bad_config}) and that the given matrices match (Error{bad_data}), and sets the sizes
+// that follow from them.
 ProblemSource make_problem_source(ProblemConfig config, Matrix<float> weights = {},
                                   Matrix<float> inputs = {});
 

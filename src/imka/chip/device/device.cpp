@@ -100,7 +100,7 @@ double evaluate(const Curve& curve, double u) {
     return curve.value_scale * std::clamp(unclamped(*it, a), it->min, it->max);
 }
 
-void validate(const Curve& curve, std::string_view name) {
+void validate(const Curve& curve, std::string_view name, double min, double max) {
     for (const double scale : {curve.argument_at_g_max, curve.value_scale}) {
         if (!std::isfinite(scale) || scale <= 0.0)
             fail(ErrorCode::bad_config, fmt::format("{}: a scale of {}; it must be > 0", name, scale));
@@ -119,8 +119,13 @@ void validate(const Curve& curve, std::string_view name) {
     }
     // Finite coefficients may still overflow; devices evaluate the curve between 0 and 1.
     for (int i = 0; i <= 64; ++i) {
-        if (!std::isfinite(evaluate(curve, i / 64.0)))
+        const double value = evaluate(curve, i / 64.0);
+        if (!std::isfinite(value))
             fail(ErrorCode::bad_config, fmt::format("{}: not finite at u = {}", name, i / 64.0));
+        if (value < min || value > max)
+            fail(ErrorCode::bad_config,
+                 fmt::format("{}: {:.4g} at u = {} is out of range; it must be from {} to {}", name, value,
+                             i / 64.0, min, max));
     }
 }
 

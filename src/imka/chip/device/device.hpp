@@ -53,9 +53,11 @@ double polynomial(std::span<const double> coefficients, double a);
 double evaluate(const Curve& curve, double u);
 
 // Error{bad_config} that starts with `name`: pieces out of order, wrong number of coefficients, values
-// that are not finite (coefficients, or the curve between 0 and 1), a logarithm or decreasing power that
-// is unclamped at u = 0.
-void validate(const Curve& curve, std::string_view name);
+// that are not finite (coefficients, or the curve between 0 and 1), values outside [min, max], a logarithm or
+// decreasing power that is unclamped at u = 0.
+void validate(const Curve& curve, std::string_view name,
+              double min = -std::numeric_limits<double>::infinity(),
+              double max = std::numeric_limits<double>::infinity());
 
 // Conductances in microsiemens (uS), times in seconds. Defaults: a perfect device.
 struct DeviceModel {

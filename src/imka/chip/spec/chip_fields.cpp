@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
@@ -13,10 +14,18 @@ namespace imka {
 namespace {
 
 using range::between;
-using range::not_negative;
-using range::positive;
 using range::positive_share;
 using range::share;
+
+// Constants beyond these have no physical meaning, and their products may overflow.
+constexpr double kTiny = 1e-15;
+constexpr double kHuge = 1e9;
+constexpr FieldInfo positive(std::string_view help, std::string_view unit = "") {
+    return between(kTiny, kHuge, help, unit);
+}
+constexpr FieldInfo not_negative(std::string_view help, std::string_view unit = "") {
+    return between(0.0, kHuge, help, unit);
+}
 
 Fields chip_fields(ChipSpec& c) {
     return {
@@ -86,7 +95,7 @@ Fields core_fields(CoreSpec& c) {
         field("core.adc_noise", c.adc.noise_counts,
               not_negative("standard deviation of a conversion", "counts")),
         field("core.offset_mean", c.adc.offset_mean_counts,
-              {.help = "mean of the offsets of columns", .unit = "counts"}),
+              between(-kHuge, kHuge, "mean of the offsets of columns", "counts")),
         field(
             "core.polarity_error", c.adc.polarity_error_counts,
             not_negative("one-phase: standard deviation of the comparator that decides the sign", "counts")),
@@ -151,25 +160,31 @@ Fields pulse_fields(PulseModel& p) {
     };
 }
 
+// A conductance that changes by more than its tenth power, or noise of more than 100 times the signal, is a
+// mistake.
+constexpr double kLargestDrift = 10.0;
+constexpr double kLargestNoise = 100.0;
+
 std::vector<CurveField> device_curves(DeviceModel& d) {
     return {
-        {"device.programming_error", "uS", "spread of programming", d.programming_error_us},
-        {"device.drift_mean", "", "mean of the drift exponent", d.drift_mean},
-        {"device.drift_sd", "", "its spread over devices", d.drift_sd},
-        {"device.read_noise", "", "Q of the read noise", d.read_noise},
+        {"device.programming_error", "uS", "spread of programming", d.programming_error_us, 0.0, kHuge},
+        {"device.drift_mean", "", "mean of the drift exponent", d.drift_mean, -kLargestDrift, kLargestDrift},
+        {"device.drift_sd", "", "its spread over devices", d.drift_sd, 0.0, kLargestDrift},
+        {"device.read_noise", "", "Q of the read noise", d.read_noise, 0.0, kLargestNoise},
     };
 }
 
 std::vector<CurveField> pulse_curves(PulseModel& p) {
     return {
-        {"pulses.drift_mean", "", "mean of the drift exponent of one device", p.drift_mean},
-        {"pulses.drift_sd", "", "its spread over devices and pulses", p.drift_sd},
-        {"pulses.read_noise", "", "Q of the read noise of one device", p.read_noise},
+        {"pulses.drift_mean", "", "mean of the drift exponent of one device", p.drift_mean, -kLargestDrift,
+         kLargestDrift},
+        {"pulses.drift_sd", "", "its spread over devices and pulses", p.drift_sd, 0.0, kLargestDrift},
+        {"pulses.read_noise", "", "Q of the read noise of one device", p.read_noise, 0.0, kLargestNoise},
     };
 }
 
 void check_curves(const std::vector<CurveField>& curves) {
-    for (const auto& c : curves) validate(c.curve, c.name);
+    for (const auto& c : curves) validate(c.curve, c.name, c.min, c.max);
 }
 
 template <class List>
@@ -296,9 +311,12 @@ void set_constant(ChipSpec& chip, std::string_view name, std::string_view text) 
 
 void set_constants(ChipSpec& chip, std::string_view list) {
     ChipSpec changed = chip;
+    std::set<std::string> keys;
     while (!list.empty()) {
         const auto comma = list.find(',');
         const auto [key, value] = parse_assignment(list.substr(0, comma), "constant");
+        if (!keys.insert(key).second)
+            fail(ErrorCode::bad_config, fmt::format("constant: duplicate key '{}'", key));
         set_unchecked(changed, key, value);
         list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
     }

@@ -21,6 +21,8 @@ struct CurveField {
     std::string_view unit;
     std::string_view help;
     Curve& curve;
+    double min = 0.0;  // range of its values between 0 and g_max
+    double max = 1.0;
 };
 std::vector<CurveField> curve_fields(ChipSpec& chip);
 

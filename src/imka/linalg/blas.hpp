@@ -1,0 +1,16 @@
+// The statically linked OpenBLAS; for linalg/*.cpp only.
+#pragma once
+
+namespace imka {
+
+// Every function that calls BLAS or LAPACK holds one. Sets one thread per call, and makes sure that OpenBLAS
+// finds the memory for its buffer: it would try for ever. Error{io} if there is none.
+class BlasCall {
+public:
+    BlasCall();
+    ~BlasCall();
+    BlasCall(const BlasCall&) = delete;
+    BlasCall& operator=(const BlasCall&) = delete;
+};
+
+}  // namespace imka

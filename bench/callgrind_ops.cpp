@@ -10,9 +10,8 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/features/choose_projector.hpp"
 #include "imka/features/feature_map.hpp"
-#include "imka/features/project_digital.hpp"
-#include "imka/features/project_sorf.hpp"
 #include "imka/learn/ridge.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"

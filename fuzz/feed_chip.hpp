@@ -7,7 +7,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/chip/simulate/literal.hpp"
-#include "imka/chip/spec/chip_io.hpp"
+#include "imka/chip/spec/chip.hpp"
 
 namespace imka::fuzz {
 

@@ -19,10 +19,9 @@
 #include "imka/base/random.hpp"
 #include "imka/ops/dot/dot.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
-#include "imka/ops/epilogue/epilogue_reference.hpp"
 #include "imka/ops/fwht/fwht.hpp"
-#include "imka/ops/fwht/sign_hadamard.hpp"
 #include "imka/ops/normals/normals.hpp"
+#include "support/epilogue_reference.hpp"
 #include "support/instruction_sets.hpp"
 
 namespace imka::fuzz {

@@ -1,7 +1,7 @@
 // imka chip: the emulated chip alone. Constants, error of products and its causes, programming, ageing,
 // device models from measurements.
 #include "app.hpp"
-#include "chip/commands.hpp"
+#include "chip/options.hpp"
 
 namespace imka::app {
 

@@ -10,8 +10,8 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/experiment/record.hpp"
-#include "imka/report/losses.hpp"
-#include "imka/report/page.hpp"
+#include "imka/report/averages.hpp"
+#include "imka/report/report.hpp"
 
 namespace imka::app {
 namespace {

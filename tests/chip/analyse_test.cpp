@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "imka/chip/analyse/attribution.hpp"
-#include "imka/chip/analyse/compare_programming.hpp"
+#include "imka/chip/analyse/compare.hpp"
 #include "imka/chip/analyse/cost.hpp"
-#include "imka/chip/analyse/states.hpp"
 #include "imka/chip/device/fit_device.hpp"
 #include "imka/chip/simulate/emulator.hpp"
 #include "support/error.hpp"

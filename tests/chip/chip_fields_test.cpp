@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "imka/chip/spec/chip_io.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 
 namespace imka {

@@ -1,5 +1,5 @@
 // Chip files: parsed values, and errors that name the line.
-#include "imka/chip/spec/chip_io.hpp"
+#include "imka/chip/spec/chip.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 
 #include "imka/base/file.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/chip/spec/chip_text.hpp"
 #include "support/error.hpp"
 #include "support/temp_dir.hpp"
 

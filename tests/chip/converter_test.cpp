@@ -6,10 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "imka/chip/converter/adc.hpp"
-#include "imka/chip/converter/affine.hpp"
-#include "imka/chip/converter/dac.hpp"
-#include "imka/chip/converter/ir_drop.hpp"
+#include "imka/chip/device/converter.hpp"
 #include "imka/chip/region.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"

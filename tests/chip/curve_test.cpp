@@ -1,4 +1,4 @@
-#include "imka/chip/device/curve.hpp"
+#include "imka/chip/device/device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Programmed devices: moments of the draws, time, stuck devices, reproducibility.
-#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/device/device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,6 @@
 
 #include <cmath>
 
-#include "imka/chip/device/drift.hpp"
-#include "imka/chip/device/read_noise.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 

@@ -1,5 +1,5 @@
 // Errors of products with known parts.
-#include "imka/chip/analyse/error_parts.hpp"
+#include "imka/chip/analyse/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/chip/simulate/literal.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
+#include "support/weight_scale.hpp"
 
 namespace imka {
 namespace {

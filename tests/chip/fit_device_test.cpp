@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/device/device_state.hpp"
+#include "imka/chip/device/device.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "support/error.hpp"
 

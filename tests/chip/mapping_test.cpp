@@ -1,4 +1,4 @@
-#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/region.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "support/error.hpp"
+#include "support/weight_scale.hpp"
 
 namespace imka {
 namespace {

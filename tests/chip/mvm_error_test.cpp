@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/chip/device/device_state.hpp"
-#include "imka/chip/program/compensation.hpp"
-#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/device/device.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/chip/spec/chip.hpp"
+#include "support/weight_scale.hpp"
 
 namespace imka {
 namespace {

@@ -1,5 +1,5 @@
 // Weights and inputs for testing chips.
-#include "imka/chip/analyse/problem.hpp"
+#include "imka/chip/analyse/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,10 +12,11 @@
 
 #include "imka/base/random.hpp"
 #include "imka/chip/program/calibrate.hpp"
-#include "imka/chip/program/mapping.hpp"
-#include "imka/chip/program/programming_measure.hpp"
+#include "imka/chip/program/programming_gradient.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/chip/simulate/literal.hpp"
 #include "support/error.hpp"
+#include "support/weight_scale.hpp"
 
 namespace imka {
 namespace {

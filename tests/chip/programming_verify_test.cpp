@@ -1,6 +1,6 @@
 // Pulses on one polarity: response of a device, program-and-verify, every branch of max-SET-fill, and
 // their errors compared with published numbers.
-#include "imka/chip/program/programming_verify.hpp"
+#include "imka/chip/program/programming_array.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "imka/chip/spec/chip.hpp"
-#include "imka/chip/spec/chip_io.hpp"
 #include "support/error.hpp"
 #include "support/moments.hpp"
 

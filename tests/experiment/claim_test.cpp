@@ -1,5 +1,5 @@
 // Claims exclude each other within and across processes, and end with their holder.
-#include "imka/experiment/claim.hpp"
+#include "imka/experiment/journal.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "imka/base/file.hpp"
-#include "imka/experiment/claim.hpp"
 #include "imka/experiment/journal.hpp"
 #include "support/damage.hpp"
 #include "support/error.hpp"

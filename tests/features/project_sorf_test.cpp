@@ -1,5 +1,5 @@
 // Projection by transforms compared with the product by Ω, and the choice between the two.
-#include "imka/features/project_sorf.hpp"
+#include "imka/features/choose_projector.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,6 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
-#include "imka/features/choose_projector.hpp"
-#include "imka/features/project_digital.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/omega/samplers.hpp"
 #include "support/error.hpp"

@@ -1,5 +1,5 @@
 // The angle between two points is accurate near 0 and π.
-#include "imka/kernel/angle.hpp"
+#include "imka/kernel/kernel.hpp"
 
 #include <gtest/gtest.h>
 

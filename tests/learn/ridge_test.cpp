@@ -11,7 +11,7 @@
 #include "imka/features/feature_map.hpp"
 #include "imka/learn/kernel_ridge.hpp"
 #include "imka/learn/ridge_model.hpp"
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 #include "support/thread_team.hpp"
 
 namespace imka {

@@ -1,5 +1,5 @@
 // Positive definite systems.
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 
 #include <gtest/gtest.h>
 

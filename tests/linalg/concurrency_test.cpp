@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 #include "imka/linalg/gemm.hpp"
-#include "imka/linalg/qr.hpp"
 
 namespace imka {
 namespace {

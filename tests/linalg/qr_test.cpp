@@ -1,5 +1,5 @@
 // Orthonormal bases: orthogonality, span, signs, and calls from many threads.
-#include "imka/linalg/qr.hpp"
+#include "imka/linalg/factor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Scores of emulated and measured results, computed by hand.
-#include "imka/metrics/fidelity.hpp"
+#include "imka/metrics/metrics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "imka/metrics/medians.hpp"
+#include "imka/metrics/metrics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,10 +5,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
-#include "imka/metrics/accuracy.hpp"
-#include "imka/metrics/kernel_error.hpp"
-#include "imka/metrics/squared_errors.hpp"
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/ops/epilogue/epilogue_reference.hpp"
+#include "support/epilogue_reference.hpp"
 #include "support/targets.hpp"
 
 namespace imka::ops {

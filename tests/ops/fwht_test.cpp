@@ -13,8 +13,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
 #include "imka/ops/fwht/fwht_plain.hpp"
-#include "imka/ops/fwht/fwht_reference.hpp"
-#include "imka/ops/fwht/sign_hadamard.hpp"
+#include "support/fwht_reference.hpp"
 #include "support/targets.hpp"
 
 namespace {

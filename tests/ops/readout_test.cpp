@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
-#include "imka/ops/readout/readout_reference.hpp"
+#include "support/readout_reference.hpp"
 #include "support/targets.hpp"
 
 namespace imka::ops {
@@ -145,8 +145,8 @@ TEST(Readout, OutputsAreThoseOfTheReference) {
     auto offset = normals(3, 2.0F);
     for (std::size_t i = 0; i < 300; ++i) offset[i] = 0.0F;  // so that small results stay small
     const auto factor = normals(4, 1.0F);
-    for (auto& v : scale) v = static_cast<float>(reference::to_half(v));
-    for (auto& v : offset) v = static_cast<float>(reference::to_half(v));
+    for (auto& v : scale) v = static_cast<float>(to_half(v));
+    for (auto& v : offset) v = static_cast<float>(to_half(v));
     for (const auto& [half, floor] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
         for (const float most : {127.0F, 1.0F, kInf}) {
             const auto affine = [&, half = half, floor = floor](std::size_t n) {
@@ -172,14 +172,14 @@ TEST(Readout, OutputsAreThoseOfTheReference) {
 
 // Values of the IEEE format, computed by hand.
 TEST(Readout, HalfPrecisionFollowsTheStandard) {
-    EXPECT_EQ(reference::to_half(1.0 + 0x1p-11), 1.0) << "halves to even";
-    EXPECT_EQ(reference::to_half(1.0 + 3 * 0x1p-11), 1.0 + 0x1p-9);
-    EXPECT_EQ(reference::to_half(1.0 + 0x1p-11 + 0x1p-40), 1.0 + 0x1p-10) << "one rounding";
-    EXPECT_EQ(reference::to_half(65519.0), 65504.0);
-    EXPECT_EQ(reference::to_half(65520.0), kInf);
-    EXPECT_EQ(reference::to_half(-0x1p-24), -0x1p-24);
-    EXPECT_EQ(reference::to_half(0x1p-25), 0.0);
-    EXPECT_EQ(reference::to_half(3 * 0x1p-26), 0x1p-24);
+    EXPECT_EQ(to_half(1.0 + 0x1p-11), 1.0) << "halves to even";
+    EXPECT_EQ(to_half(1.0 + 3 * 0x1p-11), 1.0 + 0x1p-9);
+    EXPECT_EQ(to_half(1.0 + 0x1p-11 + 0x1p-40), 1.0 + 0x1p-10) << "one rounding";
+    EXPECT_EQ(to_half(65519.0), 65504.0);
+    EXPECT_EQ(to_half(65520.0), kInf);
+    EXPECT_EQ(to_half(-0x1p-24), -0x1p-24);
+    EXPECT_EQ(to_half(0x1p-25), 0.0);
+    EXPECT_EQ(to_half(3 * 0x1p-26), 0x1p-24);
 }
 
 }  // namespace

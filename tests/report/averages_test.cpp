@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "imka/report/statements.hpp"
+#include "imka/report/paper.hpp"
 #include "report/records.hpp"
 
 namespace {

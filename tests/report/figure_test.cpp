@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 #include "report/records.hpp"
 #include "support/error.hpp"
 

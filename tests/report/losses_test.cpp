@@ -1,5 +1,5 @@
 // Losses of accuracy on a chip: pairing of runs, and averages over pairs.
-#include "imka/report/losses.hpp"
+#include "imka/report/averages.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

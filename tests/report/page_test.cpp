@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "imka/report/page.hpp"
 #include "imka/report/report.hpp"
 #include "report/records.hpp"
 

@@ -1,20 +1,64 @@
 // Shared by the benchmarks: alternating rounds, ratios with intervals, limits of the machine, results.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app.hpp"
-#include "bench/peer.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/metrics/medians.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka::app {
+
+// Other libraries, called through a Python interpreter: a child process runs one round per request, so rounds
+// of both sides can alternate. The child runs bench/peers/peer.py.
+
+// Exactly one of value, missing and error is set.
+struct PeerAnswer {
+    std::optional<double> value;  // seconds of a round, or the result of a check
+    std::string missing;          // package that provides the peer
+    std::string error;
+};
+
+class Peer {
+public:
+    // Starts the interpreter with the script; the first reply reports a missing interpreter.
+    Peer(const std::string& python, const Exec& exec);
+    ~Peer();
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+
+    // {"python": "3.11.2", "sklearn": "1.2.1", "torch": null, ...}; empty if the child does not reply.
+    std::string hello();
+    PeerAnswer run(const std::string& name, const std::string& sizes);
+    PeerAnswer check(const std::string& name, const std::string& sizes);
+    // Drops the data kept between rounds.
+    void forget();
+
+private:
+    void start(const std::string& python);
+    PeerAnswer ask(const std::string& line);
+    // The reply without its line break; nullopt if the child has ended. Error{interrupted} on cancellation.
+    std::optional<std::string> exchange(const std::string& line);
+
+    Exec exec_;
+    pid_t child_ = -1;
+    int to_child_ = -1;
+    int from_child_ = -1;
+    std::string received_;
+};
+
+// The given interpreter, or the first of /usr/bin/python3 and python3 that has scikit-learn, or the first
+// that starts. nullptr if none starts.
+std::unique_ptr<Peer> find_peer(const std::string& python, const Exec& exec);
 
 // Peak rates of this machine, measured with our own operations in the same run. Per second.
 struct MachineLimits {
@@ -72,6 +116,11 @@ struct BenchCheck {
     double bound = 0.0;
     bool ok = false;
 };
+
+// A value that must not exceed a bound.
+inline BenchCheck check_at_most(const std::string& what, double value, double bound) {
+    return {.what = what, .value = value, .bound = bound, .ok = value <= bound};
+}
 
 struct BenchTarget {
     std::string what;

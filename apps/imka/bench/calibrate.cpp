@@ -10,16 +10,10 @@
 #include "bench/bench.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/features/choose_projector.hpp"
-#include "imka/features/project_digital.hpp"
-#include "imka/features/project_sorf.hpp"
 #include "imka/linalg/gemm.hpp"
 
 namespace imka::app {
 namespace {
-
-OmegaRecipe recipe_of(std::int64_t d, std::int64_t m) {
-    return {.gamma = 0.5 / static_cast<double>(d), .sampler = Sampler::sorf, .d = d, .m = m, .seed = 1};
-}
 
 std::vector<OmegaRecipe> shapes(bool quick) {
     const std::vector<std::int64_t> inputs =
@@ -29,7 +23,9 @@ std::vector<OmegaRecipe> shapes(bool quick) {
         quick ? std::vector<std::int64_t>{256} : std::vector<std::int64_t>{64, 256, 1024, 4096};
     std::vector<OmegaRecipe> list;
     for (const auto d : inputs)
-        for (const auto m : outputs) list.push_back(recipe_of(d, m));
+        for (const auto m : outputs)
+            list.push_back(
+                {.gamma = 0.5 / static_cast<double>(d), .sampler = Sampler::sorf, .d = d, .m = m, .seed = 1});
     return list;
 }
 

@@ -36,8 +36,7 @@ Matrix<float> inputs(std::size_t rows, std::size_t cols) {
 ProgrammedChip programmed(const ChipSpec& spec, std::size_t side) {
     const auto sample = inputs(256, side);
     return build_chip(
-        BuildJob{
-            .chip = spec, .weights = normals(side, side, 1), .sample = sample.view(), .steps = {}, .seed = 3},
+        BuildJob{.chip = spec, .weights = normals(side, side, 1), .sample = sample.view(), .seed = 3},
         kOneCore);
 }
 
@@ -75,10 +74,8 @@ BenchCheck check_way(const Way& way) {
     for (std::size_t i = 0; i < fast.values().size(); ++i)
         steps = std::max(steps, std::abs(double{fast.values()[i]} - literal.values()[i]) /
                                     chip.regions[0].affine.output_step);
-    return {.what = "largest difference from the literal simulator without noise, output steps",
-            .value = steps,
-            .bound = 1.01,
-            .ok = steps <= 1.01};
+    return check_at_most("largest difference from the literal simulator without noise, output steps", steps,
+                         1.01);
 }
 
 // Times a plain product of this shape by tiles, as in the simulator.
@@ -177,8 +174,7 @@ BenchResult bench_batch(const BenchSetup& setup, const FastRegion& core, std::si
     const auto last = fast_products(core, x.view().slice_rows(rows - 1, 1),
                                     {.seed = kIds.seed, .first = kIds.first + rows - 1}, kOneCore);
     const bool same = std::ranges::equal(last.row(0), y.row(rows - 1));
-    result.check = {
-        .what = "rows whose bits depend on the batch", .value = same ? 0.0 : 1.0, .bound = 0.0, .ok = same};
+    result.check = check_at_most("rows whose bits depend on the batch", same ? 0.0 : 1.0, 0.0);
     add_core_time(1, result);
     return result;
 }

@@ -1,4 +1,4 @@
-#include "bench/peer.hpp"
+#include "bench/bench.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -3,12 +3,11 @@
 
 #include <memory>
 
-#include "chip/commands.hpp"
 #include "chip/options.hpp"
 #include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
-#include "imka/chip/analyse/states.hpp"
+#include "imka/chip/analyse/compare.hpp"
 
 namespace imka::app {
 namespace {
@@ -37,12 +36,11 @@ report::Plot make_figure(const std::string& name, const std::vector<double>& tim
     report::Plot figure{.title = fmt::format("{}: error of products after programming", name),
                         .x_label = "time since programming",
                         .y_label = "relative error of products (%)",
-                        .series = {},
                         .x_axis = report::XAxis::seconds,
                         .log_x = true,
                         .from_zero = true};
     for (std::size_t k = 0; k < kAgeCompensations.size(); ++k) {
-        report::Series series{.label = std::string(to_string(kAgeCompensations[k])), .points = {}};
+        report::Series series{.label = std::string(to_string(kAgeCompensations[k]))};
         if (kAgeCompensations[k] == AgeCompensation::none) series.label = "no compensation";
         if (kAgeCompensations[k] == AgeCompensation::outputs) series.label = "outputs recalibrated";
         for (std::size_t t = 0; t < times.size(); ++t) {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 
-#include "chip/commands.hpp"
 #include "chip/options.hpp"
 #include "gnuplot.hpp"
 #include "imka/base/error.hpp"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "chip/commands.hpp"
 #include "chip/options.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/analyse/cost.hpp"

@@ -5,10 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "chip/commands.hpp"
 #include "chip/options.hpp"
 #include "imka/base/duration.hpp"
-#include "imka/chip/analyse/states.hpp"
+#include "imka/chip/analyse/compare.hpp"
 
 namespace imka::app {
 namespace {

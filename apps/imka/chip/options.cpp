@@ -9,8 +9,8 @@
 
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/chip/spec/chip_io.hpp"
 #include "imka/data/table.hpp"
 #include "imka/deploy/chip_file.hpp"
 #include "run_options.hpp"

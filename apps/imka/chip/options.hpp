@@ -12,7 +12,7 @@
 #include "app.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/analyse/trials.hpp"
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka::app {
 
@@ -102,5 +102,14 @@ std::string seeds_text(const ChipTrials& trials);
 // "hermes, 256 x 256 on 1 core of 64"
 std::string chip_line(const ChipSpec& spec, std::size_t rows, std::size_t cols);
 std::string chip_line(const ChipTrials& trials);
+
+// The verbs of imka chip, one file per verb.
+
+void add_chip_info(CLI::App& chip, Context& context);
+void add_chip_mvm(CLI::App& chip, Context& context);
+void add_chip_program(CLI::App& chip, Context& context);
+void add_chip_age(CLI::App& chip, Context& context);
+void add_chip_explain(CLI::App& chip, Context& context);
+void add_chip_fit(CLI::App& chip, Context& context);
 
 }  // namespace imka::app

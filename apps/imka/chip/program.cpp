@@ -6,13 +6,12 @@
 #include <numeric>
 #include <optional>
 
-#include "chip/commands.hpp"
 #include "chip/options.hpp"
 #include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/chip/analyse/compare_programming.hpp"
+#include "imka/chip/analyse/compare.hpp"
 #include "imka/deploy/chip_file.hpp"
 
 namespace imka::app {
@@ -40,9 +39,6 @@ Summary over_draws(const MethodResult& result, Value&& value) {
     return summarize(std::move(values));
 }
 
-double pulse_count(const ProgrammingSummary& s) {
-    return static_cast<double>(s.cost.set_pulses + s.cost.pulses);
-}
 double unreached_share(const ProgrammingSummary& s) {
     return s.polarities == 0 ? 0.0 : static_cast<double>(s.unreached) / static_cast<double>(s.polarities);
 }
@@ -57,7 +53,7 @@ std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& res
                                             const std::string& name) {
     const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);
     if (gradient == nullptr) return std::nullopt;
-    report::Series series{.label = "gradient descent, measured while programming", .points = {}};
+    report::Series series{.label = "gradient descent, measured while programming"};
     for (std::size_t k = 0;; ++k) {
         std::vector<double> values;
         for (const auto& draw : gradient->draws) {
@@ -77,14 +73,19 @@ std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& res
     return figure;
 }
 
+// Mean over draws of one part of the cost.
+template <class T>
+double mean_cost(const MethodResult& r, T ProgrammingCost::*part) {
+    return over_draws(r, [&](const auto& s) { return static_cast<double>(s.cost.*part); }).mean;
+}
+
 Json cost_json(const MethodResult& r) {
-    const auto mean = [&](auto value) { return over_draws(r, value).mean; };
-    return {{"set_pulses", mean([](const auto& s) { return static_cast<double>(s.cost.set_pulses); })},
-            {"pulses", mean([](const auto& s) { return static_cast<double>(s.cost.pulses); })},
-            {"reads", mean([](const auto& s) { return static_cast<double>(s.cost.reads); })},
-            {"products", mean([](const auto& s) { return static_cast<double>(s.cost.products); })},
-            {"seconds", mean([](const auto& s) { return s.cost.seconds; })},
-            {"joules", mean([](const auto& s) { return s.cost.joules; })}};
+    return {{"set_pulses", mean_cost(r, &ProgrammingCost::set_pulses)},
+            {"pulses", mean_cost(r, &ProgrammingCost::pulses)},
+            {"reads", mean_cost(r, &ProgrammingCost::reads)},
+            {"products", mean_cost(r, &ProgrammingCost::products)},
+            {"seconds", mean_cost(r, &ProgrammingCost::seconds)},
+            {"joules", mean_cost(r, &ProgrammingCost::joules)}};
 }
 
 Json method_json(const MethodResult& r) {
@@ -114,9 +115,6 @@ void print_methods(const std::vector<MethodResult>& results) {
             if (r.method == ProgrammingMethod::statistical) return last;
             return fmt::format("{:.3g} -> {}", 100.0 * over_draws(r, before).mean, last);
         };
-        const auto mean = [&](auto value, double factor) {
-            return fmt::format("{:.4g}", factor * over_draws(r, value).mean);
-        };
         std::vector<std::string> row = {std::string(to_string(r.method)),
                                         change([](const auto& s) { return s.before.weight; },
                                                [](const auto& s) { return s.after.weight; }),
@@ -125,13 +123,14 @@ void print_methods(const std::vector<MethodResult>& results) {
         if (r.method == ProgrammingMethod::statistical) {
             row.insert(row.end(), {"-", "-", "-", "-", "-", "-"});
         } else {
-            row.insert(
-                row.end(),
-                {mean(pulse_count, 1.0),
-                 mean([](const auto& s) { return static_cast<double>(s.cost.reads); }, 1.0),
-                 mean([](const auto& s) { return static_cast<double>(s.cost.products); }, 1.0),
-                 mean([](const auto& s) { return s.cost.seconds; }, 1.0),
-                 mean([](const auto& s) { return s.cost.joules; }, 1e3), mean(unreached_share, 100.0)});
+            const double pulses = over_draws(r, [](const auto& s) {
+                                      return static_cast<double>(s.cost.set_pulses + s.cost.pulses);
+                                  }).mean;
+            for (const double value :
+                 {pulses, mean_cost(r, &ProgrammingCost::reads), mean_cost(r, &ProgrammingCost::products),
+                  mean_cost(r, &ProgrammingCost::seconds), 1e3 * mean_cost(r, &ProgrammingCost::joules),
+                  100.0 * over_draws(r, unreached_share).mean})
+                row.push_back(fmt::format("{:.4g}", value));
         }
         table.push_back(std::move(row));
     }

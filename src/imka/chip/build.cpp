@@ -8,17 +8,10 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
+#include "imka/linalg/gemm.hpp"
 
 namespace imka {
 namespace {
-
-CalibrationConfig calibration_of(const BuildConfig& c) {
-    CalibrationConfig out{.inputs = static_cast<std::size_t>(c.calibration_inputs)};
-    const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
-    out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
-    if (alpha) out.deviations = *c.input_alpha;
-    return out;
-}
 
 double root_mean_square(MatrixView<const float> x) {
     double sum = 0.0;
@@ -30,18 +23,13 @@ double root_mean_square(MatrixView<const float> x) {
 
 // Standard deviations use all rows: they depend on a few outliers that a sample may miss.
 CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x, double input_scale) {
-    auto out = calibration_of(c);
+    CalibrationConfig out{.inputs = static_cast<std::size_t>(c.calibration_inputs)};
+    const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
+    out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
+    if (alpha) out.deviations = *c.input_alpha;
     if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
     out.input_range = InputRangeRule::given;
     out.range = out.deviations * root_mean_square(x) * input_scale;
-    return out;
-}
-
-Matrix<float> transposed(const Matrix<float>& m) {
-    Matrix<float> out(m.cols(), m.rows());
-    for (std::size_t r = 0; r < m.rows(); ++r) {
-        for (std::size_t c = 0; c < m.cols(); ++c) out(c, r) = m(r, c);
-    }
     return out;
 }
 
@@ -55,12 +43,7 @@ std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float>
         applied = applied_inputs(job.chip.core.dac, inputs, calibration.range);
         inputs = applied.view();
     }
-    const auto products = exact_products(inputs, transposed(job.omega).view());
-    std::vector<double> largest(products.cols());
-    for (std::size_t v = 0; v < products.rows(); ++v) {
-        for (std::size_t c = 0; c < largest.size(); ++c)
-            largest[c] = std::max(largest[c], std::abs(products(v, c)));
-    }
+    const auto largest = largest_products(exact_products(inputs, transposed(job.omega.view()).view()));
     const double most = std::ranges::max(largest);
     std::vector<float> factors(largest.size());
     // An output without products cannot be scaled.
@@ -69,35 +52,24 @@ std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float>
     return factors;
 }
 
-OutputFit output_fit(const BuildConfig& config) {
-    return config.output_calibration == OutputCalibration::centred ? OutputFit::centred : OutputFit::applied;
-}
-
 BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibration) {
     BuildSteps steps{.placement = {.replicas = config.replicas, .replication = config.replication},
                      .calibration = calibration,
                      .programming = {.method = config.programming},
-                     .output_fit = output_fit(config),
                      .time = {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing},
                      .compensation = config.compensation};
     if (config.output_calibration == OutputCalibration::nominal) steps.output_fit.reset();
+    if (config.output_calibration == OutputCalibration::centred) steps.output_fit = OutputFit::centred;
     return steps;
 }
 
 }  // namespace
 
 ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit fit, const Exec& exec) {
-    switch (kind) {
-        case AgeCompensation::none:
-            break;
-        case AgeCompensation::global:
-            return compensated(std::move(chip), DriftCompensation::global);
-        case AgeCompensation::column:
-            return compensated(std::move(chip), DriftCompensation::column);
-        case AgeCompensation::outputs:
-            return with_calibrated_outputs(std::move(chip), fit, exec);
-    }
-    return chip;
+    if (kind == AgeCompensation::none) return chip;
+    if (kind == AgeCompensation::outputs) return with_calibrated_outputs(std::move(chip), fit, exec);
+    return compensated(std::move(chip), kind == AgeCompensation::global ? DriftCompensation::global
+                                                                        : DriftCompensation::column);
 }
 
 ProgrammedChip build_chip(BuildJob job, const Exec& exec) {
@@ -120,7 +92,7 @@ BuiltChip build_chip(const ProjectionJob& job, const Exec& exec) {
     for (float& v : inputs.values()) v *= static_cast<float>(job.input_scale);
     BuiltChip out{.factors = row_factors(job, inputs.view(), calibration),
                   .lost_rows = static_cast<std::uint64_t>(job.config.lost_rows)};
-    auto weights = transposed(job.omega);
+    auto weights = transposed(job.omega.view());
     for (std::size_t r = 0; r < weights.rows() && !out.factors.empty(); ++r) {
         for (std::size_t c = 0; c < weights.cols(); ++c) weights(r, c) /= out.factors[c];
     }
@@ -142,28 +114,25 @@ Fields fields(BuildConfig& c) {
                        "input_range",
                .min = -1.0}),
         field("calibration_inputs", c.calibration_inputs,
-              {.help = "Training rows used to calibrate ranges and outputs", .min = 1.0, .max = 1e6}),
+              range::between(1, 1e6, "Training rows used to calibrate ranges and outputs")),
         field("programming", c.programming, {.help = "How devices are programmed"}),
         field("output_calibration", c.output_calibration,
               {.help = "Scale and offset of columns: fitted after programming, nominal, or fitted and "
                        "centred against truncation"}),
         field("read_seconds", c.read_seconds,
-              {.help = "Time from programming to the products", .unit = "s", .min = 0.0}),
+              range::not_negative("Time from programming to the products", "s")),
         field("read_spacing", c.read_spacing,
-              {.help = "Time between two products; decides how much of the noise is new in each",
-               .unit = "s",
-               .min = 0.0}),
+              range::not_negative("Time between two products; decides how much of the noise is new in each",
+                                  "s")),
         field("compensation", c.compensation,
               {.help = "Drift compensation: one factor per core or per column, or recalibrated outputs"}),
         field("range_scaling", c.range_scaling,
               {.help = "Scale rows of the matrix to fill the output range, and scale outputs back"}),
         field("lost_rows", c.lost_rows,
-              {.help = "Every n-th product is returned as 0, as in a measured run that lost some; 0: none",
-               .min = 0.0}),
+              range::not_negative(
+                  "Every n-th product is returned as 0, as in a measured run that lost some; 0: none")),
         field("replicas", c.replicas,
-              {.help = "Copies of the matrix on the chip; 0: the maximum that fits",
-               .min = 0.0,
-               .max = 65536.0}),
+              range::between(0, 65536, "Copies of the matrix on the chip; 0: the maximum that fits")),
         field("replication", c.replication,
               {.help = "Copies share the inputs, or all process every input and are averaged"}),
     };

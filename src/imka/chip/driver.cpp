@@ -11,7 +11,7 @@ namespace imka {
 Products execute(ChipDriver& driver, std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
                  const Exec& exec) {
     check_call(driver, matrix, x);
-    Products out{.y = {x.rows(), driver.shape(matrix).outputs}, .trace = {}};
+    Products out{.y = {x.rows(), driver.shape(matrix).outputs}};
     out.trace = driver.multiply(matrix, x, ids, exec, out.y.view());
     return out;
 }

@@ -12,6 +12,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/linalg/gemm.hpp"
 
 namespace imka {
 namespace {
@@ -42,12 +43,8 @@ void check_weights(const Matrix<float>& weights) {
     }
 }
 
-std::size_t cores_of(const ChipSpec& spec) {
-    return static_cast<std::size_t>(spec.cores) * static_cast<std::size_t>(spec.chips);
-}
-
 [[noreturn]] void fail_too_few(const ChipSpec& spec, const std::string& what, std::size_t needed) {
-    const auto there = cores_of(spec);
+    const auto there = core_count(spec);
     const auto cores = static_cast<std::size_t>(spec.cores);
     fail(
         ErrorCode::bad_config,
@@ -71,15 +68,8 @@ std::size_t count_replicas(const ChipSpec& spec, std::size_t tiles, int replicas
     if (replicas < 0)
         fail(ErrorCode::bad_config,
              fmt::format("replicas: {}; it must be >= 0, 0 for the maximum that fits", replicas));
-    return replicas == 0 ? std::max<std::size_t>(1, cores_of(spec) / tiles)
+    return replicas == 0 ? std::max<std::size_t>(1, core_count(spec) / tiles)
                          : static_cast<std::size_t>(replicas);
-}
-
-template <class T>
-Matrix<T> copy_block(MatrixView<const T> m) {
-    Matrix<T> out(m.rows(), m.cols());
-    for (std::size_t r = 0; r < m.rows(); ++r) std::ranges::copy(m.row(r), out.row(r).begin());
-    return out;
 }
 
 void place_matrix(std::uint32_t matrix, const std::vector<Tile>& tiles, Plan& plan) {
@@ -92,15 +82,8 @@ void place_matrix(std::uint32_t matrix, const std::vector<Tile>& tiles, Plan& pl
     }
 }
 
-struct Rectangle {
-    std::size_t first_row;
-    std::size_t rows;
-    std::size_t first_col;
-    std::size_t cols;
-};
-
-bool overlap(std::vector<Rectangle> list) {
-    std::ranges::sort(list, {}, &Rectangle::first_row);
+bool overlap(std::vector<Tile> list) {
+    std::ranges::sort(list, {}, &Tile::first_row);
     for (std::size_t i = 0; i < list.size(); ++i) {
         for (std::size_t k = i + 1; k < list.size(); ++k) {
             if (list[k].first_row >= list[i].first_row + list[i].rows) break;
@@ -125,8 +108,9 @@ void check_region(const Plan& plan, std::size_t number) {
     const auto& matrix = plan.matrices[region.matrix];
     if (region.replica >= matrix.replicas)
         fail_region(number, fmt::format("no replica {}; the matrix has {}", region.replica, matrix.replicas));
-    if (region.core >= cores_of(plan.spec))
-        fail_region(number, fmt::format("core {}; the chip has {} cores", region.core, cores_of(plan.spec)));
+    if (region.core >= core_count(plan.spec))
+        fail_region(number,
+                    fmt::format("core {}; the chip has {} cores", region.core, core_count(plan.spec)));
     const auto inside = [](std::size_t first, std::size_t count, std::size_t all) {
         return count > 0 && count <= all && first <= all - count;
     };
@@ -148,12 +132,11 @@ void check_region(const Plan& plan, std::size_t number) {
 
 // Checks that no two regions share a cell and that the tiles of each replica cover its matrix.
 void check_cover(const Plan& plan) {
-    std::map<std::uint32_t, std::vector<Rectangle>> cores;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Rectangle>> replicas;
+    std::map<std::uint32_t, std::vector<Tile>> cores;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Tile>> replicas;
     for (const auto& r : plan.regions) {
         cores[r.core].push_back({r.row, r.tile.rows, r.col, r.tile.cols});
-        replicas[{r.matrix, r.replica}].push_back(
-            {r.tile.first_row, r.tile.rows, r.tile.first_col, r.tile.cols});
+        replicas[{r.matrix, r.replica}].push_back(r.tile);
     }
     for (const auto& [core, list] : cores) {
         if (overlap(list)) fail(ErrorCode::bad_data, fmt::format("core {}: two regions overlap", core));
@@ -209,7 +192,7 @@ Plan place(const ChipSpec& spec, std::vector<Matrix<float>> matrices, const Plac
         plan.matrices.push_back({.weights = std::move(weights), .replication = config.replication});
     }
     const std::size_t replicas = count_replicas(spec, all, config.replicas);
-    if (replicas * all > cores_of(spec))
+    if (replicas * all > core_count(spec))
         fail_too_few(spec, matrices_text(plan.matrices, replicas), replicas * all);
     for (std::uint32_t m = 0; m < plan.matrices.size(); ++m) {
         plan.matrices[m].replicas = replicas;
@@ -262,6 +245,10 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
     return plan;
 }
 
+std::size_t core_count(const ChipSpec& spec) {
+    return static_cast<std::size_t>(spec.cores) * static_cast<std::size_t>(spec.chips);
+}
+
 std::size_t core_count(const Plan& plan) {
     std::set<std::uint32_t> cores;
     for (const auto& region : plan.regions) cores.insert(region.core);
@@ -270,14 +257,14 @@ std::size_t core_count(const Plan& plan) {
 
 Matrix<float> region_weights(const Plan& plan, const Region& region) {
     const auto& tile = region.tile;
-    return copy_block(plan.matrices[region.matrix]
-                          .weights.view()
-                          .slice_rows(tile.first_row, tile.rows)
-                          .slice_cols(tile.first_col, tile.cols));
+    return copy_of(plan.matrices[region.matrix]
+                       .weights.view()
+                       .slice_rows(tile.first_row, tile.rows)
+                       .slice_cols(tile.first_col, tile.cols));
 }
 
 Matrix<float> region_inputs(const Plan& plan, const Region& region) {
-    return copy_block(
+    return copy_of(
         plan.matrices[region.matrix].inputs.view().slice_cols(region.tile.first_row, region.tile.rows));
 }
 

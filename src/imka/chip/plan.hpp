@@ -69,6 +69,8 @@ struct Calibration {
 };
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec);
 
+// Cores of all chips.
+std::size_t core_count(const ChipSpec& spec);
 // Cores with at least one region.
 std::size_t core_count(const Plan& plan);
 

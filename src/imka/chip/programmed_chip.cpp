@@ -8,6 +8,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/chip/simulate/fast.hpp"
+#include "imka/linalg/gemm.hpp"
 
 namespace imka {
 namespace {
@@ -53,12 +54,6 @@ ProgrammingSummary pulse_regions(ProgrammedChip& chip, const ProgrammingConfig& 
         progress.update(r + 1);
     }
     return summary;
-}
-
-Matrix<double> widened(const Matrix<float>& m) {
-    Matrix<double> out(m.rows(), m.cols());
-    std::ranges::copy(m.values(), out.values().begin());
-    return out;
 }
 
 Matrix<float> clipped_inputs(MatrixView<const float> x, double range) {
@@ -131,7 +126,8 @@ ProgrammedChip with_calibrated_outputs(ProgrammedChip chip, OutputFit fit, const
             fast_counts(prepare(region, chip.time), inputs.view(), ids, {.threads = 1}).counts;
         const auto target = target_inputs(region, inputs.view(), fit);
         const auto weights = region_weights(plan, plan.regions[r]);
-        fit_affine(widened(counts).view(), exact_products(target.view(), weights.view()).view(), region);
+        fit_affine(copy_of<double>(counts.view()).view(),
+                   exact_products(target.view(), weights.view()).view(), region);
         if (fit == OutputFit::centred) add_half_steps(region);
     });
     chip.corrected_seconds = chip.time.seconds;

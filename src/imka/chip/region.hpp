@@ -3,14 +3,40 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "imka/base/matrix.hpp"
-#include "imka/chip/device/device_state.hpp"
-#include "imka/chip/program/compensation.hpp"
+#include "imka/chip/device/device.hpp"
 #include "imka/chip/spec/chip.hpp"
 
 namespace imka {
+
+// Weights as conductances: devices of positive polarity hold positive weights, the others negative ones;
+// the opposite polarity gets the target 0. Rows of weights are inputs and columns are outputs, as in a
+// crossbar.
+struct MappedWeights {
+    Matrix<float> plus_us;  // targets
+    Matrix<float> minus_us;
+    std::vector<double> weight_per_us;  // per column; 0 if all its weights are 0
+};
+
+// Error{bad_data} for weights that are not finite, naming the first; Error{bad_config} for conductances
+// that are not > 0.
+MappedWeights map_weights(MatrixView<const float> weights, std::span<const double> column_us);
+
+// Drift compensation: scales outputs to undo the loss of the array since a reference read.
+enum class DriftCompensation {
+    none,
+    global,  // one factor per array
+    column,  // one factor per output
+};
+
+// Factor of each column: mean |reference| / mean |now|, over the array or the column. Both arguments are
+// outputs of the array for one input at a time, that is, differences of the two polarities' conductances.
+// Factors are at most 1e4; a column that was 0 at the reference gets the factor 1.
+std::vector<double> drift_compensation(DriftCompensation kind, MatrixView<const float> reference,
+                                       MatrixView<const float> now);
 
 // A rectangle of a matrix (inputs x outputs).
 struct Tile {
@@ -85,6 +111,9 @@ struct ProgrammedRegion {
 // not fit the core at this origin.
 ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> weights,
                                 const RegionScale& scale, const RegionIds& ids);
+
+// Error{bad_data} for inputs of another length, Error{bad_usage} for product numbers of 2^32 or more.
+void check_products(const ProgrammedRegion& region, MatrixView<const float> x, const ProductIds& ids);
 
 // Sets the factors that restore outputs at `time` to their level right after programming.
 void compensate_drift(DriftCompensation kind, const ReadTime& time, ProgrammedRegion& region);

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/spec/chip_io.hpp"
-#include "imka/chip/spec/chip_text.hpp"
+#include "imka/chip/spec/chip.hpp"
 
 namespace imka {
 namespace {

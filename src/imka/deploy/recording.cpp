@@ -8,6 +8,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/io/sealed_tensors.hpp"
+#include "imka/linalg/gemm.hpp"
 
 namespace imka {
 namespace {
@@ -15,12 +16,6 @@ namespace {
 constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "1", .renew = "record it again"};
 constexpr std::size_t kKeyNumbers = 5;    // matrix, two halves of the seed, first, rows
 constexpr std::size_t kTraceNumbers = 7;  // followed by the products of each core
-
-Matrix<float> copy_of(MatrixView<const float> m) {
-    Matrix<float> out(m.rows(), m.cols());
-    for (std::size_t r = 0; r < m.rows(); ++r) std::ranges::copy(m.row(r), out.row(r).begin());
-    return out;
-}
 
 bool same_bits(MatrixView<const float> a, const Matrix<float>& b) {
     if (a.rows() != b.rows() || a.cols() != b.cols()) return false;
@@ -69,11 +64,9 @@ Trace trace_of(std::span<const double> numbers) {
     return t;
 }
 
-std::string inputs_name(std::size_t matrix) {
-    return fmt::format("matrix.{}.x", matrix);
-}
-std::string outputs_name(std::size_t matrix) {
-    return fmt::format("matrix.{}.y", matrix);
+// Inputs (x) or outputs (y) of a matrix.
+std::string rows_name(std::size_t matrix, char what) {
+    return fmt::format("matrix.{}.{}", matrix, what);
 }
 
 // Concatenates the rows of all calls of one matrix.
@@ -90,14 +83,14 @@ TensorFile tensors_of(const Recording& recording) {
         width = std::max(width, numbers_of(key, call.trace).size());
     file.f64["calls"] = Matrix<double>(recording.calls.size(), width);
     for (std::size_t m = 0; m < recording.shapes.size(); ++m) {
-        file.f32[inputs_name(m)] = Matrix<float>(0, recording.shapes[m].inputs);
-        file.f32[outputs_name(m)] = Matrix<float>(0, recording.shapes[m].outputs);
+        file.f32[rows_name(m, 'x')] = Matrix<float>(0, recording.shapes[m].inputs);
+        file.f32[rows_name(m, 'y')] = Matrix<float>(0, recording.shapes[m].outputs);
     }
     std::size_t row = 0;
     for (const auto& [key, call] : recording.calls) {
         std::ranges::copy(numbers_of(key, call.trace), file.f64["calls"].row(row++).begin());
-        append_rows(call.x, file.f32[inputs_name(key.matrix)]);
-        append_rows(call.y, file.f32[outputs_name(key.matrix)]);
+        append_rows(call.x, file.f32[rows_name(key.matrix, 'x')]);
+        append_rows(call.y, file.f32[rows_name(key.matrix, 'y')]);
     }
     seal(kKind, file);
     return file;
@@ -123,9 +116,9 @@ Recording from_tensors(TensorFile tensors) {
     SealedReader file(kKind, std::move(tensors));
     Recording recording;
     std::vector<Rows> matrices;
-    while (file.has_f32(inputs_name(matrices.size()))) {
-        auto x = file.f32(inputs_name(matrices.size()));
-        auto y = file.f32(outputs_name(matrices.size()));
+    while (file.has_f32(rows_name(matrices.size(), 'x'))) {
+        auto x = file.f32(rows_name(matrices.size(), 'x'));
+        auto y = file.f32(rows_name(matrices.size(), 'y'));
         if (x.rows() != y.rows())
             fail(ErrorCode::bad_data, "inputs and outputs have different numbers of rows");
         recording.shapes.push_back({x.cols(), y.cols()});

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "imka/base/error.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/chip/spec/chip_io.hpp"
 
 namespace imka {
 namespace {
@@ -20,14 +20,11 @@ constexpr std::uint32_t kTrainProducts = 1;
 constexpr std::uint32_t kFirstDrawnChip = 0x100000;
 constexpr std::uint32_t kFirstDrawnProducts = 0x200000;
 
-bool is_file_name(const std::string& name) {
-    return name.ends_with(".yaml") || name.ends_with(".yml") || name.find('/') != std::string::npos;
-}
-
 ChipSpec find_chip(const std::string& name) {
     const auto presets = chip_names();
     if (std::find(presets.begin(), presets.end(), name) != presets.end()) return chip_preset(name);
-    if (is_file_name(name)) return load_chip(name);
+    if (name.ends_with(".yaml") || name.ends_with(".yml") || name.find('/') != std::string::npos)
+        return load_chip(name);
     std::vector<std::string_view> known = {"fp32"};
     known.insert(known.end(), presets.begin(), presets.end());
     fail(ErrorCode::bad_config,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "imka/base/error.hpp"
 
@@ -64,7 +65,21 @@ double gram_rows(const RunConfig& config, const DatasetFacts& data) {
     return std::min(static_cast<double>(data.test_rows), static_cast<double>(config.gram_rows));
 }
 
-RunCost cost_of_ridge(const RunConfig& config, const FeatureSizes& sizes, const DatasetFacts& data) {
+// nullopt if the sizes are invalid.
+std::optional<FeatureSizes> sizes_of(const RunConfig& config, const DatasetFacts& data) {
+    try {
+        return run_sizes(config, static_cast<std::int64_t>(data.features));
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
+RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data) {
+    const auto known = sizes_of(config, data);
+    if (!known) return {};
+    const auto& sizes = *known;
     const auto features = static_cast<double>(sizes.features);
     const double outputs = data.classes <= 2 ? 1.0 : static_cast<double>(data.classes);
     const double width = features + 1.0 + outputs;
@@ -91,7 +106,10 @@ RunCost cost_of_ridge(const RunConfig& config, const FeatureSizes& sizes, const 
     return cost;
 }
 
-RunCost cost_of_gram(const RunConfig& config, const FeatureSizes& sizes, const DatasetFacts& data) {
+RunCost gram_cost(const RunConfig& config, const DatasetFacts& data) {
+    const auto known = sizes_of(config, data);
+    if (!known) return {};
+    const auto& sizes = *known;
     const auto features = static_cast<double>(sizes.features);
     const double gram = gram_rows(config, data);
     RunCost cost{.seconds = kPerRun + feature_seconds(sizes, gram) + gram * gram * features * kPerGram,
@@ -99,25 +117,6 @@ RunCost cost_of_gram(const RunConfig& config, const FeatureSizes& sizes, const D
     add_chip(config, sizes, {.train = static_cast<double>(data.train_rows), .tested = gram, .fits = 0.0},
              cost);
     return cost;
-}
-
-template <class CostOf>
-RunCost or_zero(const RunConfig& config, const DatasetFacts& data, const CostOf& cost_of) {
-    try {
-        return cost_of(config, run_sizes(config, static_cast<std::int64_t>(data.features)), data);
-    } catch (const Error&) {
-        return {};
-    }
-}
-
-}  // namespace
-
-RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data) {
-    return or_zero(config, data, cost_of_ridge);
-}
-
-RunCost gram_cost(const RunConfig& config, const DatasetFacts& data) {
-    return or_zero(config, data, cost_of_gram);
 }
 
 double measure_machine_factor(const Exec& exec) {

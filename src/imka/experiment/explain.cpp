@@ -34,7 +34,7 @@ BuildConfig with_whole_range(BuildConfig build, std::size_t rows) {
 }  // namespace
 
 ChipSettings chip_settings(const RunConfig& config) {
-    return {.spec = resolve_chip(config.backend, config.chip), .calibration = {}};
+    return {.spec = resolve_chip(config.backend, config.chip)};
 }
 
 ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& data, const Exec& exec) {

@@ -23,8 +23,7 @@ FeatureRecipe file_recipe(const RunConfig& config, const RowSource& rows, const 
 RunMap file_map(const FileMapJob& job, const Exec& exec) {
     const auto& run = job.config.chip;
     if (!job.config.backend.is_chip())
-        return {.map = FeatureMap(job.recipe, choose_projector(job.recipe.omega, job.omega, exec)),
-                .chip = {}};
+        return {.map = FeatureMap(job.recipe, choose_projector(job.recipe.omega, job.omega, exec))};
     const auto chip = resolve_chip(job.config.backend, run);
     const auto seeds = test_seeds(run, job.config.seeds.front());
     const auto inputs =

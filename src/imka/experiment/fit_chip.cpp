@@ -15,7 +15,7 @@
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/kinds.hpp"
 #include "imka/experiment/published.hpp"
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 
 namespace imka {
 
@@ -50,11 +50,7 @@ std::map<CellKey, std::size_t> cell_places(const ComparisonConfig& config, std::
                              .kernel = p.kernel,
                              .sampler = p.sampler,
                              .log_ratio = p.log_ratio,
-                             .m = p.m,
-                             .error = {},
-                             .error_measured = {},
-                             .accuracy = {},
-                             .accuracy_measured = {}});
+                             .m = p.m});
         auto& cell = cells[place->second];
         if (p.quantity == Quantity::gram_error) {
             cell.error_measured = p.value;
@@ -292,8 +288,7 @@ ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec)
                 data->thinned = thin_out(data->set.test, config.test_rows);
             }
             run.chip.fit_on = FitOn::fp32;
-            runs_.push_back(
-                {.cell = cell->second, .data = data, .seed = seed, .config = std::move(run), .model = {}});
+            runs_.push_back({.cell = cell->second, .data = data, .seed = seed, .config = std::move(run)});
         }
     }
     Progress progress(exec, "fitting weights", runs_.size());

@@ -12,7 +12,7 @@
 #include "imka/data/dataset.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/learn/ridge_model.hpp"
-#include "imka/metrics/fidelity.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 

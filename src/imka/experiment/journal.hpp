@@ -1,15 +1,18 @@
-// The records in a folder shared by several processes: each appends to its own file and reads all files.
+// A folder shared by several processes: the records that they append, and the claims on runs.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "imka/experiment/record.hpp"
 
 namespace imka {
+
+// The records in a folder shared by several processes: each appends to its own file and reads all files.
 
 // The file of this process: <host>-<process>-<time>.jsonl, created with the first record. A line is on disk
 // when append returns; an incomplete line is removed again. Error{io} if a line cannot be written.
@@ -56,6 +59,30 @@ private:
     std::map<std::filesystem::path, std::uint64_t> offsets_;  // after the last complete line
     std::unordered_map<std::string, Entry> entries_;
     std::uint64_t unusable_ = 0;
+};
+
+// Claims: which process works on which run in a shared folder. A claim is a locked file; the operating system
+// releases the lock if the process dies (docs/adr/0009-claims.md).
+
+// Held until it goes out of scope. The file is removed first and unlocked after that.
+class Claim {
+public:
+    // nullopt if another live process holds it. Error{io} if the folder is not writable or does not support
+    // locks.
+    static std::optional<Claim> try_take(const std::filesystem::path& folder, const std::string& key);
+
+    Claim(Claim&& other) noexcept;
+    Claim& operator=(Claim&& other) noexcept;
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+private:
+    Claim(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+    void release() noexcept;
+
+    std::filesystem::path path_;
+    int descriptor_ = -1;
 };
 
 }  // namespace imka

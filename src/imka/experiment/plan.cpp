@@ -100,7 +100,7 @@ void sort_runs(SweepPlan& plan) {
 }  // namespace
 
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& data_dir, const Exec& exec) {
-    SweepPlan plan{.experiment = experiment, .points = expand(experiment), .data = {}, .runs = {}};
+    SweepPlan plan{.experiment = experiment, .points = expand(experiment)};
     Planner planner(plan, data_dir, exec);
     for (std::size_t c = 0; c < plan.points.size(); ++c) {
         check_cancelled(exec);

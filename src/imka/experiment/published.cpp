@@ -83,30 +83,24 @@ Published seed_row(const std::vector<std::string_view>& f, const std::string& pl
     return p;
 }
 
-// Merges the rows of one cell into one value.
-class Cells {
-public:
-    void add(Published row) {
-        const auto [place, is_new] = places_.try_emplace(
-            {row.table, row.dataset, row.kernel, row.sampler, row.backend, row.m, row.quantity},
-            cells_.size());
-        if (is_new) {
-            cells_.push_back(std::move(row));
-        } else {
-            cells_[place->second].value.values.push_back(row.value.values.front());
-        }
-    }
-    std::vector<Published> take() {
-        for (auto& cell : cells_) cell.value = summarize(std::move(cell.value.values));
-        return std::move(cells_);
-    }
-
-private:
+// One value per cell from the rows of its seeds.
+std::vector<Published> merge_seeds(std::vector<Published> rows) {
     using Key =
         std::tuple<std::string, std::string, std::string, std::string, std::string, std::int64_t, Quantity>;
-    std::map<Key, std::size_t> places_;
-    std::vector<Published> cells_;
-};
+    std::map<Key, std::size_t> places;
+    std::vector<Published> cells;
+    for (auto& row : rows) {
+        const Key key{row.table, row.dataset, row.kernel, row.sampler, row.backend, row.m, row.quantity};
+        const auto [place, is_new] = places.try_emplace(key, cells.size());
+        if (is_new) {
+            cells.push_back(std::move(row));
+        } else {
+            cells[place->second].value.values.push_back(row.value.values.front());
+        }
+    }
+    for (auto& cell : cells) cell.value = summarize(std::move(cell.value.values));
+    return cells;
+}
 
 std::string_view without_cr(std::string_view line) {
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -122,8 +116,7 @@ std::vector<Published> parse_published(std::string_view csv, const std::string& 
     if (header != kMeans && header != kSeeds)
         fail(ErrorCode::bad_data,
              fmt::format("{}: line 1: the header must be '{}' or '{}'", where, kMeans, kSeeds));
-    std::vector<Published> means;
-    Cells cells;
+    std::vector<Published> rows;
     for (std::size_t i = 1; i < lines.size(); ++i) {
         const auto line = without_cr(lines[i]);
         if (line.empty()) continue;
@@ -132,12 +125,12 @@ std::vector<Published> parse_published(std::string_view csv, const std::string& 
         if (f.size() != 10)
             fail(ErrorCode::bad_data, fmt::format("{}: expected 10 fields, got {}", place, f.size()));
         if (header == kMeans) {
-            means.push_back(mean_row(f, place, table));
+            rows.push_back(mean_row(f, place, table));
         } else if (f[0] != "attention") {
-            cells.add(seed_row(f, place, table));
+            rows.push_back(seed_row(f, place, table));
         }
     }
-    return header == kMeans ? std::move(means) : cells.take();
+    return header == kMeans ? rows : merge_seeds(std::move(rows));
 }
 
 std::vector<Published> read_published(const std::filesystem::path& path) {

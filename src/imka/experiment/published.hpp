@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "imka/base/names.hpp"
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 

@@ -99,24 +99,22 @@ private:
     std::unordered_map<std::string, std::size_t> places_;
 };
 
-void read_line(const std::string& text, bool complete, const std::filesystem::path& file, std::uint64_t line,
-               Collector& all) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) return;
-    auto parsed = parse_record(text);
-    if (parsed.record) {
-        all.add(std::move(*parsed.record), file, line);
-    } else if (!complete) {
-        all.add_problem(RecordProblem::Kind::torn, file, line, "incomplete line");
-    } else {
-        all.add_problem(parsed.problem, file, line, std::move(parsed.what));
-    }
-}
-
 void read_one_file(const std::filesystem::path& file, Collector& all) {
     std::ifstream in(file);
     if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read", file.string()));
     std::uint64_t line = 0;
-    for (std::string text; std::getline(in, text);) read_line(text, !in.eof(), file, ++line, all);
+    for (std::string text; std::getline(in, text);) {
+        ++line;
+        if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+        auto parsed = parse_record(text);
+        if (parsed.record) {
+            all.add(std::move(*parsed.record), file, line);
+        } else if (in.eof()) {
+            all.add_problem(RecordProblem::Kind::torn, file, line, "incomplete line");
+        } else {
+            all.add_problem(parsed.problem, file, line, std::move(parsed.what));
+        }
+    }
 }
 
 std::vector<std::filesystem::path> record_files(const std::filesystem::path& folder) {

@@ -10,7 +10,7 @@
 #include "imka/base/sha256.hpp"
 #include "imka/base/version.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/metrics/kernel_error.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 

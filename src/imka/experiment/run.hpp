@@ -15,7 +15,7 @@
 #include "imka/experiment/backend.hpp"
 #include "imka/features/config.hpp"
 #include "imka/learn/ridge_model.hpp"
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 

@@ -21,7 +21,6 @@
 #include "imka/base/file.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/base/version.hpp"
-#include "imka/experiment/claim.hpp"
 #include "imka/experiment/journal.hpp"
 
 namespace imka {
@@ -315,12 +314,9 @@ private:
                       .seed = planned.seed,
                       .config = settings_text(config),
                       .data_sha256 = plan_.data[planned.data].facts.source_sha256,
-                      .results = {},
-                      .error = {},
                       .imka_version = std::string(build_info().version),
                       .build = build_text(),
-                      .instruction_set = instruction_set(),
-                      .finished = {}};
+                      .instruction_set = instruction_set()};
         const Exec exec{.threads = job.threads, .cancel = exec_.cancel};
         const auto waited = Clock::now();
         try {

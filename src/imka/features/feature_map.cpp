@@ -19,14 +19,8 @@ namespace imka {
 namespace {
 
 Form own_form(Functions functions) {
-    switch (functions) {
-        case Functions::cos_sin:
-            return Form::cos_sin;
-        case Functions::exp_pm:
-            return Form::positive;
-        default:
-            return Form::auto_;
-    }
+    if (functions == Functions::cos_sin) return Form::cos_sin;
+    return functions == Functions::exp_pm ? Form::positive : Form::auto_;
 }
 
 // The form in use; Form::auto_ is returned for the step functions, which have only one form.

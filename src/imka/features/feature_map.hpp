@@ -9,10 +9,23 @@
 #include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/features/projector.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/omega/omega.hpp"
 
 namespace imka {
+
+// Interface between a feature map and the hardware that multiplies by Ω: a processor or a chip.
+
+class Projector {
+public:
+    virtual ~Projector() = default;
+    virtual std::size_t inputs() const = 0;   // d
+    virtual std::size_t outputs() const = 0;  // m
+    // u = x Ωᵀ for any number of rows. ids identify the noise of each row, if any: row r is number ids.first
+    // + r in the caller's stream. The bits of a row do not depend on its batch. Thread-safe.
+    virtual void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                         MatrixView<float> u) const = 0;
+};
 
 // auto_: the default of the kernel. cos_sin: [cos u, sin u], D = 2m (softmax: trigonometric features).
 // offset_cos: sqrt(2) cos(u + b), b uniform on [0, 2π), D = m, for shift-invariant kernels. positive: [exp u,

@@ -9,7 +9,6 @@
 #include "imka/chip/build.hpp"
 #include "imka/chip/driver.hpp"
 #include "imka/features/feature_map.hpp"
-#include "imka/features/projector.hpp"
 
 namespace imka {
 

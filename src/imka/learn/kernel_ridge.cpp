@@ -5,7 +5,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 
 namespace imka {
 

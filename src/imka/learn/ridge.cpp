@@ -10,7 +10,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/dot/dot.hpp"
 

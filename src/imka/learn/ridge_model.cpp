@@ -13,7 +13,7 @@
 #include "imka/base/team.hpp"
 #include "imka/features/choose_projector.hpp"
 #include "imka/io/text.hpp"
-#include "imka/metrics/accuracy.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 namespace {

@@ -15,7 +15,7 @@
 #include "imka/features/feature_map.hpp"
 #include "imka/features/project_chip.hpp"
 #include "imka/learn/ridge.hpp"
-#include "imka/metrics/squared_errors.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 

@@ -3,6 +3,7 @@
 // (docs/adr/0003-blas.md).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -26,9 +27,25 @@ inline constexpr std::size_t kTileRows = 256;
 
 // c = a bᵀ for any number of rows; a is n x k, b is m x k, c is n x m. Every row has the same bits as in a
 // full tile, for any batch. Tiles run in parallel; the last rows run in the smallest tile that gives the same
-// bits on this processor, which is determined once per shape (gemm_rows.cpp).
+// bits on this processor, which is determined once per shape.
 void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
                   MatrixView<float> c);
+
+// Copies of a matrix and of its transpose, as operands of other products or in another precision.
+template <class To = float, class T>
+Matrix<To> copy_of(MatrixView<T> m) {
+    Matrix<To> out(m.rows(), m.cols());
+    for (std::size_t r = 0; r < m.rows(); ++r) std::ranges::copy(m.row(r), out.row(r).begin());
+    return out;
+}
+template <class To = float, class T>
+Matrix<To> transposed(MatrixView<T> m) {
+    Matrix<To> out(m.cols(), m.rows());
+    for (std::size_t r = 0; r < m.rows(); ++r) {
+        for (std::size_t c = 0; c < m.cols(); ++c) out(c, r) = m(r, c);
+    }
+    return out;
+}
 
 // Name and version of the BLAS and the core it chose, for reports.
 std::string blas_description();

@@ -1,7 +1,7 @@
 // A summary as JSON text.
 #include <nlohmann/json.hpp>
 
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 

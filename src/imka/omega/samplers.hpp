@@ -1,4 +1,4 @@
-// The samplers called by sample_rows, one file each. A new sampler adds a line here, an enumerator, and its
+// The samplers called by sample_rows. A new sampler adds a line here, an enumerator, and its
 // cases in omega.cpp and table.cpp. The index layouts are specified in docs/numerics.md and must not change.
 #pragma once
 

@@ -4,20 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace imka::report {
 namespace {
 
-// Features per direction.
-double functions_of(const std::string& kernel) {
-    return kernel.starts_with("arccos") ? 1.0 : 2.0;
-}
-
 std::optional<Summary> pick(const std::vector<Value>& values, const SizeRule& rule,
                             const std::string& kernel) {
     if (values.empty()) return std::nullopt;
-    const double directions = rule.directions > 0.0 ? rule.directions : rule.features / functions_of(kernel);
+    const double functions = kernel.starts_with("arccos") ? 1.0 : 2.0;  // features per direction
+    const double directions = rule.directions > 0.0 ? rule.directions : rule.features / functions;
     if (directions == 0.0)
         return std::ranges::max_element(values, {}, [](const Value& v) { return v.s.mean; })->s;
     const double r = std::log2(directions);
@@ -104,7 +101,7 @@ struct Named {
     Level level;
 };
 MeanDifference average(const std::vector<Named>& values) {
-    MeanDifference mean{.worst_dataset = {}, .datasets = values.size()};
+    MeanDifference mean{.datasets = values.size()};
     if (values.empty()) return mean;
     mean.worst = INFINITY;
     double squares = 0.0;
@@ -122,19 +119,6 @@ MeanDifference average(const std::vector<Named>& values) {
     mean.absolute /= n;
     mean.error = std::sqrt(squares) / n;
     return mean;
-}
-
-std::vector<std::string> kernels_of(const std::vector<AccuracyRow>& rows) {
-    std::vector<std::string> kernels;
-    for (const auto& row : rows) {
-        if (std::ranges::find(kernels, row.kernel) == kernels.end()) kernels.push_back(row.kernel);
-    }
-    return kernels;
-}
-
-PlotPoint level_point(double x, const Level& level, const std::string& name) {
-    return {
-        .x = x, .y = 100.0 * level.mean, .error = 100.0 * level.std, .n = 0, .x_error = 0.0, .name = name};
 }
 
 std::string describe_levels(const Plot& plot) {
@@ -167,17 +151,17 @@ Series accuracy_series(const AccuracyView& view, Side side, const std::string& b
         if (row.backend != backend) continue;
         const auto& level = (side == Side::ours ? row.ours : row.published).at(view.rule);
         const auto place = std::ranges::find(view.places, row.dataset, &Tick::name);
-        if (level) s.points.push_back(level_point(place->at, *level, row.dataset));
+        if (!level) continue;
+        s.points.push_back(
+            {.x = place->at, .y = 100.0 * level->mean, .error = 100.0 * level->std, .name = row.dataset});
     }
     return s;
 }
 
 std::vector<Tick> dataset_ticks(const std::vector<AccuracyRow>& rows) {
     std::vector<Tick> ticks;
-    for (const auto& row : rows) {
-        if (std::ranges::find(ticks, row.dataset, &Tick::name) == ticks.end())
-            ticks.push_back({.at = static_cast<double>(ticks.size()), .name = row.dataset});
-    }
+    for (auto& name : distinct(rows, &AccuracyRow::dataset))
+        ticks.push_back({.at = static_cast<double>(ticks.size()), .name = std::move(name)});
     return ticks;
 }
 
@@ -202,6 +186,97 @@ Plot accuracy_plot(const std::vector<AccuracyRow>& rows, std::size_t rule, const
     }
     plot.alt = describe_levels(plot);
     return plot;
+}
+
+// Normalised Gram errors.
+
+// sampler -> r -> mean
+using Task = std::map<std::string, std::map<double, double>>;
+// by data set
+using Tasks = std::map<std::string, Task>;
+
+struct Source {
+    const std::vector<Figure>& figures;
+    std::string experiment;
+    std::string kernel;
+    std::string backend;
+};
+
+Tasks gram_errors(const Source& source, Side side) {
+    Tasks tasks;
+    for (const auto& f : source.figures) {
+        if (f.experiment != source.experiment || f.kernel != source.kernel ||
+            f.quantity != Quantity::gram_error)
+            continue;
+        for (const auto& curve : f.curves) {
+            if (curve.backend != source.backend || !curve.variant.empty()) continue;
+            for (const auto& v : values_of(curve, side))
+                tasks[f.dataset][curve.sampler][v.log_ratio] = v.s.mean;
+        }
+    }
+    return tasks;
+}
+
+double largest(const Task& samplers) {
+    double most = 0.0;
+    for (const auto& [sampler, means] : samplers) {
+        for (const auto& [r, mean] : means) most = std::max(most, mean);
+    }
+    return most;
+}
+
+// Divisor for the errors of each data set.
+std::map<std::string, double> divisors(const std::vector<const Tasks*>& all, Normaliser by) {
+    std::map<std::string, double> out;
+    double of_kernel = 0.0;
+    for (const auto* tasks : all) {
+        for (const auto& [dataset, samplers] : *tasks) {
+            out[dataset] = std::max(out[dataset], largest(samplers));
+            of_kernel = std::max(of_kernel, out[dataset]);
+        }
+    }
+    if (by == Normaliser::kernel) {
+        for (auto& [dataset, divisor] : out) divisor = of_kernel;
+    }
+    return out;
+}
+
+// r -> mean over data sets and samplers.
+std::map<double, double> averaged(const Tasks& tasks, const std::map<std::string, double>& divisors) {
+    std::map<double, std::pair<double, double>> sums;
+    for (const auto& [dataset, samplers] : tasks) {
+        const double divisor = divisors.at(dataset);
+        if (divisor <= 0.0) continue;
+        for (const auto& [sampler, means] : samplers) {
+            for (const auto& [r, mean] : means) {
+                sums[r].first += mean / divisor;
+                sums[r].second += 1.0;
+            }
+        }
+    }
+    std::map<double, double> out;
+    for (const auto& [r, sum] : sums) out[r] = sum.first / sum.second;
+    return out;
+}
+
+void keep(Tasks& tasks, const Tasks& others) {
+    std::erase_if(tasks, [&](const auto& task) { return !others.contains(task.first); });
+}
+
+void add_series(Plot& plot, const Normalised& values, const Choice& choice, const std::string& chip) {
+    const bool published = choice.side == Side::published;
+    const std::string rule = choice.by == Normaliser::task ? "by task" : "by kernel";
+    const auto add = [&](const std::map<double, double>& means, bool on_chip) {
+        if (means.empty()) return;
+        Series s{.label = rule + (on_chip ? ", " + chip : "") + (published ? ", published" : ""),
+                 .style = choice.by == Normaliser::task ? "orf" : "other0",
+                 .dashed = on_chip,
+                 .published = published};
+        for (const auto& [r, y] : means) s.points.push_back({.x = r, .y = y});
+        plot.series.push_back(std::move(s));
+    };
+    add(values.fp32, false);
+    add(values.chip, true);
 }
 
 }  // namespace
@@ -235,7 +310,7 @@ std::vector<AccuracyRow> difference_rows(const std::vector<AccuracyRow>& accurac
 std::vector<DifferenceSummary> summarise_differences(const std::vector<AccuracyRow>& differences) {
     std::vector<DifferenceSummary> all;
     if (differences.empty()) return all;
-    for (const auto& kernel : kernels_of(differences)) {
+    for (const auto& kernel : distinct(differences, &AccuracyRow::kernel)) {
         for (std::size_t rule = 0; rule < differences.front().ours.size(); ++rule) {
             std::vector<Named> ours;
             std::vector<Named> shared;
@@ -263,13 +338,74 @@ std::vector<Plot> accuracy_plots(const std::vector<AccuracyRow>& accuracy, const
     std::vector<Plot> plots;
     if (difference_rows(accuracy).empty()) return plots;
     for (std::size_t rule = 0; rule < sizes.size(); ++rule) {
-        for (const auto& kernel : kernels_of(accuracy)) {
+        for (const auto& kernel : distinct(accuracy, &AccuracyRow::kernel)) {
             std::vector<AccuracyRow> rows;
             std::ranges::copy_if(accuracy, std::back_inserter(rows),
                                  [&](const AccuracyRow& row) { return row.kernel == kernel; });
             auto plot = accuracy_plot(rows, rule, sizes[rule]);
             plot.id = slug(fmt::format("{} accuracy {} {}", experiment, kernel, sizes[rule].name));
             if (!plot.series.empty()) plots.push_back(std::move(plot));
+        }
+    }
+    return plots;
+}
+
+Normalised normalise(const std::vector<Figure>& figures, const std::string& experiment,
+                     const std::string& kernel, const Choice& choice) {
+    const auto chip_name = chip_of(figures, experiment);
+    const auto errors = [&](const std::string& backend, Side side) {
+        return gram_errors(
+            {.figures = figures, .experiment = experiment, .kernel = kernel, .backend = backend}, side);
+    };
+    auto fp32 = errors("fp32", choice.side);
+    auto chip = chip_name.empty() ? Tasks{} : errors(chip_name, choice.side);
+    for (const auto side : {Side::ours, Side::published}) {
+        if (side == Side::published && !choice.shared) continue;
+        const auto fp32_there = errors("fp32", side);
+        keep(fp32, fp32_there);
+        keep(chip, fp32_there);
+        if (chip_name.empty()) continue;
+        const auto chip_there = errors(chip_name, side);
+        keep(fp32, chip_there);
+        keep(chip, chip_there);
+    }
+    const auto by = divisors({&fp32, &chip}, choice.by);
+    return {.fp32 = averaged(fp32, by), .chip = averaged(chip, by), .datasets = fp32.size()};
+}
+
+std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const std::string& experiment) {
+    const auto chip = chip_of(figures, experiment);
+    std::vector<Plot> plots;
+    std::set<std::string> done;
+    for (const auto& f : figures) {
+        const auto& kernel = f.kernel;
+        if (f.experiment != experiment || !done.insert(kernel).second) continue;
+        const auto count = [&](bool shared) {
+            return normalise(figures, experiment, kernel, {.shared = shared}).datasets;
+        };
+        for (const bool shared : {false, true}) {
+            // One plot if the published values cover all data sets or none.
+            const auto datasets = count(shared);
+            if (datasets == 0 || (shared && datasets == count(false))) continue;
+            const bool beside = shared || count(true) == datasets;
+            Plot plot{
+                .id = slug(fmt::format("{} normalised {}{}", experiment, kernel, shared ? " shared" : "")),
+                .title = fmt::format("{}: normalised Gram error, mean of {} data set{}", kernel, datasets,
+                                     datasets == 1 ? "" : "s"),
+                .x_label = "log2(m/d)",
+                .y_label = "normalised Gram error",
+                .digits = 3,
+                .x_axis = XAxis::whole_numbers,
+                .apart = kApart};
+            for (const auto side : {Side::ours, Side::published}) {
+                if (side == Side::published && !beside) continue;
+                for (const auto by : {Normaliser::task, Normaliser::kernel}) {
+                    const Choice choice{.side = side, .by = by, .shared = shared};
+                    add_series(plot, normalise(figures, experiment, kernel, choice), choice, chip);
+                }
+            }
+            plot.alt = describe(plot);
+            plots.push_back(std::move(plot));
         }
     }
     return plots;

@@ -2,11 +2,13 @@
 // for the published values.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "imka/experiment/record.hpp"
 #include "imka/report/figure.hpp"
 #include "imka/report/paper.hpp"
 #include "imka/report/plot.hpp"
@@ -80,5 +82,28 @@ Normalised normalise(const std::vector<Figure>& figures, const std::string& expe
 
 // One per kernel; two if chip values are published only for some of the data sets.
 std::vector<Plot> normalised_errors(const std::vector<Figure>& figures, const std::string& experiment);
+
+// Accuracy lost on a chip compared with FP32, averaged over data sets (docs/fidelity.md).
+
+// Runs of one kernel and size on one chip with one set of settings. A loss is FP32 - chip for the same data,
+// split, kernel, sampler, size and seed.
+struct LossRow {
+    std::string experiment;
+    std::string kernel;
+    std::string sampler;
+    std::string size;  // as in the settings: "r = 4" or "D = 512"
+    std::string chip;  // and the settings that distinguish it within the experiment
+    std::size_t datasets = 0;
+    std::size_t pairs = 0;
+    double mean = 0.0;  // loss of accuracy as a fraction: mean over data sets of the means over seeds
+    // Standard error of that mean, from the spread over seeds within data sets; 0 if a data set has a single
+    // seed.
+    double error = 0.0;
+    double most = 0.0;  // largest mean loss of a data set
+    std::string worst;  // that data set
+};
+
+// By experiment, kernel, sampler, size and chip. Skips chip runs without a matching FP32 run.
+std::vector<LossRow> losses_of(const std::vector<Record>& records);
 
 }  // namespace imka::report

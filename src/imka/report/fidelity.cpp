@@ -42,9 +42,7 @@ FidelityCell make_cell(const Figure& figure, const Curve& curve, const Point& p,
                       .log_ratio = p.published->log_ratio,
                       .m = p.m,
                       .error = p.ours,
-                      .error_measured = p.published->value,
-                      .accuracy = {},
-                      .accuracy_measured = {}};
+                      .error_measured = p.published->value};
     if (accuracy != nullptr) {
         cell.accuracy = accuracy->ours;
         cell.accuracy_measured = accuracy->published->value;
@@ -54,14 +52,13 @@ FidelityCell make_cell(const Figure& figure, const Curve& curve, const Point& p,
 
 void add_rows(Fidelity& f) {
     std::vector<std::pair<std::string, std::string>> places;
-    std::vector<std::string> kernels;
     for (const auto& c : f.cells) {
         const std::pair place(c.dataset, c.kernel);
         if (std::ranges::find(places, place) == places.end()) places.push_back(place);
-        if (std::ranges::find(kernels, c.kernel) == kernels.end()) kernels.push_back(c.kernel);
     }
     for (const auto& [dataset, kernel] : places) f.rows.push_back(fidelity_score(f.cells, dataset, kernel));
-    for (const auto& kernel : kernels) f.totals.push_back(fidelity_score(f.cells, "all", kernel));
+    for (const auto& kernel : distinct(f.cells, &FidelityCell::kernel))
+        f.totals.push_back(fidelity_score(f.cells, "all", kernel));
     f.totals.push_back(fidelity_score(f.cells, "all", "all"));
 }
 
@@ -88,14 +85,6 @@ std::string cell_name(const FidelityCell& c) {
     return fmt::format("{}, {}, r = {:.4g}", c.dataset, c.sampler, c.log_ratio);
 }
 
-std::vector<std::string> named(const Fidelity& f, std::string FidelityCell::*what) {
-    std::vector<std::string> names;
-    for (const auto& c : f.cells) {
-        if (std::ranges::find(names, c.*what) == names.end()) names.push_back(c.*what);
-    }
-    return names;
-}
-
 std::string style_for(const std::string& sampler) {
     return sampler == "rff" || sampler == "orf" || sampler == "sorf" ? sampler : "other0";
 }
@@ -103,8 +92,8 @@ std::string style_for(const std::string& sampler) {
 // Points of a kernel, one series per sampler.
 template <class MakePoint>
 void add_series(Plot& plot, const Fidelity& f, const std::string& kernel, const MakePoint& make) {
-    for (const auto& sampler : named(f, &FidelityCell::sampler)) {
-        Series s{.label = sampler, .style = style_for(sampler), .draw = Draw::marks, .points = {}};
+    for (const auto& sampler : distinct(f.cells, &FidelityCell::sampler)) {
+        Series s{.label = sampler, .style = style_for(sampler), .draw = Draw::marks};
         for (const auto& c : f.cells) {
             if (c.kernel == kernel && c.sampler == sampler) s.points.push_back(make(c));
         }
@@ -125,8 +114,6 @@ Plot scatter(const Fidelity& f, const FidelityScore& total, const std::string& i
               .y_label = "emulated Gram error",
               .digits = 4,
               .alt = fmt::format("Scatter chart with a diagonal, {}. {}.", total.kernel, row_text(total)),
-              .series = {},
-              .ticks = {},
               .log_x = true,
               .log_y = true,
               .reference = Reference::diagonal};
@@ -148,14 +135,11 @@ Plot residuals(const Fidelity& f, const FidelityScore& total, const std::string&
               .x_label = "log2(m/d), by data set",
               .y_label = "ln(emulated / measured)",
               .digits = 3,
-              .alt = {},
-              .series = {},
-              .ticks = {},
               .reference = Reference::zero,
               .apart = 0.2};
     double most = 1.0;
     for (const auto& c : f.cells) most = std::max(most, c.log_ratio);
-    const auto datasets = named(f, &FidelityCell::dataset);
+    const auto datasets = distinct(f.cells, &FidelityCell::dataset);
     const auto place = [&](const FidelityCell& c) {
         const auto at = std::ranges::find(datasets, c.dataset) - datasets.begin();
         return static_cast<double>(at) * (most + 1.0) + c.log_ratio;
@@ -169,7 +153,6 @@ Plot residuals(const Fidelity& f, const FidelityScore& total, const std::string&
                          .y = c.residual(),
                          .error = c.residual_error(),
                          .n = c.error.n,
-                         .x_error = 0.0,
                          .name = cell_name(c)};
     });
     plot.alt =

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "imka/metrics/fidelity.hpp"
+#include "imka/metrics/metrics.hpp"
 #include "imka/report/figure.hpp"
 #include "imka/report/plot.hpp"
 

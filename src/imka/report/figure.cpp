@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "imka/experiment/run.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
+#include "imka/io/text.hpp"
 #include "imka/report/paper.hpp"
 
 namespace imka::report {
@@ -25,18 +27,11 @@ const std::set<std::string, std::less<>> kPlaced = {"dataset",      "protocol", 
                                                     "sampler",      "backend",  "log_ratio",
                                                     "n_components", "seeds",    "split_seed"};
 
-std::optional<double> parse_number(std::string_view text) {
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
 // "0.5" and "0.50" are the same setting.
 bool same_setting(const std::string& a, const std::string& b) {
     if (a == b) return true;
-    const auto x = parse_number(a);
-    return x && x == parse_number(b);
+    const auto x = parse_double(a);
+    return x && x == parse_double(b);
 }
 
 // Without chip_hash, which identifies a chip and not its use.
@@ -175,14 +170,12 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity) {
                   .dataset = first.setting("dataset"),
                   .protocol = first.setting("protocol"),
                   .kernel = first.setting("kernel"),
-                  .quantity = quantity,
-                  .curves = {}};
+                  .quantity = quantity};
     for (const auto& [key, points] : runs) {
         const Record& one = *points.begin()->second.records.front();
         Curve curve{.sampler = one.setting("sampler"),
                     .backend = one.setting("backend"),
-                    .variant = std::get<2>(key),
-                    .points = {}};
+                    .variant = std::get<2>(key)};
         for (const auto& [place, point_runs] : points) curve.points.push_back(make_point(place, point_runs));
         figure.curves.push_back(std::move(curve));
     }
@@ -249,8 +242,7 @@ Curve& curve_for(Figure& figure, const Published& p) {
     for (auto& curve : figure.curves) {
         if (curve.sampler == p.sampler && curve.backend == p.backend) return curve;
     }
-    return figure.curves.emplace_back(
-        Curve{.sampler = p.sampler, .backend = p.backend, .variant = {}, .points = {}});
+    return figure.curves.emplace_back(Curve{.sampler = p.sampler, .backend = p.backend});
 }
 
 void compare(Figure& figure, const std::vector<Published>& published) {
@@ -284,6 +276,40 @@ std::string shell_word(const std::string& text) {
     std::string out = "'";
     for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return out + "'";
+}
+
+// The plot of a figure: our curves and the published marks.
+
+std::string style_name(const Curve& curve, std::size_t index) {
+    constexpr std::array<std::string_view, 3> kNamed = {"rff", "orf", "sorf"};
+    const bool named = curve.variant.empty() && std::ranges::find(kNamed, curve.sampler) != kNamed.end();
+    return named ? curve.sampler : fmt::format("other{}", index % 4);
+}
+
+std::string published_label(const Curve& curve) {
+    for (const auto& p : curve.points) {
+        if (!p.published) continue;
+        const Curve published{.sampler = curve.sampler, .backend = p.published->backend};
+        return published.label() + ", published";
+    }
+    return "";
+}
+
+PlotPoint scaled(double x, const Summary& s, double scale) {
+    return {.x = x, .y = scale * s.mean, .error = scale * s.std, .n = s.n};
+}
+
+// Curves of several chips can have the same published values.
+void join(std::vector<Series>& all, Series series) {
+    const auto known = std::ranges::find(all, series.label, &Series::label);
+    if (known == all.end()) {
+        all.push_back(std::move(series));
+        return;
+    }
+    for (const auto& p : series.points) {
+        if (std::ranges::find(known->points, p.x, &PlotPoint::x) == known->points.end())
+            known->points.push_back(p);
+    }
 }
 
 }  // namespace
@@ -330,23 +356,8 @@ std::string chip_of(const std::vector<Figure>& figures, const std::string& exper
 }
 
 void Counts::add(Verdict verdict) {
-    switch (verdict) {
-        case Verdict::reproduced:
-            ++reproduced;
-            break;
-        case Verdict::deviates:
-            ++deviates;
-            break;
-        case Verdict::missing:
-            ++missing;
-            break;
-        case Verdict::unlike:
-            ++unlike;
-            break;
-        case Verdict::unpublished:
-            ++unpublished;
-            break;
-    }
+    std::size_t* const all[] = {&reproduced, &deviates, &missing, &unlike, &unpublished};
+    ++*all[static_cast<std::size_t>(verdict)];
 }
 
 void Counts::add(const Counts& other) {
@@ -449,6 +460,36 @@ std::string figure_command(const Figure& figure) {
     return fmt::format("imka sweep {} --set {} --set {}\nimka report {} --output page.html", shell_word(name),
                        shell_word("dataset=" + figure.dataset), shell_word("kernel=" + figure.kernel),
                        shell_word("runs/" + figure.experiment));
+}
+
+Plot make_plot(const Figure& figure, const std::string& id) {
+    const bool accuracy = figure.quantity == Quantity::accuracy;
+    const double scale = accuracy ? 100.0 : 1.0;
+    Plot plot{.id = id,
+              .title = fmt::format("{}, {}: {}", figure.dataset, figure.kernel,
+                                   accuracy ? "accuracy" : "Gram error"),
+              .x_label = "log2(m/d)",
+              .y_label = accuracy ? "test accuracy (%)" : "relative Gram error",
+              .digits = accuracy ? 2 : 4,
+              .most = accuracy ? 100.0 : 0.0,
+              .x_axis = XAxis::whole_numbers,
+              .apart = kApart};
+    std::vector<Series> published;
+    for (std::size_t c = 0; c < figure.curves.size(); ++c) {
+        const auto& curve = figure.curves[c];
+        Series ours{.label = curve.label(), .style = style_name(curve, c), .dashed = curve.on_chip()};
+        Series theirs{
+            .label = published_label(curve), .style = ours.style, .dashed = ours.dashed, .published = true};
+        for (const auto& p : curve.points) {
+            if (p.ours.n > 0) ours.points.push_back(scaled(p.log_ratio, p.ours, scale));
+            if (p.published) theirs.points.push_back(scaled(p.log_ratio, p.published->value, scale));
+        }
+        if (!ours.points.empty()) plot.series.push_back(std::move(ours));
+        if (!theirs.points.empty()) join(published, std::move(theirs));
+    }
+    std::ranges::move(published, std::back_inserter(plot.series));
+    plot.alt = describe(plot);
+    return plot;
 }
 
 }  // namespace imka::report

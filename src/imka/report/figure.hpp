@@ -2,6 +2,7 @@
 // pairs each point with its published value.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,7 +12,7 @@
 
 #include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
-#include "imka/metrics/summary.hpp"
+#include "imka/metrics/metrics.hpp"
 #include "imka/report/plot.hpp"
 
 namespace imka::report {
@@ -56,6 +57,16 @@ struct Figure {
     Quantity quantity = Quantity::accuracy;
     std::vector<Curve> curves;
 };
+
+// The values of a member, in the order of their first items.
+template <class Item>
+std::vector<std::string> distinct(const std::vector<Item>& items, std::string Item::*member) {
+    std::vector<std::string> values;
+    for (const auto& item : items) {
+        if (std::ranges::find(values, item.*member) == values.end()) values.push_back(item.*member);
+    }
+    return values;
+}
 
 // Our means of a curve, or the corresponding published ones, by log_ratio.
 enum class Side { ours, published };

@@ -1,4 +1,4 @@
-#include "imka/report/losses.hpp"
+#include "imka/report/averages.hpp"
 
 #include <fmt/format.h>
 

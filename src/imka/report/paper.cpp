@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "imka/io/yaml.hpp"
-#include "imka/report/statements.hpp"
 
 namespace imka::embedded {
 extern const std::string_view published_paper;
@@ -119,7 +118,6 @@ Paper parse_paper(std::string_view yaml) {
                 .sizes = read_all(reader, "sizes", read_size),
                 .goals = read_goals(reader.map("goals")),
                 .protocol_differences = read_all(reader, "protocol_differences", read_difference),
-                .notes = {},
                 .statements = read_all(reader, "statements", read_statement)};
     auto notes = reader.map("notes");
     for (const auto& key : notes.node().keys) paper.notes[key.text] = notes.text(key.text);

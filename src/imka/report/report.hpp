@@ -11,11 +11,20 @@
 #include "imka/report/averages.hpp"
 #include "imka/report/fidelity.hpp"
 #include "imka/report/figure.hpp"
-#include "imka/report/flags.hpp"
+#include "imka/report/paper.hpp"
 #include "imka/report/plot.hpp"
-#include "imka/report/statements.hpp"
 
 namespace imka::report {
+
+// Warnings about results: records that could not be used, failed runs, figures that mix programs, machines or
+// data.
+struct Flag {
+    std::string name;   // "torn", "other_schema", "malformed", "disagrees", "failed", "mixed", "uneven"
+    std::string title;  // one sentence
+    std::vector<std::string> details;
+};
+
+std::vector<Flag> find_flags(const RecordSet& set);
 
 struct DrawnFigure {
     Figure figure;
@@ -59,5 +68,18 @@ std::vector<Plot> all_plots(const Report& report);
 // The report as one JSON document (docs/formats.md), which the page renders.
 std::string report_json(const Report& report);
 inline constexpr std::string_view kReportSchema = "imka-report-1";
+
+// The page: a static HTML file whose script renders the JSON document of a report.
+
+// One self-contained HTML file. Embeds `json`, the document of report_json, and `chart_js`, the source of
+// Chart.js.
+std::string render_page(std::string_view json, std::string_view chart_js);
+
+// JSON that is safe inside <script>: '<', '>', '&', U+2028 and U+2029 become equivalent escapes.
+std::string escape_json_in_script(std::string_view json);
+
+// A script that is safe inside <script>: splits text that would end the element. In a script such text can
+// only occur in strings and comments.
+std::string escape_script(std::string_view script);
 
 }  // namespace imka::report

@@ -1,4 +1,4 @@
-#include "imka/report/statements.hpp"
+#include "imka/report/paper.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,13 @@ struct Cell {
     double log_ratio = 0.0;
 };
 
-std::optional<Summary> gram_error(const View& view, const Cell& cell, const std::string& backend) {
+// A number with its standard error.
+struct Estimate {
+    double value = 0.0;
+    double error = 0.0;
+};
+
+std::optional<Estimate> gram_error(const View& view, const Cell& cell, const std::string& backend) {
     for (const auto& f : view.figures) {
         if (f.experiment != view.experiment || f.quantity != Quantity::gram_error ||
             f.dataset != cell.dataset || f.kernel != cell.kernel)
@@ -40,29 +46,18 @@ std::optional<Summary> gram_error(const View& view, const Cell& cell, const std:
         for (const auto& curve : f.curves) {
             if (curve.sampler != cell.sampler || curve.backend != backend || !curve.variant.empty()) continue;
             for (const auto& v : values_of(curve, view.side)) {
-                if (std::abs(v.log_ratio - cell.log_ratio) < 1e-3) return v.s;
+                if (std::abs(v.log_ratio - cell.log_ratio) < 1e-3)
+                    return Estimate{.value = v.s.mean, .error = v.s.error()};
             }
         }
     }
     return std::nullopt;
 }
 
-// A number with its standard error.
-struct Estimate {
-    double value = 0.0;
-    double error = 0.0;
-};
-
-std::optional<Estimate> on_backend(const View& view, const Cell& cell, const std::string& backend) {
-    const auto s = gram_error(view, cell, backend);
-    if (!s) return std::nullopt;
-    return Estimate{.value = s->mean, .error = s->error()};
-}
-
 // Error on the chip / error in FP32.
 std::optional<Estimate> ratio(const View& view, const Cell& cell) {
-    const auto chip = on_backend(view, cell, view.chip);
-    const auto fp32 = on_backend(view, cell, "fp32");
+    const auto chip = gram_error(view, cell, view.chip);
+    const auto fp32 = gram_error(view, cell, "fp32");
     if (!chip || !fp32 || chip->value <= 0.0 || fp32->value <= 0.0) return std::nullopt;
     const double value = chip->value / fp32->value;
     return Estimate{.value = value,
@@ -73,23 +68,14 @@ bool lies_in(const Estimate& e, const std::vector<double>& range) {
     return e.value + kAllowance * e.error >= range.front() && e.value - kAllowance * e.error <= range.back();
 }
 
-// Cases and numbers of one sentence.
-class Tally {
-public:
-    void add(bool holds, const std::string& number) {
-        ++found_.cases;
-        found_.holds += holds ? 1U : 0U;
-        if (!number.empty()) numbers_.push_back(number);
-    }
-    Holding take() {
-        found_.numbers = fmt::format("{}", fmt::join(numbers_, "; "));
-        return found_;
-    }
-
-private:
-    Holding found_;
-    std::vector<std::string> numbers_;
-};
+// One more case of a sentence.
+void add(bool holds, const std::string& number, Holding& found) {
+    ++found.cases;
+    found.holds += holds ? 1U : 0U;
+    if (number.empty()) return;
+    if (!found.numbers.empty()) found.numbers += "; ";
+    found.numbers += number;
+}
 
 template <class Visit>
 void each_fp32_curve(const View& view, Quantity quantity, const Visit& visit) {
@@ -102,36 +88,36 @@ void each_fp32_curve(const View& view, Quantity quantity, const Visit& visit) {
 }
 
 Holding error_falls(const View& view, const Statement&) {
-    Tally tally;
+    Holding found;
     each_fp32_curve(view, Quantity::gram_error, [&](const Figure&, const Curve& curve) {
         const auto values = values_of(curve, view.side);
         for (std::size_t i = 1; i < values.size(); ++i)
-            tally.add(values[i].s.mean < values[i - 1].s.mean, "");
+            add(values[i].s.mean < values[i - 1].s.mean, "", found);
     });
-    return tally.take();
+    return found;
 }
 
 Holding errs_less(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     const double largest = std::ranges::max(s.sizes) + 1e-3;
     each_fp32_curve(view, Quantity::gram_error, [&](const Figure& f, const Curve& curve) {
         if (std::ranges::find(s.samplers, curve.sampler) == s.samplers.end()) return;
         for (const auto& v : values_of(curve, view.side)) {
             const auto other = gram_error(view, {f.dataset, f.kernel, s.than, v.log_ratio}, "fp32");
-            if (v.log_ratio <= largest && other) tally.add(v.s.mean < other->mean, "");
+            if (v.log_ratio <= largest && other) add(v.s.mean < other->value, "", found);
         }
     });
-    return tally.take();
+    return found;
 }
 
 Holding spread_narrows(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     each_fp32_curve(view, s.quantity, [&](const Figure&, const Curve& curve) {
         const auto values = values_of(curve, view.side);
         if (values.size() < 2 || values.front().s.n < 2 || values.back().s.n < 2) return;
-        tally.add(values.back().s.std < values.front().s.std, "");
+        add(values.back().s.std < values.front().s.std, "", found);
     });
-    return tally.take();
+    return found;
 }
 
 // Chip - FP32 in normalised error at the smallest and the largest size.
@@ -149,21 +135,22 @@ std::optional<Gap> gap(const View& view, const std::string& kernel) {
 }
 
 Holding gap_widens(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     for (const auto& kernel : s.kernels) {
         const auto g = gap(view, kernel);
-        if (g) tally.add(g->last > g->first, fmt::format("{} {:+.3f} to {:+.3f}", kernel, g->first, g->last));
+        if (g)
+            add(g->last > g->first, fmt::format("{} {:+.3f} to {:+.3f}", kernel, g->first, g->last), found);
     }
-    return tally.take();
+    return found;
 }
 
 Holding gap_is_wider(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     const auto one = gap(view, s.kernel);
     const auto other = gap(view, s.than);
     if (one && other)
-        tally.add(one->last > other->last, fmt::format("{:+.3f} against {:+.3f}", one->last, other->last));
-    return tally.take();
+        add(one->last > other->last, fmt::format("{:+.3f} against {:+.3f}", one->last, other->last), found);
+    return found;
 }
 
 // Accuracy on the chip - FP32 in points at the first size of the averages, by data set and kernel.
@@ -176,59 +163,59 @@ void each_difference(const View& view, const Visit& visit) {
 }
 
 Holding accuracy_within(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     each_difference(view, [&](const AccuracyRow& row, double points) {
         if (std::ranges::find(s.except, row.dataset + " " + row.kernel) != s.except.end()) return;
         const bool within = std::abs(points) <= s.points;
-        tally.add(within, within ? "" : fmt::format("{} {} {:+.2f}", row.dataset, row.kernel, points));
+        add(within, within ? "" : fmt::format("{} {} {:+.2f}", row.dataset, row.kernel, points), found);
     });
-    return tally.take();
+    return found;
 }
 
 Holding accuracy_loses(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     each_difference(view, [&](const AccuracyRow& row, double points) {
         if (row.dataset == s.dataset && row.kernel == s.kernel)
-            tally.add(points < -s.points, fmt::format("{:+.2f}", points));
+            add(points < -s.points, fmt::format("{:+.2f}", points), found);
     });
-    return tally.take();
+    return found;
 }
 
 Holding ratio_within(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     for (const auto& sampler : s.samplers) {
         for (const double r : s.sizes) {
             const auto q = ratio(view, {s.dataset, s.kernel, sampler, r});
-            if (q) tally.add(lies_in(*q, s.range), fmt::format("{:.2f}", q->value));
+            if (q) add(lies_in(*q, s.range), fmt::format("{:.2f}", q->value), found);
         }
     }
-    return tally.take();
+    return found;
 }
 
 Holding ratio_grows(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     for (const auto& sampler : s.samplers) {
         const auto first = ratio(view, {s.dataset, s.kernel, sampler, s.sizes.front()});
         const auto last = ratio(view, {s.dataset, s.kernel, sampler, s.sizes.back()});
         if (!first || !last) continue;
-        tally.add(lies_in(*first, s.first) && lies_in(*last, s.last),
-                  fmt::format("{} {:.2f} to {:.2f}", sampler, first->value, last->value));
+        add(lies_in(*first, s.first) && lies_in(*last, s.last),
+            fmt::format("{} {:.2f} to {:.2f}", sampler, first->value, last->value), found);
     }
-    return tally.take();
+    return found;
 }
 
 // Checks FP32 only where it can be compared with a chip.
 Holding error_within(const View& view, const Statement& s) {
-    Tally tally;
+    Holding found;
     if (view.chip.empty()) return {};
     for (const auto& sampler : s.samplers) {
         for (const double r : s.sizes) {
-            const auto e = on_backend(view, {s.dataset, s.kernel, sampler, r},
+            const auto e = gram_error(view, {s.dataset, s.kernel, sampler, r},
                                       s.backend == "chip" ? view.chip : s.backend);
-            if (e) tally.add(lies_in(*e, s.range), fmt::format("{} {:.3f}", sampler, e->value));
+            if (e) add(lies_in(*e, s.range), fmt::format("{} {:.3f}", sampler, e->value), found);
         }
     }
-    return tally.take();
+    return found;
 }
 
 struct Check {

@@ -73,7 +73,7 @@ CaseErrors measure_cases(const ChipSettings& settings, const SquaredError& squar
 
 ErrorAttribution attribute_error(const ChipSettings& settings, std::vector<CaseErrors> errors) {
     const auto items = present_items(settings);
-    ErrorAttribution out{.errors = std::move(errors), .items = {}};
+    ErrorAttribution out{.errors = std::move(errors)};
     for (std::size_t i = 0; i < items.size(); ++i) out.items.push_back(attribution(*items[i], i, out.errors));
     return out;
 }

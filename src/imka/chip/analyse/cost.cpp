@@ -5,26 +5,22 @@
 #include <algorithm>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/converter/dac.hpp"
+#include "imka/chip/device/converter.hpp"
 
 namespace imka {
 namespace {
 
 constexpr double kTera = 1e12;
 
-std::size_t cores_of(const ChipSpec& chip) {
-    return static_cast<std::size_t>(chip.cores) * static_cast<std::size_t>(chip.chips);
-}
-
 std::size_t replicas_that_fit(const ChipSpec& chip, std::size_t tiles, int wanted) {
     if (wanted < 0) fail(ErrorCode::bad_config, fmt::format("replicas: {}; it must be >= 0", wanted));
-    const std::size_t most = cores_of(chip) / tiles;
+    const std::size_t most = core_count(chip) / tiles;
     const std::size_t replicas = wanted == 0 ? most : static_cast<std::size_t>(wanted);
     if (replicas == 0 || replicas > most)
         fail(ErrorCode::bad_config,
              fmt::format("{} copies of {} tiles need {} cores; chip '{}' has {}",
                          std::max<std::size_t>(replicas, 1), tiles,
-                         std::max<std::size_t>(replicas, 1) * tiles, chip.name, cores_of(chip)));
+                         std::max<std::size_t>(replicas, 1) * tiles, chip.name, core_count(chip)));
     return replicas;
 }
 
@@ -96,7 +92,7 @@ ProductCost product_cost(const Plan& plan, std::uint32_t matrix, std::size_t pro
 ChipCapacity chip_capacity(const ChipSpec& spec) {
     const auto cells =
         static_cast<std::uint64_t>(spec.core.rows) * static_cast<std::uint64_t>(spec.core.cols);
-    ChipCapacity c{.cores = static_cast<std::uint64_t>(spec.cores) * static_cast<std::uint64_t>(spec.chips)};
+    ChipCapacity c{.cores = core_count(spec)};
     c.weights = c.cores * cells;
     c.devices = c.weights * 2 * static_cast<std::uint64_t>(spec.device.devices_per_polarity);
     // One weight, and conductance, exponent and noise for each polarity.

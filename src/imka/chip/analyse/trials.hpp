@@ -1,18 +1,91 @@
 // Chips to analyse, one per seed, and the errors of their products.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
-#include "imka/chip/analyse/error_parts.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/base/names.hpp"
 #include "imka/chip/analyse/nonideality.hpp"
-#include "imka/chip/analyse/problem.hpp"
 #include "imka/chip/build.hpp"
 #include "imka/chip/simulate/emulator.hpp"
 
 namespace imka {
+
+// Weights and inputs to test a chip with: sampled with a seed, or given.
+enum class WeightLaw { gauss, uniform };
+template <>
+struct EnumNames<WeightLaw> {
+    static constexpr std::string_view what = "law of weights";
+    static constexpr std::string_view values[] = {"gauss", "uniform"};
+};
+
+enum class InputLaw { gauss, uniform, sparse };
+template <>
+struct EnumNames<InputLaw> {
+    static constexpr std::string_view what = "law of inputs";
+    static constexpr std::string_view values[] = {"gauss", "uniform", "sparse"};
+};
+
+struct ProblemConfig {
+    WeightLaw weights = WeightLaw::gauss;
+    double weight_sigmas = 3.0;  // Gaussian weights are truncated here
+    InputLaw inputs = InputLaw::gauss;
+    double sparsity = 0.9;   // share of zeros in sparse inputs
+    std::size_t rows = 256;  // inputs of the matrix
+    std::size_t cols = 256;  // outputs of the matrix
+    std::size_t count = 0;   // test inputs; 0: depends on the size of the matrix
+    std::size_t calibration_count = 2000;
+};
+Fields fields(ProblemConfig& config);  // the numbers; the laws are names or files
+
+// Given matrices are the same for every seed; an empty one is sampled.
+struct ProblemSource {
+    ProblemConfig config;   // given matrices override its sizes
+    Matrix<float> weights;  // inputs x outputs
+    Matrix<float> inputs;   // one per row; the first half calibrates, the second half tests
+};
+// Checks ranges (Error{bad_config}) and that the given matrices match (Error{bad_data}), and sets the sizes
+// that follow from them.
+ProblemSource make_problem_source(ProblemConfig config, Matrix<float> weights = {},
+                                  Matrix<float> inputs = {});
+
+// Everything needed to test one chip.
+struct Problem {
+    std::uint64_t seed = 0;     // identifies the chip and the sampled values
+    Matrix<float> weights;      // inputs x outputs
+    Matrix<float> calibration;  // sample of inputs
+    Matrix<float> inputs;       // test inputs
+    Matrix<double> exact;       // products of the test inputs; empty until with_exact_products
+};
+Problem draw_problem(const ProblemSource& source, std::uint64_t seed);
+Problem with_exact_products(Problem problem);
+
+// Splits the error of matrix-vector products into a part explained by changed weights and a residual.
+
+// All relative to the root of the sum of squares of the exact products.
+struct ErrorParts {
+    double total = 0.0;  // |y - exact|
+    // Part explained by the best linear map of the inputs (wrong effective weights), and the residual
+    // (noise, rounding, clipping): linear² + residual² = total². None unless there are more
+    // inputs than rows; otherwise the map would explain everything.
+    std::optional<double> linear;
+    std::optional<double> residual;
+    double bias = 0.0;  // root mean square over outputs of their mean error
+    double snr_db = 0.0;
+};
+
+// With E = Y - XW for n inputs of length p: the least-squares solution D of XD = E explains |XD|² and
+// leaves R = |E|² - |XD|². A map with p coefficients per output also explains a share p / n of pure noise,
+// so residual² = R n / (n - p) and linear² is the remainder, at least 0. The bias is corrected in the same
+// way: its mean has noise / n. Inputs that are always 0 do not count in p. Error{bad_data} if shapes
+// differ or all exact products are 0.
+ErrorParts error_parts(MatrixView<const float> x, MatrixView<const float> y, MatrixView<const double> exact);
 
 struct ChipBuild {
     ChipSettings settings;

@@ -2,12 +2,62 @@
 // device, or the sum of several devices that are read together.
 #pragma once
 
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "imka/chip/device/curve.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/base/names.hpp"
 
 namespace imka {
+
+// A device constant as a piecewise function of the relative conductance u = g / g_max. All published
+// device formulas (programming error, drift exponent, read noise) are such curves, so a device model is
+// data, not code.
+
+enum class CurveForm {
+    polynomial,  // c0 + c1 a + c2 a² + ...
+    logarithm,   // c0 ln a + c1
+    power,       // c0 a^c1
+};
+template <>
+struct EnumNames<CurveForm> {
+    static constexpr std::string_view what = "curve form";
+    static constexpr std::string_view values[] = {"polynomial", "logarithm", "power"};
+};
+
+// One piece, in terms of the argument a of its curve. The value is clamped to [min, max].
+struct CurvePiece {
+    CurveForm form = CurveForm::polynomial;
+    double below = std::numeric_limits<double>::infinity();  // valid for a < below
+    std::vector<double> coefficients;
+    double min = -std::numeric_limits<double>::infinity();
+    double max = std::numeric_limits<double>::infinity();
+};
+
+// f(u) = value_scale * piece(argument_at_g_max * u). The two scales allow constants published in other
+// units.
+struct Curve {
+    double argument_at_g_max = 1.0;  // argument at u = 1; > 0
+    double value_scale = 1.0;        // > 0
+    std::vector<CurvePiece> pieces;  // by increasing `below`, the last without bound; none: 0 everywhere
+};
+
+// c0 + c1 a + c2 a² + ...
+double polynomial(std::span<const double> coefficients, double a);
+
+// Value at u >= 0, in double. For u > 1 the last piece is extended.
+double evaluate(const Curve& curve, double u);
+
+// Error{bad_config} that starts with `name`: pieces out of order, wrong number of coefficients, values
+// that are not finite (coefficients, or the curve between 0 and 1), values outside [min, max], a logarithm or
+// decreasing power that is unclamped at u = 0.
+void validate(const Curve& curve, std::string_view name,
+              double min = -std::numeric_limits<double>::infinity(),
+              double max = std::numeric_limits<double>::infinity());
 
 // Conductances in microsiemens (uS), times in seconds. Defaults: a perfect device.
 struct DeviceModel {
@@ -31,7 +81,7 @@ struct DeviceModel {
     // Q_s of the 1/f read noise: sd = g Q_s sqrt(ln((t + t_read) / (2 t_read))), as a function of g.
     Curve read_noise;
     double read_noise_scale = 1.0;  // >= 0
-    // Scales of its two parts (read_noise.hpp); >= 0.
+    // Scales of its two parts (ReadNoiseParts); >= 0.
     double read_noise_frozen_scale = 1.0;
     double read_noise_fresh_scale = 1.0;
 
@@ -54,5 +104,72 @@ void validate(const DeviceModel& model);
 // Curves with their scales applied, at a conductance in uS; never negative.
 double programming_sigma_us(const DeviceModel& model, double target_us);
 double read_noise_q(const DeviceModel& model, double g_us);
+
+// Drift of a programmed conductance: g(t) = g (t / t_0)^-nu with t = t_0 + time since programming. g is
+// the conductance at t = t_0.
+//
+// nu = |mean + sd z| of a device programmed to target_us; z is its standard normal number.
+double drift_exponent(const DeviceModel& model, double target_us, double z);
+
+// (t / t_0)^-nu with t = t_0 + seconds, seconds >= 0.
+double drift_factor(double nu, double seconds, double t_0_seconds);
+
+// 1/f noise of reads. Its power grows with the logarithm of the elapsed time. It is split at the time
+// between two reads: slower noise is frozen, faster noise is new in every read.
+
+// When a conductance is read.
+struct ReadTime {
+    double seconds = 0.0;           // since the end of programming; >= 0
+    double spacing_seconds = 1e-3;  // between two matrix-vector products; >= 0
+};
+void validate(const ReadTime& time);
+
+// Standard deviations relative to g for Q_s = 1. The total, sqrt(ln((t_0 + seconds + t_read) / (2
+// t_read))), is the root of the sum of squares of the parts. The fresh part is sqrt(ln((spacing + t_read)
+// / (2 t_read))), or 0 for shorter spacings. Each part is then multiplied by its scale in the model.
+struct ReadNoiseParts {
+    double frozen = 0.0;
+    double fresh = 0.0;
+};
+ReadNoiseParts read_noise_parts(const DeviceModel& model, const ReadTime& time);
+
+// Programmed devices and their change with time. Programming is statistical: the outcome is drawn from the
+// device model, without pulses. Every draw is a function of (seed, device), so any part of an array can be
+// computed alone.
+
+// Identifies devices and thereby their random numbers. Device (r, c) of an array has the index first + r *
+// stride + c; arrays of one seed must not overlap.
+struct DeviceIds {
+    std::uint64_t seed = 0;
+    std::uint64_t first = 0;
+    std::uint64_t stride = 0;  // >= columns of the array
+};
+inline std::uint64_t device_index(const DeviceIds& ids, std::size_t row, std::size_t col) {
+    return ids.first + row * ids.stride + col;
+}
+
+// One polarity of every cell of an array, after programming.
+struct DeviceState {
+    DeviceIds ids;
+    Matrix<float> g_us;        // conductance t_0 after programming, uS
+    Matrix<float> nu;          // drift exponent
+    Matrix<float> read_noise;  // Q_s
+};
+
+// Error{bad_config} for targets outside [0, g_max], naming the first.
+void check_targets(const DeviceModel& model, MatrixView<const float> target_us);
+
+// g = clamp(target + sigma(target) N(0,1), g_floor, g_ceiling), exact for targets below the zero
+// threshold; nu from the target; Q_s from g. Stuck devices limit the target to the range of the others of
+// their polarity. Error{bad_config} for targets outside [0, g_max], naming the first.
+DeviceState program_devices(const DeviceModel& model, MatrixView<const float> target_us, DeviceIds ids);
+
+// Conductances at a time: value with drift and frozen noise, and standard deviation of the noise that is
+// fresh in every product.
+struct Conductances {
+    Matrix<float> g_us;
+    Matrix<float> fresh_sd_us;
+};
+Conductances conductances_at(const DeviceModel& model, const DeviceState& state, const ReadTime& time);
 
 }  // namespace imka

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "imka/chip/device/curve.hpp"
 #include "imka/chip/device/device.hpp"
 
 namespace imka {

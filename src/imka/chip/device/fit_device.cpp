@@ -7,11 +7,12 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "imka/base/error.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
-#include "imka/linalg/cholesky.hpp"
+#include "imka/linalg/factor.hpp"
 
 namespace imka {
 namespace {
@@ -19,25 +20,17 @@ namespace {
 constexpr std::size_t kReadsPerConstant = 10;
 constexpr double kFar = 3.0;  // standard deviations from 0 beyond which clipping at 0 is negligible
 
-double normal_density(double z) {
-    return std::exp(-0.5 * z * z) / std::sqrt(2.0 * M_PI);
-}
 double normal_share(double z) {
     return 0.5 * std::erfc(-z / std::sqrt(2.0));
 }
 
 // density / probability of the standard normal law, also far below 0, where both vanish.
 double hazard(double z) {
-    return z < -30.0 ? -z : normal_density(z) / normal_share(z);
+    return z < -30.0 ? -z : std::exp(-0.5 * z * z) / std::sqrt(2.0 * M_PI) / normal_share(z);
 }
 
 double log_share(double z) {
     return z < -30.0 ? -0.5 * z * z - std::log(-z * std::sqrt(2.0 * M_PI)) : std::log(normal_share(z));
-}
-
-double polynomial(const std::vector<double>& c, double u) {
-    return std::accumulate(c.rbegin(), c.rend(), 0.0,
-                           [u](double sum, double next) { return sum * u + next; });
 }
 
 struct Point {
@@ -131,8 +124,7 @@ public:
 private:
     double least() const { return 1e-4 * spread_; }
     double deviation(const std::vector<double>& theta, double u) const {
-        double s = 0.0;
-        for (std::size_t k = constants_; k-- > 1;) s = s * u + theta[k];
+        const double s = polynomial(std::span(theta).subspan(1), u);
         // A curve fixed at 0 for u = 0 still gives such reads a likelihood.
         return hold_c0_ ? std::max(s, 2.0 * least()) : s;
     }
@@ -411,6 +403,11 @@ void check_enough(const std::vector<Point>& points, int degree) {
         fail(ErrorCode::bad_data, "every read equals its target; there is no error to fit");
 }
 
+bool is_fitted(const std::string& key, const DeviceFit& fit) {
+    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
+    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
+}
+
 }  // namespace
 
 DeviceFit fit_device(const DeviceReads& reads, const DeviceFitConfig& config) {
@@ -454,15 +451,6 @@ DeviceModel with_fit(DeviceModel model, const DeviceFit& fit) {
     model.drift_sd = {.pieces = {{.coefficients = {fit.drift->sd.value}}}};
     return model;
 }
-
-namespace {
-
-bool is_fitted(const std::string& key, const DeviceFit& fit) {
-    if (key == "device.g_max" || key.starts_with("device.programming_")) return true;
-    return fit.drift && (key == "device.t_0" || key.starts_with("device.drift_"));
-}
-
-}  // namespace
 
 ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file) {
     spec.description = fmt::format("{} with devices fitted to {} reads of {}", spec.name, fit.reads, file);

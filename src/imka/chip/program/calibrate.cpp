@@ -10,7 +10,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
-#include "imka/chip/program/mapping.hpp"
+#include "imka/chip/region.hpp"
 #include "imka/linalg/gemm.hpp"
 
 namespace imka {
@@ -164,16 +164,6 @@ AffineColumn least_squares(MatrixView<const double> counts, MatrixView<const dou
     return {.scale = scale, .offset = mean_y - scale * mean_c, .step = 1.0};
 }
 
-// Largest |product| of each column.
-std::vector<double> column_maxima(const Matrix<double>& products) {
-    std::vector<double> largest(products.cols());
-    for (std::size_t v = 0; v < products.rows(); ++v) {
-        for (std::size_t c = 0; c < largest.size(); ++c)
-            largest[c] = std::max(largest[c], std::abs(products(v, c)));
-    }
-    return largest;
-}
-
 void set_output_steps(const AffineConfig& config, const std::vector<double>& largest, RegionScale& scale) {
     const double most = *std::ranges::max_element(largest);
     if (most == 0.0) return;
@@ -256,7 +246,7 @@ RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weight
                           ? calibrate_columns(spec, g_max_us, weights, x, scale.input_range, config.margin)
                           : std::vector<double>(weights.cols(), g_max_us);
     const auto applied = applied_inputs(spec.dac, x, scale.input_range);
-    set_output_steps(spec.affine, column_maxima(exact_products(applied.view(), weights)), scale);
+    set_output_steps(spec.affine, largest_products(exact_products(applied.view(), weights)), scale);
     return scale;
 }
 
@@ -286,15 +276,18 @@ Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x,
 
 Matrix<double> exact_products(MatrixView<const float> x, MatrixView<const float> weights) {
     assert(x.cols() == weights.rows());
-    Matrix<double> a(x.rows(), x.cols());
-    Matrix<double> b(weights.cols(), weights.rows());
-    for (std::size_t r = 0; r < x.rows(); ++r) std::copy(x.row(r).begin(), x.row(r).end(), a.row(r).begin());
-    for (std::size_t i = 0; i < weights.rows(); ++i) {
-        for (std::size_t c = 0; c < weights.cols(); ++c) b(c, i) = weights(i, c);
-    }
     Matrix<double> y(x.rows(), weights.cols());
-    gemm_nt(a.view(), b.view(), y.view());
+    gemm_nt(copy_of<double>(x).view(), transposed<double>(weights).view(), y.view());
     return y;
+}
+
+std::vector<double> largest_products(const Matrix<double>& products) {
+    std::vector<double> largest(products.cols());
+    for (std::size_t v = 0; v < products.rows(); ++v) {
+        for (std::size_t c = 0; c < largest.size(); ++c)
+            largest[c] = std::max(largest[c], std::abs(products(v, c)));
+    }
+    return largest;
 }
 
 double signal_to_noise_db(MatrixView<const float> y, MatrixView<const double> exact) {

@@ -67,6 +67,9 @@ Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x,
 // x w in double; x is n x inputs, w inputs x outputs.
 Matrix<double> exact_products(MatrixView<const float> x, MatrixView<const float> weights);
 
+// Largest |product| of each output.
+std::vector<double> largest_products(const Matrix<double>& products);
+
 // 10 log10(sum exact² / sum (y - exact)²), dB.
 double signal_to_noise_db(MatrixView<const float> y, MatrixView<const double> exact);
 

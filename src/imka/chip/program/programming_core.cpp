@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "imka/base/error.hpp"
-#include "imka/chip/program/mapping.hpp"
-#include "imka/chip/program/programming_measure.hpp"
+#include "imka/chip/program/programming_gradient.hpp"
+#include "imka/chip/region.hpp"
 
 namespace imka {
 namespace {
@@ -154,9 +154,9 @@ ProgrammingErrors errors_unverified(const Work& job, ProgrammedRegion region) {
 
 void run_gradient(const Work& job, Arrays& arrays, ProgrammingResult& result) {
     auto& region = result.region;
-    auto outcome = tune_by_products({job.context, region, job.config.gradient, job.config.verify,
-                                     job.mapped.plus_us, job.mapped.minus_us, arrays.plus, arrays.minus},
-                                    job.exec, result.cost);
+    auto outcome = tune_by_products(
+        {job.context, region, job.config.gradient, job.config.verify, job.net_us, arrays.plus, arrays.minus},
+        job.exec, result.cost);
     take_arrays(job, arrays, outcome.end_seconds, region);
     result.steps = std::move(outcome.steps);
     const ReadTime time{.seconds = 0.0, .spacing_seconds = job.config.gradient.spacing_seconds};

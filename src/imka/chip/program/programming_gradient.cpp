@@ -1,17 +1,114 @@
 #include "imka/chip/program/programming_gradient.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "imka/base/config.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
-#include "imka/chip/program/programming_measure.hpp"
 #include "imka/linalg/gemm.hpp"
 
 namespace imka {
 namespace {
+
+constexpr std::uint64_t kPhases = 4;
+
+template <class F>
+Matrix<float> mapped(MatrixView<const float> x, F f) {
+    Matrix<float> out(x.rows(), x.cols());
+    for (std::size_t r = 0; r < x.rows(); ++r)
+        std::transform(x.row(r).begin(), x.row(r).end(), out.row(r).begin(), f);
+    return out;
+}
+
+float positive(float x) {
+    return std::max(x, 0.0F);
+}
+float negative(float x) {
+    return std::max(-x, 0.0F);
+}
+float squared(float x) {
+    return x * x;
+}
+
+const Exec kOneThread{.threads = 1};
+
+// Charge of a phase for a batch of products, and its variance from device noise.
+struct Phase {
+    Matrix<float> charge_us;
+    Matrix<float> variance;
+};
+
+Phase phase_of(const Matrix<float>& durations, const Matrix<float>& g_us, const Matrix<float>& variance) {
+    Phase p{{durations.rows(), g_us.rows()}, {durations.rows(), g_us.rows()}};
+    gemm_nt_rows(durations.view(), g_us.view(), kOneThread, p.charge_us.view());
+    gemm_nt_rows(mapped(durations.view(), squared).view(), variance.view(), kOneThread, p.variance.view());
+    return p;
+}
+
+// Products of one region, numbered from `first`.
+struct Batch {
+    const ProgrammedRegion& region;
+    std::uint64_t first;
+};
+
+std::uint64_t conversion_index(const Batch& t, std::size_t row, std::size_t column, std::uint64_t phase) {
+    const std::uint64_t number = first_column(t.region.spec, t.region.ids) + column;
+    return ((t.first + row) << 32U) | (number * kPhases + phase);
+}
+
+double noise_counts(const Batch& t, const AdcColumn& column, double variance, std::uint64_t index) {
+    const double device = t.region.spec.adc.counts_per_us * column.gain;
+    const double converter = t.region.spec.adc.noise_counts;
+    const double power = device * device * variance + converter * converter;
+    return power > 0.0 ? std::sqrt(power) * normal(t.region.ids.seed, Stream::chip_tuning_product, index)
+                       : 0.0;
+}
+
+// Adds sign * counts of a phase, in uS.
+template <class Convert>
+void add_phase(const Batch& t, const Phase& phase, std::uint64_t number, double sign, Convert convert,
+               MatrixView<float> out) {
+    const double scale = t.region.spec.adc.counts_per_us;
+    for (std::size_t v = 0; v < out.rows(); ++v) {
+        for (std::size_t c = 0; c < out.cols(); ++c) {
+            const std::uint64_t index = conversion_index(t, v, c, number);
+            const double noise = noise_counts(t, t.region.adc[c], phase.variance(v, c), index);
+            const double counts =
+                convert(t.region.spec.adc, t.region.adc[c], scale * phase.charge_us(v, c), noise);
+            out(v, c) += static_cast<float>(sign * counts / scale);
+        }
+    }
+}
+
+void measure_four(const Batch& t, const Crossbar& bar, MatrixView<const float> x, MatrixView<float> out) {
+    const auto plus = mapped(x, positive);
+    const auto minus = mapped(x, negative);
+    add_phase(t, phase_of(plus, bar.plus_us, bar.plus_variance), 0, +1.0, convert, out);
+    add_phase(t, phase_of(minus, bar.minus_us, bar.minus_variance), 1, +1.0, convert, out);
+    add_phase(t, phase_of(plus, bar.minus_us, bar.minus_variance), 2, -1.0, convert, out);
+    add_phase(t, phase_of(minus, bar.plus_us, bar.plus_variance), 3, -1.0, convert, out);
+}
+
+void measure_one(const Batch& t, const Crossbar& bar, MatrixView<const float> x, MatrixView<float> out) {
+    const auto durations = mapped(x, std::identity());
+    auto p = phase_of(durations, bar.plus_us, bar.plus_variance);
+    const auto m = phase_of(durations, bar.minus_us, bar.minus_variance);
+    const auto combine = [](Matrix<float>& a, const Matrix<float>& b, float sign) {
+        for (std::size_t i = 0; i < a.values().size(); ++i) a.values()[i] += sign * b.values()[i];
+    };
+    combine(p.charge_us, m.charge_us, -1.0F);
+    combine(p.variance, m.variance, 1.0F);
+    const auto convert_either = [](const AdcConfig& config, const AdcColumn& column, double charge,
+                                   double noise) {
+        return convert_signed(config, column, charge, {.counts = noise});
+    };
+    add_phase(t, p, 0, +1.0, convert_either, out);
+}
 
 constexpr std::size_t kBlock = 64;  // outputs of one tile of the gradient
 
@@ -21,19 +118,9 @@ struct Loop {
     const GradientJob& job;
     const PulseContext& context;
     const GradientConfig& config;
-    Matrix<float> net_us;             // targets, outputs x inputs
     Matrix<float> average;            // mean of the estimated errors, inputs x outputs
     std::vector<std::uint16_t> seen;  // iterations in each average
 };
-
-Matrix<float> net_targets(const GradientJob& job) {
-    Matrix<float> net(job.plus.cols, job.plus.rows);
-    for (std::size_t r = 0; r < job.plus.rows; ++r) {
-        for (std::size_t c = 0; c < job.plus.cols; ++c)
-            net(c, r) = job.plus_target_us(r, c) - job.minus_target_us(r, c);
-    }
-    return net;
-}
 
 // Variances of 1/f noise for Q_s g = 1: the part new in every product, and the part constant during a
 // batch.
@@ -86,7 +173,7 @@ double unsettled_us(const Loop& k, const PulsedArray& array, std::size_t cell, d
 
 // Expected weights at the current time, outputs x inputs.
 Matrix<float> expected_us(const Loop& k, double seconds) {
-    auto net = k.net_us;
+    auto net = k.job.net_us;
     parallel_for(k.exec, net.cols(), [&](std::size_t r) {
         for (std::size_t c = 0; c < net.rows(); ++c) {
             const std::size_t cell = r * net.rows() + c;
@@ -177,7 +264,7 @@ void correct_row(Loop& k, const Estimate& estimate, std::size_t r, double second
         average += (d(r, c) - average) / static_cast<float>(seen);
         const double doubt = k.config.caution * estimate.column_rms[c] / std::sqrt(static_cast<double>(seen));
         if (std::abs(average) <= band + doubt) continue;
-        const bool held_by_plus = k.net_us(c, r) > 0.0F || (k.net_us(c, r) == 0.0F && average < 0.0F);
+        const bool held_by_plus = k.job.net_us(c, r) > 0.0F || (k.job.net_us(c, r) == 0.0F && average < 0.0F);
         auto& array = held_by_plus ? k.job.plus : k.job.minus;
         if (correct(k, array, cell, held_by_plus ? average : -average, seconds, cost)) seen = 0;
     }
@@ -226,6 +313,88 @@ Fields fields(GradientConfig& c) {
 
 }  // namespace
 
+Matrix<float> tuning_inputs(const ProgrammedRegion& region, double deviation, std::uint64_t first,
+                            std::size_t count) {
+    Matrix<float> x(count, region.rows());
+    fill_normal(region.ids.seed, Stream::chip_tuning_input, first * x.cols(), x.values());
+    const double levels = region.spec.dac.levels;
+    for (auto& v : x.values())
+        v = static_cast<float>(std::clamp(std::nearbyint(v * deviation * levels), -levels, levels) / levels);
+    return x;
+}
+
+Crossbar crossbar_of(const ProgrammedRegion& region, const ReadTime& time) {
+    const auto plus = conductances_at(region.device, region.plus, time);
+    const auto minus = conductances_at(region.device, region.minus, time);
+    const auto variance = [](const Matrix<float>& sd) {
+        return transposed(mapped(sd.view(), squared).view());
+    };
+    return {transposed(plus.g_us.view()), transposed(minus.g_us.view()), variance(plus.fresh_sd_us),
+            variance(minus.fresh_sd_us)};
+}
+
+Matrix<float> measure_products(const ProgrammedRegion& region, const Crossbar& crossbar,
+                               const Matrix<float>& inputs, std::uint64_t first, const Exec& exec) {
+    assert(region.adc.size() == crossbar.plus_us.rows() && inputs.cols() == crossbar.plus_us.cols());
+    Matrix<float> out(inputs.rows(), region.adc.size());
+    const auto measure = region.spec.read_mode == ReadMode::four_phase ? measure_four : measure_one;
+    const std::size_t batches = (inputs.rows() + kTileRows - 1) / kTileRows;
+    parallel_for(exec, batches, [&](std::size_t i) {
+        const std::size_t begin = i * kTileRows;
+        const std::size_t count = std::min(kTileRows, inputs.rows() - begin);
+        measure({region, first + begin}, crossbar, inputs.view().slice_rows(begin, count),
+                out.view().slice_rows(begin, count));
+    });
+    return out;
+}
+
+Matrix<float> exact_currents(const Matrix<float>& inputs, const Matrix<float>& net_us, const Exec& exec) {
+    assert(inputs.cols() == net_us.cols());
+    Matrix<float> out(inputs.rows(), net_us.rows());
+    gemm_nt_rows(inputs.view(), net_us.view(), exec, out.view());
+    return out;
+}
+
+std::vector<AffineColumn> fit_columns(const Matrix<float>& measured, const Matrix<float>& exact) {
+    assert(measured.rows() == exact.rows() && measured.cols() == exact.cols());
+    const std::size_t cols = measured.cols();
+    const auto n = static_cast<double>(measured.rows());
+    std::vector<std::array<double, 4>> sums(cols);  // y, t, y², y t
+    for (std::size_t v = 0; v < measured.rows(); ++v) {
+        for (std::size_t c = 0; c < cols; ++c) {
+            const double y = measured(v, c);
+            const double t = exact(v, c);
+            auto& s = sums[c];
+            s[0] += y;
+            s[1] += t;
+            s[2] += y * y;
+            s[3] += y * t;
+        }
+    }
+    std::vector<AffineColumn> out;
+    for (const auto& s : sums) {
+        const double variance = s[2] - s[0] * s[0] / n;
+        const double scale = variance > 0.0 ? (s[3] - s[0] * s[1] / n) / variance : 0.0;
+        out.push_back({.scale = scale, .offset = (s[1] - scale * s[0]) / n});
+    }
+    return out;
+}
+
+double relative_error(const Matrix<float>& measured, const Matrix<float>& exact,
+                      std::span<const AffineColumn> columns) {
+    double error = 0.0;
+    double size = 0.0;
+    for (std::size_t v = 0; v < measured.rows(); ++v) {
+        for (std::size_t c = 0; c < measured.cols(); ++c) {
+            const double t = exact(v, c);
+            const double e = columns[c].scale * measured(v, c) + columns[c].offset - t;
+            error += e * e;
+            size += t * t;
+        }
+    }
+    return size > 0.0 ? std::sqrt(error / size) : 0.0;
+}
+
 void validate(const GradientConfig& config) {
     GradientConfig copy = config;
     check_ranges(fields(copy));
@@ -234,7 +403,7 @@ void validate(const GradientConfig& config) {
 GradientOutcome tune_by_products(const GradientJob& job, const Exec& exec, ProgrammingCost& cost) {
     const auto& config = job.config;
     validate(config);
-    Loop k{exec, job, job.context, config, net_targets(job), {job.plus.rows, job.plus.cols}, {}};
+    Loop k{exec, job, job.context, config, {job.plus.rows, job.plus.cols}, {}};
     k.seen.assign(job.plus.rows * job.plus.cols, 0);
     GradientOutcome out;
     Progress progress(exec, "programming by products", static_cast<std::uint64_t>(config.iterations));

@@ -150,12 +150,8 @@ std::unique_ptr<ChipDriver> make_emulator(const ProgrammedChip& chip, Simulator 
 
 Matrix<float> digital_products(const Matrix<float>& weights, MatrixView<const float> x, const Exec& exec) {
     assert(x.cols() == weights.rows());
-    Matrix<float> transposed(weights.cols(), weights.rows());
-    for (std::size_t r = 0; r < weights.rows(); ++r) {
-        for (std::size_t c = 0; c < weights.cols(); ++c) transposed(c, r) = weights(r, c);
-    }
     Matrix<float> y(x.rows(), weights.cols());
-    gemm_nt_rows(x, transposed.view(), exec, y.view());
+    gemm_nt_rows(x, transposed(weights.view()).view(), exec, y.view());
     return y;
 }
 

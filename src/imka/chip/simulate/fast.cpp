@@ -18,7 +18,6 @@
 namespace imka {
 namespace {
 
-constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
 constexpr unsigned kColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
 const Exec kOneThread{.threads = 1};
 constexpr std::size_t kNormalsAtOnce = 64;  // numbers per vector step on the widest processor
@@ -336,20 +335,11 @@ void count_tile(const FastRegion& f, MatrixView<const float> x, const ProductIds
                                [](float v) { return std::floor(v); });
 }
 
-void check_inputs(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids) {
-    if (x.cols() != f.region.rows())
-        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the region holds weights of {} inputs",
-                                              x.cols(), f.region.rows()));
-    if (ids.first >= kMostProducts || x.rows() > kMostProducts - ids.first)
-        fail(ErrorCode::bad_usage,
-             fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
-}
-
 // Calls finish(first row, scratch) for every tile; returns the number of saturated conversions.
 std::uint64_t for_each_tile(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec,
                             const std::function<void(std::size_t, const Scratch&)>& finish) {
-    check_inputs(f, x, ids);
+    check_products(f.region, x, ids);
     const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
     const std::size_t most_rows = std::min(kTileRows, x.rows());
     std::vector<std::uint64_t> saturated(tiles, 0);
@@ -371,17 +361,13 @@ std::uint64_t conversion_count(const FastRegion& f, std::size_t rows) {
     return rows * f.region.cols() * phases * slices_of(f.region.spec.dac);
 }
 
-std::size_t rows_of_tile(std::size_t first, std::size_t rows) {
-    return std::min(kTileRows, rows - first);
-}
-
 }  // namespace
 
 FastCounts fast_counts(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
                        const Exec& exec) {
     FastCounts out{.counts = {x.rows(), f.region.cols()}};
     out.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
-        for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
+        for (std::size_t r = 0; r < s.rows; ++r)
             std::ranges::copy(s.counts.row(r), out.counts.row(first + r).begin());
     });
     out.conversions = conversion_count(f, x.rows());
@@ -403,8 +389,7 @@ Matrix<float> fast_products(const FastRegion& f, MatrixView<const float> x, cons
     Trace trace;
     trace.conversions = conversion_count(f, x.rows());
     trace.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
-        for (std::size_t r = 0; r < rows_of_tile(first, x.rows()); ++r)
-            ops::affine_row(affine, s.counts.row(r), y.row(first + r));
+        for (std::size_t r = 0; r < s.rows; ++r) ops::affine_row(affine, s.counts.row(r), y.row(first + r));
     });
     record(exec, trace);
     return y;

@@ -8,7 +8,6 @@
 
 #include "imka/base/random.hpp"
 #include "imka/chip/simulate/fast.hpp"
-#include "imka/ops/readout/readout_reference.hpp"
 
 namespace imka {
 namespace {
@@ -172,15 +171,8 @@ std::vector<float> negative_gains(const ProgrammedRegion& region) {
 }
 
 ops::CountRounding rounding_of(AdcRounding rounding) {
-    switch (rounding) {
-        case AdcRounding::round:
-            return ops::CountRounding::round;
-        case AdcRounding::floor:
-            return ops::CountRounding::floor;
-        case AdcRounding::none:
-            break;
-    }
-    return ops::CountRounding::none;
+    if (rounding == AdcRounding::none) return ops::CountRounding::none;
+    return rounding == AdcRounding::round ? ops::CountRounding::round : ops::CountRounding::floor;
 }
 
 ops::Counter counter_of(const CoreSpec& spec) {
@@ -195,12 +187,9 @@ ops::Counter counter_of(const CoreSpec& spec) {
     return counter;
 }
 
-bool is_split(const CoreSpec& spec) {
-    return spec.polarity_asymmetry > 0.0 || has_ir_drop(spec);
-}
-
 Layout one_phase_layout(const CoreSpec& spec) {
-    return {is_split(spec) ? InputPanel::split : InputPanel::whole, 1.0F, {1.0, -1.0}};
+    const bool split = spec.polarity_asymmetry > 0.0 || has_ir_drop(spec);
+    return {split ? InputPanel::split : InputPanel::whole, 1.0F, {1.0, -1.0}};
 }
 
 // True if counts are linear in the charge, except for clipping of phases at zero.
@@ -279,7 +268,7 @@ LinearMargin linear_margin(const ProgrammedRegion& region, const FastPlanes& pla
 
 void set_affine(FastRegion& out) {
     const bool half = out.region.spec.affine.fp16;
-    const auto rounded = [&](double v) { return static_cast<float>(half ? ops::reference::to_half(v) : v); };
+    const auto rounded = [&](double v) { return static_cast<float>(half ? ops::to_half(v) : v); };
     for (std::size_t c = 0; c < out.region.cols(); ++c) {
         out.scale.push_back(rounded(out.region.affine.columns[c].scale));
         out.shift.push_back(rounded(out.region.affine.columns[c].offset));

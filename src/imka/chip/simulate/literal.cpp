@@ -12,7 +12,6 @@
 namespace imka {
 namespace {
 
-constexpr std::uint64_t kMostProducts = std::uint64_t{1} << 32U;
 constexpr unsigned kComparatorColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
 constexpr std::uint64_t kConversions = 64;      // numbers per column: at most 4 phases of 15 slices
 
@@ -160,20 +159,11 @@ double column_counts(const Column& k) {
     return k.region.spec.adc.output_floor ? std::floor(counts) : counts;
 }
 
-void check_inputs(const ProgrammedRegion& region, MatrixView<const float> x, const ProductIds& ids) {
-    if (x.cols() != region.rows())
-        fail(ErrorCode::bad_data, fmt::format("inputs of length {}; the region holds weights of {} inputs",
-                                              x.cols(), region.rows()));
-    if (ids.first >= kMostProducts || x.rows() > kMostProducts - ids.first)
-        fail(ErrorCode::bad_usage,
-             fmt::format("products {} to {}; numbers must be below 2^32", ids.first, ids.first + x.rows()));
-}
-
 }  // namespace
 
 LiteralCounts literal_counts(const ProgrammedRegion& region, MatrixView<const float> x, const ReadTime& time,
                              const ProductIds& ids) {
-    check_inputs(region, x, ids);
+    check_products(region, x, ids);
     const auto plus_now = conductances_at(region.device, region.plus, time);
     const auto minus_now = conductances_at(region.device, region.minus, time);
     auto plus = make_plane(region.spec, region.plus);

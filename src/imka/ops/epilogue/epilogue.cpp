@@ -13,9 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstddef>
-
-#include "imka/ops/epilogue/epilogue_reference.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace imka::ops::HWY_NAMESPACE {
@@ -120,7 +119,8 @@ void cos_sin(std::span<const float> u, float scale, std::span<float> c, std::spa
         if (HWY_LIKELY(all_within(x, kLargestAngle))) return;
         for (std::size_t k = i; k < i + count; ++k) {
             if (std::abs(u[k]) <= kLargestAngle) continue;
-            reference::cos_sin(u.subspan(k, 1), scale, c.subspan(k, 1), s.subspan(k, 1));
+            c[k] = scale * std::cos(u[k]);
+            s[k] = scale * std::sin(u[k]);
         }
     });
 }
@@ -133,7 +133,7 @@ void offset_cos(std::span<const float> u, std::span<const float> offset, float s
         if (HWY_LIKELY(all_within(x, kLargestAngle))) return;
         for (std::size_t k = i; k < i + count; ++k) {
             if (std::abs(u[k] + offset[k]) <= kLargestAngle) continue;
-            reference::offset_cos(u.subspan(k, 1), offset.subspan(k, 1), scale, out.subspan(k, 1));
+            out[k] = scale * std::cos(u[k] + offset[k]);
         }
     });
 }
@@ -166,7 +166,8 @@ void exp_plus_minus(std::span<const float> u, float shift, float scale, std::spa
         for (std::size_t k = i; k < i + count; ++k) {
             if (std::abs(u[k] + shift) <= kLargestExponent && std::abs(shift - u[k]) <= kLargestExponent)
                 continue;
-            reference::exp_plus_minus(u.subspan(k, 1), shift, scale, p.subspan(k, 1), n.subspan(k, 1));
+            p[k] = scale * std::exp(u[k] + shift);
+            n[k] = scale * std::exp(shift - u[k]);
         }
     });
 }

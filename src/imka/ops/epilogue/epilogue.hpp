@@ -5,7 +5,7 @@
 // arguments of any size: beyond |u| = 12,800, which heavy-tailed laws produce, the C library is called. exp
 // within 2 ULP. Then one rounding for the scale. The bits of a value depend only on the value and the
 // instruction set, not on its position. Cost: one pass over u, in the widest vectors of the processor,
-// selected at run time. epilogue_reference.hpp is the naive version.
+// selected at run time.
 #pragma once
 
 #include <span>

@@ -18,7 +18,6 @@
 
 #include "imka/base/error.hpp"
 #include "imka/ops/fwht/fwht_plain.hpp"
-#include "imka/ops/fwht/sign_hadamard.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace imka::HWY_NAMESPACE {
@@ -434,23 +433,6 @@ void check_size(std::size_t n) {
     fail(ErrorCode::bad_usage, fmt::format("fwht: the size must be a power of two, got {}", n));
 }
 
-void transform_two(float* v) {
-    const float a = v[0];
-    v[0] = a + v[1];
-    v[1] = a - v[1];
-}
-
-void transform_four(float* v) {
-    const float a = v[0] + v[1];
-    const float b = v[0] - v[1];
-    const float c = v[2] + v[3];
-    const float d = v[2] - v[3];
-    v[0] = a + c;
-    v[1] = b + d;
-    v[2] = a - c;
-    v[3] = b - d;
-}
-
 }  // namespace
 
 HWY_EXPORT(transform);
@@ -458,10 +440,9 @@ HWY_EXPORT(transform_rows);
 HWY_EXPORT(project_rows);
 
 void fwht(std::span<float> values) {
-    // Selecting the instruction set takes longer than these.
-    if (values.size() == 2) return transform_two(values.data());
-    if (values.size() == 4) return transform_four(values.data());
     check_size(values.size());
+    // Selecting the instruction set takes longer than these.
+    if (values.size() <= 4) return plain::ascend(values.data(), values.size());
     HWY_DYNAMIC_DISPATCH(transform)(values.data(), values.size());
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "imka/base/matrix.hpp"
-#include "imka/ops/fwht/sign_hadamard.hpp"
+#include "imka/ops/fwht/fwht.hpp"
 
 namespace imka::plain {
 

@@ -267,5 +267,15 @@ void affine_row(const AffineRow& affine, std::span<const float> counts, std::spa
     HWY_DYNAMIC_DISPATCH(affine_row)(affine, counts, out);
 }
 
+double to_half(double x) {
+    if (x == 0.0 || !std::isfinite(x)) return x;
+    // 11 significant bits; below 2^-14 the spacing is 2^-24.
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    const int place = std::max(exponent - 11, -24);
+    const double value = std::ldexp(std::nearbyint(std::ldexp(x, -place)), place);
+    return std::abs(value) > 65504.0 ? std::copysign(std::numeric_limits<double>::infinity(), x) : value;
+}
+
 }  // namespace imka::ops
 #endif

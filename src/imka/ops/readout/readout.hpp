@@ -2,9 +2,9 @@
 // outputs.
 //
 // Domain: finite values (quantize_row reports whether its inputs are), spans of equal size, no overlap.
-// Accuracy: bit-identical to readout_reference.hpp on every instruction set: IEEE operations in the written
-// order, none of them fused; a step or an output that rounds to zero is +0 before its factor. Cost: one pass
-// over the row, in the widest vectors of the processor, selected at run time.
+// Accuracy: bit-identical to plain loops (tests/support/readout_reference.hpp) on every instruction set: IEEE
+// operations in the written order, none of them fused; a step or an output that rounds to zero is +0 before
+// its factor. Cost: one pass over the row, in the widest vectors of the processor, selected at run time.
 #pragma once
 
 #include <cstddef>
@@ -73,5 +73,8 @@ struct AffineRow {
 };
 // out[i] = factor F(scale counts + offset).
 void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);
+
+// The nearest IEEE half-precision number, ties to even; infinite on overflow.
+double to_half(double x);
 
 }  // namespace imka::ops

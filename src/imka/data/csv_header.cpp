@@ -10,7 +10,7 @@ namespace {
 
 bool is_number(std::string_view field) {
     float value = 0;
-    return parse_float(field, value) != NumberFault::not_a_number;
+    return parse_float(field, value) != NumberFault::not_a_number && !is_missing(field);
 }
 
 bool is_text(std::string_view field) {

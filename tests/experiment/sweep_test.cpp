@@ -461,6 +461,12 @@ TEST(Record, LinesWithoutAChecksumAreStillUsed) {
     EXPECT_EQ(parse_record(edited).what, "checksum mismatch: the line is damaged or was edited");
     // Messages do not show the name of the JSON library.
     EXPECT_EQ(parse_record(R"({"schema":"imka-record-2"})").what.find("json.exception"), std::string::npos);
+    for (const auto* seed : {"-1", "1.5", "-1.5e300", "\"1\""}) {
+        auto other = old;
+        const auto begin = other.find("\"seed\":") + 7;
+        other.replace(begin, other.find(',', begin) - begin, seed);
+        EXPECT_EQ(parse_record(other).what, "the seed is not an integer from 0") << other;
+    }
 }
 
 }  // namespace

@@ -69,7 +69,6 @@ void expect_refused(Matrix<double> a) {
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::numeric);
         EXPECT_NE(std::string(e.what()).find("the test system is not positive definite"), std::string::npos);
-        EXPECT_NE(std::string(e.what()).find("alpha"), std::string::npos);
     }
 }
 

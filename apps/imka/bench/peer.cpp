@@ -1,3 +1,4 @@
+// Runs the same work in Python, with scikit-learn and PyTorch.
 #include "bench/bench.hpp"
 
 #include <fcntl.h>

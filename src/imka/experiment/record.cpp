@@ -50,6 +50,7 @@ std::string plain_message(const nlohmann::json::exception& e) {
 }
 
 Record from_json(const nlohmann::json& j) {
+    if (!j.at("seed").is_number_unsigned()) fail(ErrorCode::bad_data, "the seed is not an integer from 0");
     Record r{.key = j.at("key"),
              .experiment = j.at("experiment"),
              .kind = j.at("kind"),

@@ -380,7 +380,8 @@ Experiment find_experiment(const std::string& name_or_path) {
         if (known.name == name_or_path) return parse_experiment(known.text, name_or_path);
         names.push_back(known.name);
     }
-    if (!std::filesystem::exists(name_or_path)) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(name_or_path, ignored)) {
         fail(ErrorCode::bad_usage, fmt::format("'{}' is neither a known experiment ({}) nor a file",
                                                name_or_path, join_names(names)));
     }

@@ -1,3 +1,4 @@
+// Accuracy that chips lose against FP32.
 #include "imka/report/averages.hpp"
 
 #include <fmt/format.h>

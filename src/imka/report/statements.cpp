@@ -1,3 +1,4 @@
+// Checks the statements of the paper against records.
 #include "imka/report/paper.hpp"
 
 #include <fmt/format.h>

@@ -211,6 +211,16 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
     bind_fields(verb, file);
 }
 
+// Options of files are errors for sets that are not read from a file.
+void check_effects(const CLI::App& verb, const PartOptions& options) {
+    const bool generator = find_generator(options.name).has_value();
+    if (generator || find_set(options.name) != nullptr)
+        reject_without_effect(verb, {"--label-column", "--header", "--drop-columns", "--missing"},
+                              options.name + " is not a file");
+    if (!generator)
+        reject_without_effect(verb, {"--train-rows", "--test-rows"}, options.name + " is not a generator");
+}
+
 Dataset load(const PartOptions& options, const Context& context) {
     auto read = options.read;
     read.advise = true;
@@ -449,7 +459,10 @@ void add_show(CLI::App& data, Context& context) {
     bind_fields(*verb,
                 {field("format", options->read.format, {.help = "Format of a file; auto: from its name"})});
     bind_fields(*verb, {field("rows", *rows, range::between(0, 1e9, "Number of rows to show"))});
-    verb->callback([&context, options, rows] { run_show(*options, *rows, context); });
+    verb->callback([&context, verb, options, rows] {
+        check_effects(*verb, *options);
+        run_show(*options, *rows, context);
+    });
 }
 
 void add_fetch(CLI::App& data, Context& context) {
@@ -490,7 +503,10 @@ void add_export(CLI::App& data, Context& context) {
     verb->add_option("--format", options->format, "Output format; default: from the extension of the output")
         ->check(CLI::IsMember({"libsvm", "csv", "npy"}));
     verb->add_option("--output,-o", options->output, "File to write")->required();
-    verb->callback([&context, options] { run_export(*options, context); });
+    verb->callback([&context, verb, options] {
+        check_effects(*verb, options->part);
+        run_export(*options, context);
+    });
 }
 
 void add_generate(CLI::App& data, Context& context) {

@@ -73,11 +73,11 @@ void add_file_options(CLI::App& verb, RunArgs& args) {
 }
 
 void add_input_options(CLI::App& verb, RunArgs& args) {
-    bind_fields(verb,
-                {field("n_features", args.n_features,
-                       range::between(1, 2147483647,
-                                      "Number of features of a LIBSVM file (saves a first pass over the "
-                                      "file)"))});
+    bind_fields(
+        verb,
+        {field("n_features", args.n_features,
+               range::between(1, 2147483647,
+                              "Expected number of features; for a LIBSVM file it saves a first pass"))});
 }
 
 namespace {

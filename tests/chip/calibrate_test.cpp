@@ -207,8 +207,7 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     EXPECT_DOUBLE_EQ(whole.output_step, 0.5 * 4.0);
     EXPECT_TRUE(whole.column_steps.empty());
     // Clipped inputs do not extend the range of results.
-    const auto clipped =
-        calibrate_scale(chip, w.view(), x.view(), {.input_range = InputRangeRule::given, .range = 63.5});
+    const auto clipped = calibrate_scale(chip, w.view(), x.view(), {.range = 63.5});
     EXPECT_DOUBLE_EQ(clipped.output_step, 0.5 * 2.0);
     spec.affine.output_scale = OutputScale::column;
     const auto columns = calibrate_scale(chip, w.view(), x.view(), {});
@@ -222,9 +221,8 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     const auto y = literal_products(core, one.view(), {}, {});
     EXPECT_NEAR(y(0, 0), 64.0, 1.0);
     EXPECT_NEAR(y(0, 1), -16.0, 0.25);
-    EXPECT_THAT(
-        error_of([&] { calibrate_scale(chip, w.view(), x.view(), {.input_range = InputRangeRule::given}); }),
-        HasSubstr("input range: 0"));
+    EXPECT_THAT(error_of([&] { calibrate_scale(chip, w.view(), x.view(), {.range = 0.0}); }),
+                HasSubstr("input range: 0"));
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ TEST(ChipConstants, ErrorsNameTheConstantAndChangeNothing) {
     EXPECT_THAT(error_setting("hermes", "core.adc_noise=much"), HasSubstr("core.adc_noise: 'much' is not a"));
     EXPECT_THAT(error_setting("hermes", "core.rounding=up"),
                 HasSubstr("core.rounding: 'up' is not a known rounding; known: none, round, floor"));
-    EXPECT_THAT(error_setting("hermes", "core.rows=99999999999"), HasSubstr("core.rows: '99999999999' is out"));
+    EXPECT_THAT(error_setting("hermes", "core.rows=99999999999"),
+                HasSubstr("core.rows: '99999999999' is out"));
     EXPECT_THAT(error_setting("hermes", "core.output_bits=1"), HasSubstr("output_bits: 1"));
     EXPECT_THAT(error_setting("hermes", "core.adc_noise"), HasSubstr("'core.adc_noise': expected KEY=VALUE"));
     EXPECT_THAT(error_setting("ideal", "pulses.set_mean=1"), HasSubstr("ideal has no pulse model"));

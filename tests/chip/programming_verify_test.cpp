@@ -346,8 +346,9 @@ TEST(PulseModel, IsReadFromTheChipFileAndErrorsAreReported) {
         return error_of([&] { parse_chip("name: a\ndescription: b\npulses:\n  " + line + "\n", "c.yaml"); });
     };
     EXPECT_THAT(error("set_men: {value: 1}"), HasSubstr("line 4: 'pulses.set_men' is not a known key"));
-    EXPECT_THAT(error("set_mean: {value: -1, unit: uS}"),
-                HasSubstr("line 4: pulses.set_mean: -1 is out of range; it must be >= 1e-15 and <= 1000000000"));
+    EXPECT_THAT(
+        error("set_mean: {value: -1, unit: uS}"),
+        HasSubstr("line 4: pulses.set_mean: -1 is out of range; it must be >= 1e-15 and <= 1000000000"));
     EXPECT_THAT(error("t_verify: {value: 1, unit: ms}"), HasSubstr("'ms'; it must be s"));
     EXPECT_THAT(error("verify_reads: {value: 0}"), HasSubstr("it must be >= 1 and <= 1000"));
     EXPECT_THAT(error("glass_full: {value: 0}"), HasSubstr("it must be > 0 and <= 1"));

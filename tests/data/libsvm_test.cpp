@@ -109,7 +109,8 @@ TEST(Libsvm, RefusesTablesOfAbsurdSize) {
 TEST(Libsvm, RefusesFilesWithoutRowsOrFeatures) {
     EXPECT_EQ(fault(""), "bad_data: memory: holds no rows");
     EXPECT_EQ(fault("# only a comment\n\n"), "bad_data: memory: holds no rows");
-    EXPECT_EQ(fault("1\n2\n"), "bad_data: memory: no row holds a feature");
+    EXPECT_EQ(fault("1\n2\n"),
+              "bad_data: memory: no row has a feature; expected lines of the form 'label index:value ...'");
 }
 
 TEST(Libsvm, CannotDropColumns) {

@@ -92,6 +92,10 @@ TEST(Options, WithoutEffectAreErrors) {
     expect_fails("gram --dataset ringnorm --kernel arccos0 --gamma 2", 2,
                  "--gamma has no effect: the arccos0 kernel");
     expect_fails("gram --dataset ringnorm --sampler rff --norms chi", 2, "--norms has no effect");
+    expect_fails("data show ringnorm --drop-columns 1", 2,
+                 "--drop-columns has no effect: ringnorm is not a file");
+    expect_fails("data export ringnorm --label-column 1 --output " + (dir / "x.csv").string(), 2,
+                 "--label-column has no effect");
     expect_fails("chip mvm --sparsity 0.5", 2, "--sparsity has no effect");
     expect_fails("chip mvm --weights uniform --weight-sigmas 2", 2, "--weight-sigmas has no effect");
     expect_fails("chip mvm --replication average", 2, "--replication has no effect");
@@ -108,6 +112,8 @@ TEST(Options, TheSameKeyTwiceIsAnError) {
     expect_fails("gram --dataset ringnorm --set gamma=1 --set gamma=2", 2, "--set: duplicate key 'gamma'");
     expect_fails("gram --backend hermes --chip-set core.adc_noise=1,core.adc_noise=2", 2, "duplicate key");
     expect_fails("sweep smoke --set seeds=0 --set seeds=1", 2, "duplicate key 'seeds'");
+    expect_fails("chip fit --measured /dev/null --free core.adc_noise=0..5/5 --free core.adc_noise=0..5/5", 2,
+                 "--free: duplicate key 'core.adc_noise'");
 }
 
 TEST(Options, UnknownWordsGetASuggestion) {
@@ -219,6 +225,26 @@ TEST(Output, LongArgumentsAreShortened) {
         EXPECT_EQ(r.exit_code, 2) << r.err;
         EXPECT_LT(r.err.size(), 3000U) << arguments.substr(0, 30);
     }
+}
+
+TEST(Output, ResultsAreFinite) {
+    const TempDir dir;
+    const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };
+    write(dir / "big.csv", "1,2\n1e38,3e38\n2e38,-3e38\n");
+    expect_fails("features --kernel arccos2 --n-components 4 --label-column none --quiet --input " +
+                     path("big.csv") + " --output " + path("z.npy"),
+                 3, "row 2: its features are not finite");
+    EXPECT_FALSE(fs::exists(dir / "z.npy"));
+    write(dir / "train.csv", "1,2,a\n3,4,b\n5,6,a\n7,8,b\n");
+    ASSERT_EQ(run_imka("ridge --kernel arccos2 --n-components 8 --dataset " + path("train.csv") + ":" +
+                       path("train.csv") + " --save " + path("m"))
+                  .exit_code,
+              0);
+    const auto r = run_imka("ridge --load " + path("m") + " --predict " + path("big.csv") + " --output " +
+                            path("p.csv"));
+    EXPECT_EQ(r.exit_code, 3);
+    EXPECT_NE(r.err.find("row 2: the prediction is not finite"), std::string::npos) << r.err;
+    EXPECT_FALSE(fs::exists(dir / "p.csv"));
 }
 
 TEST(Limits, TooLittleAddressSpaceIsAnError) {

@@ -2,6 +2,7 @@
 // errors and accuracies measured on the real chip.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -331,7 +332,12 @@ void add_measured_options(CLI::App& verb, MeasuredFitArgs& args) {
 
 void fit_measured(const MeasuredFitArgs& args, const ChipSpec& chip, const Context& context) {
     ChipFitConfig config;
-    for (const auto& text : args.free) config.free.push_back(parse_free(text));
+    for (const auto& text : args.free) {
+        auto constant = parse_free(text);
+        if (std::ranges::any_of(config.free, [&](const FreeConstant& f) { return f.name == constant.name; }))
+            fail(ErrorCode::bad_usage, fmt::format("--free: duplicate key '{}'", constant.name));
+        config.free.push_back(std::move(constant));
+    }
     config.iterations = config.free.empty() ? 0 : args.iterations;
     config.leave_out = !args.no_leave_out;
     auto experiment = find_experiment(args.experiment);

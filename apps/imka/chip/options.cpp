@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "imka/base/duration.hpp"
@@ -113,18 +112,7 @@ void add_problem_options(CLI::App& verb, ProblemArgs& args) {
         ->type_name(names_or_file<InputLaw>())
         ->capture_default_str();
     bind_fields(verb, fields(config));
-    // `given` needs a range, which only programs can give.
-    const auto rules =
-        std::span(EnumNames<InputRangeRule>::values).first(static_cast<std::size_t>(InputRangeRule::given));
-    verb.add_option_function<std::string>(
-            "--input-range",
-            [&args, rules](const std::string& text) {
-                args.input_range =
-                    static_cast<InputRangeRule>(find_name(text, rules, "rule for the input range"));
-            },
-            "How calibration chooses the input range")
-        ->type_name(join_names(rules, "|"))
-        ->default_str(std::string(to_string(args.input_range)));
+    add_enum_option(verb, "--input-range", args.input_range, "How calibration chooses the input range");
 }
 
 std::string problem_text(const ProblemArgs& args, const ChipTrials& trials) {

@@ -28,7 +28,6 @@ CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x
     out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
     if (alpha) out.deviations = *c.input_alpha;
     if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
-    out.input_range = InputRangeRule::given;
     out.range = out.deviations * root_mean_square(x) * input_scale;
     return out;
 }
@@ -39,8 +38,8 @@ std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float>
                                const CalibrationConfig& calibration) {
     if (!job.config.range_scaling) return {};
     Matrix<float> applied;
-    if (calibration.input_range == InputRangeRule::given) {
-        applied = applied_inputs(job.chip.core.dac, inputs, calibration.range);
+    if (calibration.range) {
+        applied = applied_inputs(job.chip.core.dac, inputs, *calibration.range);
         inputs = applied.view();
     }
     const auto largest = largest_products(exact_products(inputs, transposed(job.omega.view()).view()));

@@ -55,9 +55,10 @@ std::vector<std::string> classes_of(const Table& table, const std::string& name)
         labels.insert(label);
         if (labels.size() > kMostClasses) {
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: more than {} different labels, such as {}; check the label column, or set the "
-                             "task to regression if they are numbers",
-                             name, kMostClasses, in_quotes(label)));
+                 fmt::format(
+                     "{}: more than {} different labels, such as {}; check the label column, or set the "
+                     "task to regression if they are numbers",
+                     name, kMostClasses, in_quotes(label)));
         }
     }
     if (labels.size() < 2) {

@@ -52,9 +52,13 @@ public:
                    .label = label,
                    .line = stream_.line()};
             any_row_ = true;
+            any_feature_ = any_feature_ || !indices_.empty();
             return true;
         }
         if (!any_row_) stream_.fail_file("holds no rows");
+        // Any text is a list of labels, so a file of another format would be rows of zeros.
+        if (!any_feature_)
+            stream_.fail_file("no row has a feature; expected lines of the form 'label index:value ...'");
         return false;
     }
     std::optional<std::uint32_t> features() const override { return features_; }
@@ -119,6 +123,7 @@ private:
     std::vector<float> values_;
     std::vector<std::uint32_t> indices_;
     bool any_row_ = false;
+    bool any_feature_ = false;
 };
 
 }  // namespace

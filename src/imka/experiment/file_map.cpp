@@ -1,7 +1,12 @@
 #include "imka/experiment/file_map.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "imka/base/error.hpp"
 #include "imka/features/choose_projector.hpp"
 
 namespace imka {
@@ -44,6 +49,14 @@ std::uint64_t map_file(const SeededMap& map, const RowSource& source, const Exec
     for_each_block(source, exec, [&](RowBlock& block) {
         Matrix<float> z(block.x.rows(), map.map->features());
         map.map->transform(block.x.view(), {map.seed, block.first_row}, exec, z.view());
+        const auto values = z.values();
+        const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+        if (bad != values.end())
+            fail(
+                ErrorCode::bad_data,
+                fmt::format("{}: row {}: its features are not finite; the values of the row are too large",
+                            source.file.path().string(),
+                            block.first_row + static_cast<std::size_t>(bad - values.begin()) / z.cols() + 1));
         out.append(std::as_const(z).view());
         rows += z.rows();
     });

@@ -85,18 +85,20 @@ void RecordWriter::create() {
 void RecordWriter::append(const Record& record) {
     if (descriptor_ < 0) create();
     const std::string line = to_json_line(record) + "\n";
-    ssize_t written = -1;
-    do {
-        written = write(descriptor_, line.data(), line.size());
-    } while (written < 0 && errno == EINTR);
-    if (written != static_cast<ssize_t>(line.size())) {
-        // A short write means that the disk is full.
-        const int reason = written < 0 ? errno : ENOSPC;
-        // Readers skip an incomplete line, so it does no harm if it cannot be removed.
-        if (written > 0 && ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
-            close(std::exchange(descriptor_, -1));
-        errno = reason;
-        fail_errno(path_, "a record could not be written; earlier records are kept");
+    // The first write is usually the only one; after a short one the next gives the reason (full disk,
+    // limit).
+    for (std::string_view rest = line; !rest.empty();) {
+        const ssize_t written = write(descriptor_, rest.data(), rest.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) {
+            const int reason = errno;
+            // Readers skip an incomplete line, so it does no harm if it cannot be removed.
+            if (rest.size() < line.size() && ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
+                close(std::exchange(descriptor_, -1));
+            errno = reason;
+            fail_errno(path_, "a record could not be written; earlier records are kept");
+        }
+        rest.remove_prefix(static_cast<std::size_t>(written));
     }
     if (fsync(descriptor_) != 0) fail_errno(path_, "a record could not be synced to the disk");
     bytes_ += line.size();

@@ -83,6 +83,17 @@ Published seed_row(const std::vector<std::string_view>& f, const std::string& pl
     return p;
 }
 
+// Errors are compared by their logarithm, accuracies are shares.
+void check_values(const Published& p, const std::string& place) {
+    const double value = p.value.values.empty() ? p.value.mean : p.value.values.front();
+    const bool error = p.quantity == Quantity::gram_error;
+    const bool valid = error ? value > 0.0 && std::isfinite(value) : value >= 0.0 && value <= 1.0;
+    if (!valid || !(p.value.std >= 0.0))
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: {} is out of range; {}", place, value,
+                         error ? "a Gram error must be > 0" : "an accuracy must be from 0 to 1"));
+}
+
 // One value per cell from the rows of its seeds.
 std::vector<Published> merge_seeds(std::vector<Published> rows) {
     using Key =
@@ -128,7 +139,10 @@ std::vector<Published> parse_published(std::string_view csv, const std::string& 
             rows.push_back(mean_row(f, place, table));
         } else if (f[0] != "attention") {
             rows.push_back(seed_row(f, place, table));
+        } else {
+            continue;
         }
+        check_values(rows.back(), place);
     }
     return header == kMeans ? rows : merge_seeds(std::move(rows));
 }

@@ -189,6 +189,12 @@ void RidgePredictor::scores(MatrixView<const float> x, std::uint64_t first_row, 
         ridge_predict(weights_, z, exec, out.slice_rows(first, count));
         progress.update(first + count);
     }
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        if (!std::ranges::all_of(out.row(r), [](double v) { return std::isfinite(v); }))
+            fail(ErrorCode::bad_data,
+                 fmt::format("row {}: the prediction is not finite; its values are too large",
+                             first_row + r + 1));
+    }
 }
 
 std::vector<std::int32_t> RidgePredictor::classify(MatrixView<const float> x, std::uint64_t first_row,

@@ -126,6 +126,7 @@ double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const floa
     const auto sizes = magnitudes(x);
     const double largest = sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
     if (largest == 0.0) fail(ErrorCode::bad_data, "all calibration inputs are 0; expected some that are not");
+    if (config.range) return *config.range;
     switch (config.input_range) {
         case InputRangeRule::quantile: {
             // A quantile of mostly zeros would give a range of 0.
@@ -136,8 +137,6 @@ double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const floa
             return std::min(largest, config.deviations * root_mean_square(sizes));
         case InputRangeRule::search:
             return searched_range(spec, g_max_us, weights, x, largest, config.margin);
-        case InputRangeRule::given:
-            return config.range;
         case InputRangeRule::max:
             break;
     }
@@ -179,7 +178,7 @@ Fields fields(CalibrationConfig& c) {
         field("calibration inputs", c.inputs, range::between(1, 1e12, "rows drawn from those offered")),
         field("quantile", c.quantile, range::positive_share("of |x| that is the input range")),
         field("deviations", c.deviations, range::positive("root mean squares of x that are the input range")),
-        field("input range", c.range, range::not_negative("for the rule 'given'")),
+        field("input range", c.range, range::positive("used instead of a rule")),
         field("margin", c.margin, range::positive_share("of max_count that the fullest phase may reach")),
     };
 }
@@ -189,8 +188,6 @@ Fields fields(CalibrationConfig& c) {
 void validate(const CalibrationConfig& config) {
     CalibrationConfig copy = config;
     check_ranges(fields(copy));
-    if (config.input_range == InputRangeRule::given && config.range == 0.0)
-        fail(ErrorCode::bad_config, "input range: 0 is out of range; it must be > 0");
 }
 
 Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<const float> x,

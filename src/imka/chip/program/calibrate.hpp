@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,21 +18,20 @@ enum class InputRangeRule {
     quantile,   // a quantile of |x|
     deviation,  // a multiple of the root mean square of x
     search,     // the range with the smallest error of the products
-    given,      // CalibrationConfig::range
 };
 template <>
 struct EnumNames<InputRangeRule> {
     static constexpr std::string_view what = "input range rule";
-    static constexpr std::string_view values[] = {"max", "quantile", "deviation", "search", "given"};
+    static constexpr std::string_view values[] = {"max", "quantile", "deviation", "search"};
 };
 
 struct CalibrationConfig {
     std::size_t inputs = 2000;  // rows drawn from the given ones; >= 1
     InputRangeRule input_range = InputRangeRule::max;
-    double quantile = 0.99995;  // (0, 1]
-    double deviations = 3.0;    // > 0
-    double range = 0.0;         // for `given`; > 0
-    bool columns = true;        // scale columns so that none saturates; false: all at g_max
+    double quantile = 0.99995;    // (0, 1]
+    double deviations = 3.0;      // > 0
+    std::optional<double> range;  // used instead of a rule; > 0
+    bool columns = true;          // scale columns so that none saturates; false: all at g_max
     double margin = 0.9;  // share of max_count that the fullest phase may reach; leaves room for device and
                           // converter errors; (0, 1]
 };

@@ -110,12 +110,8 @@ void print_rows(const std::vector<Explained>& rows, std::size_t seeds) {
     table.push_back(
         {"sum", "", fmt::format("{:.1f}", 100.0 * alone), fmt::format("{:.1f}", 100.0 * saved), ""});
     print_out("{}", format_table(table));
-    print_out(
-        "\nShares of the squared error{}. The sums differ from 100 because non-idealities interact:\n"
-        "the converter's range alone costs nothing, but it limits the conductance of the weights, so "
-        "errors "
-        "of devices count more.\n",
-        seeds > 1 ? ", ± half of the 95 % interval over chips" : "");
+    print_out("\nShares of the squared error{}. The sums differ from 100 where non-idealities interact.\n",
+              seeds > 1 ? ", ± half of the 95 % interval over chips" : "");
 }
 
 void print_errors_alone(const std::vector<Explained>& rows) {

@@ -150,6 +150,24 @@ TEST(Chip, ConstantsWithoutMeaningAreErrors) {
     expect_fails(curve("[1e12]"), 2, "device.programming_error");
 }
 
+TEST(Chip, ExplainGivesSharesOnlyOfAnErrorThatIsThere) {
+    const auto found = [](const std::string& arguments) {
+        const auto r = run_imka("chip explain --json " + arguments);
+        EXPECT_EQ(r.exit_code, 0) << r.err;
+        const auto j = json::parse(r.out);
+        EXPECT_EQ(j.at("nonidealities")[0].at("alone_share").is_null(),
+                  !j.at("distinguishable_from_ideal").get<bool>());
+        return j.at("distinguishable_from_ideal").get<bool>();
+    };
+    EXPECT_TRUE(found("--rows 20 --cols 20 --inputs 50 --seeds 0..1"));
+    EXPECT_TRUE(found("--rows 20 --cols 20 --inputs 50 --seed 0"));
+    // The features themselves have a far larger error.
+    EXPECT_FALSE(found("--dataset ringnorm --log-ratio 1 --seeds 0..2 --gram-rows 100"));
+    EXPECT_NE(run_imka("chip explain --dataset ringnorm --log-ratio 1 --seed 0 --gram-rows 100")
+                  .out.find("not distinguishable from that of an ideal chip"),
+              std::string::npos);
+}
+
 TEST(Report, WithoutARecordIsAnError) {
     const TempDir dir;
     const auto page = (dir / "p.html").string();

@@ -73,17 +73,14 @@ Summary root_of(const std::vector<CaseErrors>& errors, double CaseErrors::*part)
     return summarize(std::move(values));
 }
 
-// The squared error that the chip adds, over seeds.
-Summary added_error(const std::vector<CaseErrors>& errors) {
+// Does the chip add an error at all? Yes if every chip adds a fifth to the squared error of an ideal one, or
+// if the 95 % interval of what they add excludes 0.
+bool is_above_ideal(const std::vector<CaseErrors>& errors) {
+    if (std::ranges::all_of(errors, [](const CaseErrors& e) { return e.full > 1.2 * e.none; })) return true;
     std::vector<double> added;
     for (const auto& e : errors) added.push_back(e.full - e.none);
-    return summarize(std::move(added));
-}
-
-// Does the chip add an error at all? The 95 % interval over chips decides; one chip must add 5 % to the
-// square.
-bool is_above_ideal(const Summary& added, const Summary& none) {
-    return added.n > 1 ? added.mean > added.half_width : added.mean > 0.05 * none.mean * none.mean;
+    const auto summary = summarize(std::move(added));
+    return summary.n > 1 && summary.mean > summary.half_width;
 }
 
 Json result_json(const std::vector<Explained>& rows, bool shares) {
@@ -147,7 +144,7 @@ void show(const Args& args, const Context& context, const Outcome& o) {
     const auto rows = summarize_items(o.attribution);
     const auto full = root_of(o.attribution.errors, &CaseErrors::full);
     const auto none = root_of(o.attribution.errors, &CaseErrors::none);
-    const bool shares = is_above_ideal(added_error(o.attribution.errors), none);
+    const bool shares = is_above_ideal(o.attribution.errors);
     if (!shares && !args.figure.empty())
         fail(ErrorCode::numeric,
              "the error is not distinguishable from that of an ideal chip: nothing to draw");

@@ -57,12 +57,13 @@ std::string flag_of(std::string_view field_name) {
 
 namespace {
 
-void add_field_option(CLI::App& verb, const Field& field, std::function<void(const std::string&)> take) {
+void add_field_option(CLI::App& verb, const Field& field,
+                      const std::function<void(const std::string&)>& take) {
     std::string help(field.info.help);
     if (!field.info.unit.empty()) help += fmt::format(" [{}]", field.info.unit);
     std::string shown = field.json();
     std::erase_if(shown, [](char c) { return c == '"' || c == '[' || c == ']'; });
-    verb.add_option_function<std::string>(flag_of(field.name), std::move(take), help)
+    verb.add_option_function<std::string>(flag_of(field.name), take, help)
         ->type_name(field.type)
         ->default_str(shown == "null" ? "auto" : shown);
 }

@@ -120,7 +120,7 @@ public:
 
     // The lines of the output file for one block.
     std::string add(const RowBlock& block, const Exec& exec) {
-        const auto lines = model_.classes.empty() ? numbers(block, exec) : classes(block, exec);
+        auto lines = model_.classes.empty() ? numbers(block, exec) : classes(block, exec);
         rows_ += block.x.rows();
         return lines;
     }

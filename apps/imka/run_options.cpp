@@ -118,10 +118,10 @@ void check_effects(const RunArgs& args, const Assignments& overrides) {
 Assignments parse_assignments(const std::vector<std::string>& texts, std::string_view what) {
     Assignments list;
     for (const auto& text : texts) {
-        const auto [key, value] = parse_assignment(text, what);
-        if (std::ranges::any_of(list, [&](const auto& before) { return before.first == key; }))
-            fail(ErrorCode::bad_usage, fmt::format("{}: duplicate key '{}'", what, key));
-        list.emplace_back(key, value);
+        const auto assignment = parse_assignment(text, what);
+        if (std::ranges::any_of(list, [&](const auto& before) { return before.first == assignment.key; }))
+            fail(ErrorCode::bad_usage, fmt::format("{}: duplicate key '{}'", what, assignment.key));
+        list.emplace_back(assignment.key, assignment.value);
     }
     return list;
 }

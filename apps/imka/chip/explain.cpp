@@ -77,8 +77,8 @@ Summary root_of(const std::vector<CaseErrors>& errors, double CaseErrors::*part)
 // if the 95 % interval of what they add excludes 0.
 bool is_above_ideal(const std::vector<CaseErrors>& errors) {
     if (std::ranges::all_of(errors, [](const CaseErrors& e) { return e.full > 1.2 * e.none; })) return true;
-    std::vector<double> added;
-    for (const auto& e : errors) added.push_back(e.full - e.none);
+    std::vector<double> added(errors.size());
+    std::ranges::transform(errors, added.begin(), [](const CaseErrors& e) { return e.full - e.none; });
     const auto summary = summarize(std::move(added));
     return summary.n > 1 && summary.mean > summary.half_width;
 }

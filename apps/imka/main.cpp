@@ -46,7 +46,11 @@ extern "C" void on_signal(int signal) {
 }
 
 void handle_signals() {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM}) std::signal(signal, on_signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+        // What the caller ignores stays ignored (nohup, jobs in the background).
+        if (std::signal(signal, on_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+    }
+    std::signal(SIGALRM, on_signal);
     std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error, not a crash
     std::signal(SIGPIPE, SIG_IGN);
 }

@@ -13,6 +13,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -195,6 +196,10 @@ def print_table(tally, failures):
 
 def main():
     args = arguments()
+    # The program keeps ignoring what its caller ignores, as under nohup.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     imka = str(pathlib.Path(args.imka).resolve())
     work = pathlib.Path(tempfile.mkdtemp(prefix="imka-hostile-"))
     work.chmod(0o755)

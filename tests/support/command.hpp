@@ -1,10 +1,12 @@
 // Runs the imka program and captures its output.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "imka/base/file.hpp"
@@ -26,4 +28,16 @@ inline CommandResult run_imka(const std::string& arguments, const std::string& b
     return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
             .out = imka::read_file(dir / "out", 1U << 28U),
             .err = imka::read_file(dir / "err", 1U << 28U)};
+}
+
+// The command ends with the exit code, a message that contains the text, and no other output.
+inline void expect_fails(const std::string& arguments, int exit_code, const std::string& message) {
+    const auto r = run_imka(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.err;
+    EXPECT_NE(r.err.find(message), std::string::npos) << arguments << "\n" << r.err;
+    EXPECT_EQ(r.out, "") << arguments;
+}
+
+inline void write_text(const std::filesystem::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
 }

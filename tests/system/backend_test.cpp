@@ -14,17 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-void write(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
-}
-
-void expect_fails(const std::string& arguments, int exit_code, const std::string& message) {
-    const auto r = run_imka(arguments);
-    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.err;
-    EXPECT_NE(r.err.find(message), std::string::npos) << arguments << "\n" << r.err;
-    EXPECT_EQ(r.out, "") << arguments;
-}
-
 // Two linearly separable classes.
 std::string csv_rows(int rows) {
     std::string text = "a,b,class\n";
@@ -76,9 +65,9 @@ TEST(ChipCli, SaysWhatIsWrong) {
     expect_fails("ridge --dataset ringnorm --backend hermes --log-ratio 13 --quiet", 2, "576 are missing");
     expect_fails("ridge --backend none.yaml", 3, "none.yaml: cannot be read");
     const TempDir dir;
-    write(dir / "bad.yaml", "name: a\ndescription: b\ncore:\n  rows: {value: 0}\n");
+    write_text(dir / "bad.yaml", "name: a\ndescription: b\ncore:\n  rows: {value: 0}\n");
     expect_fails("ridge --backend " + (dir / "bad.yaml").string(), 2, "line 4: core.rows: 0 is out of range");
-    write(dir / "nan.csv", "a,b\n1,2\n3,nan\n5,6\n");
+    write_text(dir / "nan.csv", "a,b\n1,2\n3,nan\n5,6\n");
     const auto r = run_imka("features --input " + (dir / "nan.csv").string() + " --output " +
                             (dir / "z.npy").string() + " --backend hermes --label-column none --quiet");
     EXPECT_EQ(r.exit_code, 3) << r.err;
@@ -88,7 +77,7 @@ TEST(ChipCli, SaysWhatIsWrong) {
 
 TEST(ChipCli, FeaturesOfAFileMatchItsRows) {
     const TempDir dir;
-    write(dir / "x.csv", csv_rows(5000));
+    write_text(dir / "x.csv", csv_rows(5000));
     const std::string run = "features --input " + (dir / "x.csv").string() +
                             " --kernel rbf --gamma 0.02 --n-components 64 --standardize --quiet --json";
     const auto map = [&](const std::string& name, const std::string& more) {
@@ -124,7 +113,7 @@ TEST(ChipCli, FeaturesOfAFileMatchItsRows) {
 
 TEST(ChipCli, ASavedModelRunsOnAChip) {
     const TempDir dir;
-    write(dir / "x.csv", csv_rows(5000));
+    write_text(dir / "x.csv", csv_rows(5000));
     const auto file = (dir / "x.csv").string();
     const auto model = (dir / "m.imka").string();
     const std::string fit = "ridge --dataset " + file + " --n-components 200 --quiet --json --save ";
@@ -168,9 +157,9 @@ TEST(ChipCli, AnyNumberOfProcessesGivesTheSameResult) {
 
 TEST(ChipCli, SweepsCanHaveChipsInTheirGrid) {
     const TempDir dir;
-    write(dir / "e.yaml",
-          "name: e\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50}\n"
-          "grid: {backend: [fp32, hermes], chip_set: [\"\", \"device.programming_scale=0.5\"]}\n");
+    write_text(dir / "e.yaml",
+               "name: e\nbase: {dataset: ringnorm, log_ratio: 1, gram_rows: 50}\n"
+               "grid: {backend: [fp32, hermes], chip_set: [\"\", \"device.programming_scale=0.5\"]}\n");
     const auto r = run_imka("sweep " + (dir / "e.yaml").string() + " --output " + (dir / "runs").string() +
                             " --json --quiet");
     ASSERT_EQ(r.exit_code, 0) << r.err;

@@ -26,15 +26,8 @@ json run_json(const std::string& arguments) {
     return json::parse(r.out);
 }
 
-void expect_fails(const std::string& arguments, int exit_code, const std::string& message) {
-    const auto r = run_imka("chip " + arguments);
-    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.err;
-    EXPECT_THAT(r.err, HasSubstr(message)) << arguments;
-    EXPECT_EQ(r.out, "") << arguments;
-}
-
-void write(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
+void expect_chip_fails(const std::string& arguments, int exit_code, const std::string& message) {
+    expect_fails("chip " + arguments, exit_code, message);
 }
 
 bool has_gnuplot() {
@@ -129,8 +122,9 @@ TEST(ChipCli, MvmTakesMatricesFromFilesAndSeveralCores) {
     EXPECT_LT(error_of_state(j, "programmed+"), 0.6);
     imka::Matrix<float> narrow(60, 299);
     imka::write_npy(dir / "n.npy", narrow.view());
-    expect_fails("mvm --weights " + (dir / "w.npy").string() + " --input-law " + (dir / "n.npy").string(), 3,
-                 "inputs of length 299; the matrix has 300 inputs");
+    expect_chip_fails(
+        "mvm --weights " + (dir / "w.npy").string() + " --input-law " + (dir / "n.npy").string(), 3,
+        "inputs of length 299; the matrix has 300 inputs");
 }
 
 TEST(ChipCli, CopiesOfTheMatrixReduceNoise) {
@@ -184,7 +178,7 @@ TEST(ChipCli, ExplainAnalysesTheChipOfTheRun) {
         // The same devices, calibration, time and noise.
         EXPECT_EQ(j.at("full_error").at("mean"), json::parse(gram.out).at("gram_error").at("mean")) << chip;
     }
-    expect_fails("explain --chip-seed 5", 2, "chip_seed needs a data set");
+    expect_chip_fails("explain --chip-seed 5", 2, "chip_seed needs a data set");
 }
 
 TEST(ChipCli, ExplainTruncatesOnlyGaussianDirections) {
@@ -228,13 +222,13 @@ TEST(ChipCli, ProgramComparesMethodsAndSavesAChip) {
     EXPECT_EQ(loaded.at("rows"), 24);
     EXPECT_LT(error_of_state(loaded, "programmed"), error_of_state(loaded, "aged"));
     EXPECT_EQ(run_json("age --load " + file + " --times 1h --inputs 100 --seed 1").at("cols"), 10);
-    expect_fails("mvm --load " + file + " --rows 5", 2, "--rows");
+    expect_chip_fails("mvm --load " + file + " --rows 5", 2, "--rows");
     std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-    expect_fails("mvm --load " + file, 3, file);
+    expect_chip_fails("mvm --load " + file, 3, file);
 }
 
 TEST(ChipCli, ProgrammingByPulsesNeedsAPulseModel) {
-    expect_fails("program --chip pcm-like --methods verify" + kSmall, 2, "pulses");
+    expect_chip_fails("program --chip pcm-like --methods verify" + kSmall, 2, "pulses");
     EXPECT_EQ(run_json("program --chip pcm-like" + kSmall).at("methods").size(), 1U);
 }
 
@@ -253,7 +247,7 @@ TEST(ChipCli, FitWritesAChipThatOtherCommandsRead) {
     const TempDir dir;
     const auto csv = (dir / "pairs.csv").string();
     const auto yaml = (dir / "mine.yaml").string();
-    write(csv, pairs());
+    write_text(csv, pairs());
     const auto j = run_json("fit " + csv + " --degree 1 --g-max 20 --output " + yaml);
     const auto& c = j.at("sigma_us");
     EXPECT_NEAR(c.at(0).at("value"), 0.3, 5 * c.at(0).at("error").get<double>());
@@ -274,10 +268,10 @@ TEST(ChipCli, BadMeasurementsAreErrorsAndKeepFiles) {
     const TempDir dir;
     const auto csv = (dir / "p.csv").string();
     const auto yaml = (dir / "p.yaml").string();
-    write(yaml, "kept");
+    write_text(yaml, "kept");
     const auto fails = [&](const std::string& text, const std::string& message) {
-        write(csv, text);
-        expect_fails("fit " + csv + " --output " + yaml, 3, message);
+        write_text(csv, text);
+        expect_chip_fails("fit " + csv + " --output " + yaml, 3, message);
     };
     fails("target,read\n1,nan\n", "p.csv: line 2");
     fails("1\n2\n3\n", "1 column; expected target and read in uS");
@@ -285,7 +279,7 @@ TEST(ChipCli, BadMeasurementsAreErrorsAndKeepFiles) {
     fails(pairs() + "5.0", "p.csv: line 602");
     fails("target,speed\n1,2\n", "column 'speed'; known: target, read, time, device");
     fails("", "p.csv");
-    expect_fails("fit " + (dir / "none.csv").string(), 2, "none.csv");
+    expect_chip_fails("fit " + (dir / "none.csv").string(), 2, "none.csv");
     std::ifstream in(yaml);
     std::string kept;
     in >> kept;
@@ -314,25 +308,25 @@ TEST(ChipCli, FiguresHaveTheFormatOfTheirExtension) {
     EXPECT_EQ(begins("c.pdf"), "%PDF");
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 3)
         << "no other files remain";
-    expect_fails("age --figure a.gif", 2, "must end in .svg, .pdf or .png");
+    expect_chip_fails("age --figure a.gif", 2, "must end in .svg, .pdf or .png");
 }
 
 TEST(ChipCli, BadUsageSaysWhatIsExpected) {
-    expect_fails("", 2, "subcommand");
-    expect_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
-    expect_fails("info --set core.adc_noise=2", 2, "--chip-set needs a chip, as in");
-    expect_fails("mvm --chip none.yaml", 3, "none.yaml");
-    expect_fails("mvm --chip-set core.adc_noise", 2, "expected KEY=VALUE");
-    expect_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
-    expect_fails("mvm --set core.adc_noise=-1", 2, "core.adc_noise");
-    expect_fails("mvm --weights gaus", 2, "neither a file nor a law of weights; known: gauss, uniform");
-    expect_fails("mvm --time 3weeks", 2, "expected, for example, 90, 30min, 1h, 7d or 1y");
-    expect_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
-    expect_fails("mvm --rows 0", 2, "--rows");
-    expect_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
-    expect_fails("age --times 1d,1h", 2, "--times 1h: times must be greater than 0 and increasing");
-    expect_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
-    expect_fails("program --methods luck", 2, "'luck' is not a known programming method");
+    expect_chip_fails("", 2, "subcommand");
+    expect_chip_fails("info hermis", 2, "'hermis' is not a known chip; known: ideal, hermes");
+    expect_chip_fails("info --set core.adc_noise=2", 2, "--chip-set needs a chip, as in");
+    expect_chip_fails("mvm --chip none.yaml", 3, "none.yaml");
+    expect_chip_fails("mvm --chip-set core.adc_noise", 2, "expected KEY=VALUE");
+    expect_chip_fails("mvm --set core.adc_noize=1", 2, "core.adc_noize");
+    expect_chip_fails("mvm --set core.adc_noise=-1", 2, "core.adc_noise");
+    expect_chip_fails("mvm --weights gaus", 2, "neither a file nor a law of weights; known: gauss, uniform");
+    expect_chip_fails("mvm --time 3weeks", 2, "expected, for example, 90, 30min, 1h, 7d or 1y");
+    expect_chip_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
+    expect_chip_fails("mvm --rows 0", 2, "--rows");
+    expect_chip_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
+    expect_chip_fails("age --times 1d,1h", 2, "--times 1h: times must be greater than 0 and increasing");
+    expect_chip_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
+    expect_chip_fails("program --methods luck", 2, "'luck' is not a known programming method");
 }
 
 }  // namespace

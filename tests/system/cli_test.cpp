@@ -15,10 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-void write(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
-}
-
 // Files that a command left in a folder.
 std::size_t files_in(const std::filesystem::path& dir) {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(dir), {}));
@@ -32,13 +28,6 @@ std::string csv_rows() {
                 "," + (i % 17 > 8 ? "yes" : "no") + "\n";
     }
     return text;
-}
-
-void expect_fails(const std::string& arguments, int exit_code, const std::string& message) {
-    const auto r = run_imka(arguments);
-    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.err;
-    EXPECT_NE(r.err.find(message), std::string::npos) << arguments << "\n" << r.err;
-    EXPECT_EQ(r.out, "") << arguments;
 }
 
 TEST(Cli, RidgeOnGeneratedDataPrintsTheDocumentedJson) {
@@ -96,7 +85,7 @@ TEST(Cli, BadUsageIsExitCode2BeforeAnyWork) {
 
 TEST(Cli, SettingsComeFromFileThenSetThenFlag) {
     const TempDir dir;
-    write(dir / "s.yaml", "kernel: arccos0\nsampler: rff\nlog_ratio: 1\nseeds: [3, 5..6]\n");
+    write_text(dir / "s.yaml", "kernel: arccos0\nsampler: rff\nlog_ratio: 1\nseeds: [3, 5..6]\n");
     const auto config = "'" + (dir / "s.yaml").string() + "'";
     auto j = json::parse(run_imka("gram --json --config " + config).out);
     EXPECT_EQ(j.at("kernel"), "arccos0");
@@ -107,7 +96,7 @@ TEST(Cli, SettingsComeFromFileThenSetThenFlag) {
         run_imka("gram --json --set log_ratio=2 --set sampler=orf --sampler sorf --config " + config).out);
     EXPECT_EQ(j.at("m"), 80);
     EXPECT_EQ(j.at("sampler"), "sorf");
-    write(dir / "bad.yaml", "kernel: arccos0\nsampel: rff\n");
+    write_text(dir / "bad.yaml", "kernel: arccos0\nsampel: rff\n");
     expect_fails("gram --config '" + (dir / "bad.yaml").string() + "'", 2,
                  "bad.yaml: line 2: 'sampel' is not a known setting");
 }
@@ -115,20 +104,20 @@ TEST(Cli, SettingsComeFromFileThenSetThenFlag) {
 TEST(Cli, BadDataIsExitCode3) {
     const TempDir dir;
     const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };
-    write(dir / "nan.csv", "1,2,a\n3,nan,b\n");
+    write_text(dir / "nan.csv", "1,2,a\n3,nan,b\n");
     expect_fails("ridge --dataset " + path("nan.csv"), 3, "line 2");
-    write(dir / "empty.csv", "");
+    write_text(dir / "empty.csv", "");
     expect_fails("ridge --dataset " + path("empty.csv"), 3, "empty.csv");
-    write(dir / "ragged.csv", "1,2,a\n3,b\n");
+    write_text(dir / "ragged.csv", "1,2,a\n3,b\n");
     expect_fails("ridge --dataset " + path("ragged.csv"), 3, "line 2");
-    write(dir / "single.csv", "1,2,a\n3,4,a\n5,6,a\n7,8,a\n");
+    write_text(dir / "single.csv", "1,2,a\n3,4,a\n5,6,a\n7,8,a\n");
     expect_fails("ridge --dataset " + path("single.csv"), 3, "class");
-    write(dir / "nolabel.libsvm", "1:3 2:4\n");
+    write_text(dir / "nolabel.libsvm", "1:3 2:4\n");
     expect_fails("ridge --dataset " + path("nolabel.libsvm"), 3, "line 1");
-    write(dir / "huge.libsvm", "1 1:1 2000000000:1\n-1 1:2\n");
+    write_text(dir / "huge.libsvm", "1 1:1 2000000000:1\n-1 1:2\n");
     EXPECT_NE(run_imka("ridge --dataset " + path("huge.libsvm")).exit_code, 0);
-    write(dir / "junk.imka", "not a model");
-    write(dir / "x.csv", "1,2\n");
+    write_text(dir / "junk.imka", "not a model");
+    write_text(dir / "x.csv", "1,2\n");
     expect_fails(
         "ridge --load " + path("junk.imka") + " --predict " + path("x.csv") + " --output " + path("y.csv"), 3,
         "junk.imka");
@@ -145,7 +134,7 @@ TEST(Cli, AMissingDataSetIsExitCode4AndSaysHowToGetIt) {
 TEST(Cli, FeaturesOfAFileHaveTheBitsOfTheLibrary) {
     const TempDir dir;
     const auto input = dir / "x.csv";
-    write(input, csv_rows());
+    write_text(input, csv_rows());
     const auto r = run_imka(
         "features --input '" + input.string() + "' --output '" + (dir / "z.npy").string() +
         "' --kernel matern52 --gamma 0.1 --sampler orf --n-components 30 --seed 4 --json --save-omega '" +
@@ -171,7 +160,7 @@ TEST(Cli, FeaturesOfAFileHaveTheBitsOfTheLibrary) {
 TEST(Cli, AModelPredictsWhatItLearned) {
     const TempDir dir;
     const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };
-    write(dir / "x.csv", csv_rows());
+    write_text(dir / "x.csv", csv_rows());
     ASSERT_EQ(run_imka("ridge --dataset " + path("x.csv") + " --n-components 64 --alpha 0.01 --save " +
                        path("m.imka"))
                   .exit_code,
@@ -182,7 +171,7 @@ TEST(Cli, AModelPredictsWhatItLearned) {
     EXPECT_GT(json::parse(r.out).at("accuracy"), 0.95);
     const auto lines = imka::read_file(dir / "y.csv", 1U << 20U);
     EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 201);
-    write(dir / "wide.csv", "1,2,3,no\n");
+    write_text(dir / "wide.csv", "1,2,3,no\n");
     expect_fails(
         "ridge --load " + path("m.imka") + " --predict " + path("wide.csv") + " --output " + path("z.csv"), 3,
         "feature");
@@ -191,14 +180,14 @@ TEST(Cli, AModelPredictsWhatItLearned) {
 
 TEST(Cli, UnwritableOutputKeepsExistingFiles) {
     const TempDir dir;
-    write(dir / "x.csv", csv_rows());
+    write_text(dir / "x.csv", csv_rows());
     const auto input =
         "features --n-components 4096 --kernel arccos0 --input '" + (dir / "x.csv").string() + "' --output ";
     // A missing folder, a device, and a file size limit of 100 blocks.
     const auto absent = run_imka(input + "'" + (dir / "none/z.npy").string() + "'");
     EXPECT_EQ(absent.exit_code, 3) << absent.err;
     EXPECT_EQ(run_imka(input + "/dev/null").exit_code, 3);
-    write(dir / "z.npy", "old");
+    write_text(dir / "z.npy", "old");
     const auto full = run_imka(input + "'" + (dir / "z.npy").string() + "'", "ulimit -f 100;");
     EXPECT_EQ(full.exit_code, 3) << full.err;
     EXPECT_NE(full.err.find("z.npy"), std::string::npos) << full.err;
@@ -257,10 +246,10 @@ TEST(Cli, DoctorAndListPrintJson) {
 TEST(Cli, CompletionKnowsVerbsAndOptions) {
     const TempDir dir;
     const auto r = run_imka("completion bash");
-    write(dir / "c.sh",
-          r.out +
-              "\nCOMP_WORDS=(imka ridge --samp); COMP_CWORD=2; _imka; echo \"${COMPREPLY[@]}\"\n"
-              "COMP_WORDS=(imka data ge); COMP_CWORD=2; _imka; echo \"${COMPREPLY[@]}\"\n");
+    write_text(dir / "c.sh",
+               r.out +
+                   "\nCOMP_WORDS=(imka ridge --samp); COMP_CWORD=2; _imka; echo \"${COMPREPLY[@]}\"\n"
+                   "COMP_WORDS=(imka data ge); COMP_CWORD=2; _imka; echo \"${COMPREPLY[@]}\"\n");
     const auto command = "bash '" + (dir / "c.sh").string() + "' > '" + (dir / "out").string() + "'";
     ASSERT_EQ(std::system(command.c_str()), 0);
     EXPECT_EQ(imka::read_file(dir / "out", 1000), "--sampler\ngenerate\n");

@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-void write(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
-}
-
 std::string shell_path(const std::filesystem::path& path) {
     return "'" + path.string() + "'";
 }
@@ -65,8 +61,8 @@ void expect_same_through_pipes(const std::filesystem::path& file, const std::str
 
 TEST(Input, APipeGivesTheFeaturesOfTheFile) {
     const TempDir dir;
-    write(dir / "x.csv", rows(30'000));
-    write(dir / "x.libsvm", libsvm_rows(30'000));
+    write_text(dir / "x.csv", rows(30'000));
+    write_text(dir / "x.libsvm", libsvm_rows(30'000));
     const auto out = dir / "z.npy";
     const auto end = kMap + std::string("--output ") + shell_path(out);
     for (const std::string more :
@@ -78,7 +74,7 @@ TEST(Input, APipeGivesTheFeaturesOfTheFile) {
 
 TEST(Input, APipeGivesTheModelAndPredictionsOfTheFile) {
     const TempDir dir;
-    write(dir / "x.csv", rows(30'000));
+    write_text(dir / "x.csv", rows(30'000));
     const auto model = dir / "m.imka";
     const auto out = dir / "y.csv";
     expect_same_through_pipes(dir / "x.csv", "ridge --format csv --n-components 16 --quiet --dataset ",
@@ -94,7 +90,7 @@ TEST(Input, APipeGivesTheModelAndPredictionsOfTheFile) {
 
 TEST(Input, ASpoolThatDoesNotFitIsAnError) {
     const TempDir dir;
-    write(dir / "x.csv", rows(30'000));
+    write_text(dir / "x.csv", rows(30'000));
     const auto r = run_imka("features --format csv --input " + shell_path(dir / "fifo") + " --output " +
                                 shell_path(dir / "z.npy") + kMap,
                             "mkfifo " + shell_path(dir / "fifo") + "; (cat " + shell_path(dir / "x.csv") +
@@ -106,7 +102,7 @@ TEST(Input, ASpoolThatDoesNotFitIsAnError) {
 
 TEST(Input, CsvAndNpyHaveTheSameColumns) {
     const TempDir dir;
-    write(dir / "x.csv", "0.5,1,2\n3,4,5\n6,7,9\n");
+    write_text(dir / "x.csv", "0.5,1,2\n3,4,5\n6,7,9\n");
     imka::Matrix<float> x(3, 3);
     const std::vector<float> values = {0.5F, 1, 2, 3, 4, 5, 6, 7, 9};
     std::ranges::copy(values, x.values().begin());
@@ -123,7 +119,7 @@ TEST(Input, CsvAndNpyHaveTheSameColumns) {
 TEST(Input, HeadersDroppedColumnsAndMissingValues) {
     const TempDir dir;
     const auto features = [&](const std::string& text, const std::string& more) {
-        write(dir / "x.csv", text);
+        write_text(dir / "x.csv", text);
         return run_imka("features --input " + shell_path(dir / "x.csv") + " --output " +
                         shell_path(dir / "z.npy") + kMap + more);
     };
@@ -158,7 +154,7 @@ TEST(Input, EveryVerbTakesTheFileOptions) {
             EXPECT_NE(help.find(option), std::string::npos) << verb << " " << option;
     }
     const TempDir dir;
-    write(dir / "x.csv", "id,a,y\n7,1,u\n8,NA,v\n9,3,u\n10,4,v\n11,5,u\n12,6,v\n");
+    write_text(dir / "x.csv", "id,a,y\n7,1,u\n8,NA,v\n9,3,u\n10,4,v\n11,5,u\n12,6,v\n");
     const auto r = run_imka("data show " + shell_path(dir / "x.csv") +
                             " --drop-columns id --missing drop --header yes --label-column y --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -172,7 +168,7 @@ TEST(Input, AFitThatCannotFitInMemoryIsRefusedAtOnce) {
         for (int c = 0; c < 3000; ++c) text += std::to_string((r * 31 + c * 7) % 101) + ",";
         text += r % 2 == 0 ? "a\n" : "b\n";
     }
-    write(dir / "x.csv", text);
+    write_text(dir / "x.csv", text);
     const auto begin = std::chrono::steady_clock::now();
     const auto r = run_imka("ridge --n-components 40000000 --dataset " + shell_path(dir / "x.csv"));
     EXPECT_EQ(r.exit_code, 2) << r.err;

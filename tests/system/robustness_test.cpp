@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -18,17 +19,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-void write(const fs::path& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
-}
-
-void expect_fails(const std::string& arguments, int exit_code, const std::string& message) {
-    const auto r = run_imka(arguments);
-    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.err;
-    EXPECT_NE(r.err.find(message), std::string::npos) << arguments << "\n" << r.err;
-    EXPECT_EQ(r.out, "") << arguments;
-}
 
 // Exit code of a shell command in which $imka is the program; 128 + the signal that ended it.
 int shell(const std::string& command) {
@@ -77,7 +67,7 @@ TEST(Options, NumbersAreFinite) {
         expect_fails("chip mvm --at " + value, 2, "--at");
     }
     const TempDir dir;
-    write(dir / "pairs.csv", "target,read\n1,1\n2,2\n3,3\n");
+    write_text(dir / "pairs.csv", "target,read\n1,1\n2,2\n3,3\n");
     expect_fails("chip fit --g-max nan '" + (dir / "pairs.csv").string() + "'", 2, "--g-max");
 }
 
@@ -137,11 +127,12 @@ TEST(Chip, ConstantsWithoutMeaningAreErrors) {
     expect_fails("chip mvm --chip-set core.offset_mean=-1e300", 2, "core.offset_mean");
     const TempDir dir;
     const auto curve = [&](const std::string& coefficients) {
-        write(dir / "x.yaml",
-              "name: x\ndescription: x\nextends: pcm-like\ndevice:\n  programming_error:\n    unit: uS\n    "
-              "pieces:\n"
-              "      - {form: polynomial, coefficients: " +
-                  coefficients + "}\n");
+        write_text(
+            dir / "x.yaml",
+            "name: x\ndescription: x\nextends: pcm-like\ndevice:\n  programming_error:\n    unit: uS\n    "
+            "pieces:\n"
+            "      - {form: polynomial, coefficients: " +
+                coefficients + "}\n");
         return "chip mvm --rows 8 --cols 8 --backend '" + (dir / "x.yaml").string() + "'";
     };
     EXPECT_EQ(run_imka(curve("[0.5, 1]") + " --seed 0").exit_code, 0);
@@ -172,7 +163,7 @@ TEST(Report, WithoutARecordIsAnError) {
     const TempDir dir;
     const auto page = (dir / "p.html").string();
     for (const std::string text : {"", "\n", "{\"a\": 1}\n", "not json\n"}) {
-        write(dir / "r.jsonl", text);
+        write_text(dir / "r.jsonl", text);
         expect_fails("report '" + (dir / "r.jsonl").string() + "' --output '" + page + "'", 3, "no records");
         EXPECT_FALSE(fs::exists(page));
     }
@@ -217,10 +208,10 @@ TEST(Output, TextFromFilesCannotControlTheTerminal) {
     const TempDir dir;
     const std::string evil = "\x1b[31mred\x1b]0;title\x07";
     const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };
-    write(dir / "x.csv", "1,2," + evil + "\n3,4," + evil + "\n5,6,b\n7,8,b\n");
-    write(dir / "x.yaml", "name: \"" + std::string("\\e[31m") + "\"\nextends: hermes\n");
-    write(dir / "bad.yaml", "name: x\n" + evil + ": 1\n");
-    write(dir / "r.jsonl", "{\"key\": \"\\u001b[31m\"}\n" + evil + "\n");
+    write_text(dir / "x.csv", "1,2," + evil + "\n3,4," + evil + "\n5,6,b\n7,8,b\n");
+    write_text(dir / "x.yaml", "name: \"" + std::string("\\e[31m") + "\"\nextends: hermes\n");
+    write_text(dir / "bad.yaml", "name: x\n" + evil + ": 1\n");
+    write_text(dir / "r.jsonl", "{\"key\": \"\\u001b[31m\"}\n" + evil + "\n");
     for (const auto& arguments :
          {"ridge --json --n-components 4 --seed 0 --dataset " + path("x.csv"), "data info " + path("x.csv"),
           "data show " + path("x.csv"), "chip info " + path("x.yaml"), "chip info " + path("bad.yaml"),
@@ -248,12 +239,12 @@ TEST(Output, LongArgumentsAreShortened) {
 TEST(Output, ResultsAreFinite) {
     const TempDir dir;
     const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };
-    write(dir / "big.csv", "1,2\n1e38,3e38\n2e38,-3e38\n");
+    write_text(dir / "big.csv", "1,2\n1e38,3e38\n2e38,-3e38\n");
     expect_fails("features --kernel arccos2 --n-components 4 --label-column none --quiet --input " +
                      path("big.csv") + " --output " + path("z.npy"),
                  3, "its features are not finite");
     EXPECT_FALSE(fs::exists(dir / "z.npy"));
-    write(dir / "train.csv", "1,2,a\n3,4,b\n5,6,a\n7,8,b\n");
+    write_text(dir / "train.csv", "1,2,a\n3,4,b\n5,6,a\n7,8,b\n");
     ASSERT_EQ(run_imka("ridge --kernel arccos2 --n-components 8 --dataset " + path("train.csv") + ":" +
                        path("train.csv") + " --save " + path("m"))
                   .exit_code,
@@ -278,13 +269,15 @@ TEST(Limits, TooLittleAddressSpaceIsAnError) {
 // A program in the background that cannot finish by itself.
 class Running {
 public:
-    explicit Running(const std::vector<std::string>& arguments) : pid_(fork()) {
+    explicit Running(const std::vector<std::string>& arguments, int ignored_signal = 0) : pid_(fork()) {
         if (pid_ != 0) return;
         auto program = binary_dir() + "/imka";
         std::vector<char*> argv = {program.data()};
         auto copy = arguments;
         for (auto& a : copy) argv.push_back(a.data());
         argv.push_back(nullptr);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_DFL);
+        if (ignored_signal != 0) std::signal(ignored_signal, SIG_IGN);
         const int null = open("/dev/null", O_RDWR);
         dup2(null, STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
@@ -343,6 +336,19 @@ TEST(Signals, ASecondOneLeavesNoFileEither) {
     ASSERT_TRUE(writes_in(dir.path(), program));
     program.send(SIGTERM);
     program.send(SIGINT);
+    EXPECT_EQ(program.wait(), 130);
+    EXPECT_TRUE(fs::is_empty(dir.path()));
+}
+
+// As after nohup.
+TEST(Signals, ThatTheCallerIgnoresStayIgnored) {
+    const TempDir dir;
+    Running program(endless_work(dir / "x.csv"), SIGHUP);
+    ASSERT_TRUE(writes_in(dir.path(), program));
+    program.send(SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_FALSE(program.ended());
+    program.send(SIGTERM);
     EXPECT_EQ(program.wait(), 130);
     EXPECT_TRUE(fs::is_empty(dir.path()));
 }

@@ -15,12 +15,6 @@ namespace imka {
 namespace detail {
 namespace {
 
-// Long texts are cut: they are a mistake, and a message should fit on a line.
-std::string quoted(std::string_view text) {
-    constexpr std::size_t kMost = 40;
-    return fmt::format("'{}{}'", text.substr(0, kMost), text.size() > kMost ? "..." : "");
-}
-
 bool is_integer(std::string_view text) {
     if (text.starts_with('-')) text.remove_prefix(1);
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -29,12 +23,12 @@ bool is_integer(std::string_view text) {
 template <class T>
 T parse_within(std::string_view text, std::string_view name, T min, T max) {
     if (!is_integer(text))
-        fail(ErrorCode::bad_config, fmt::format("{}: {} is not an integer", name, quoted(text)));
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is not an integer", name, in_quotes(text)));
     T value{};
     const auto error = std::from_chars(text.data(), text.data() + text.size(), value).ec;
     if (error != std::errc{} || value < min || value > max)
-        fail(ErrorCode::bad_config,
-             fmt::format("{}: {} is out of range; it must be from {} to {}", name, quoted(text), min, max));
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is out of range; it must be from {} to {}", name,
+                                                in_quotes(text), min, max));
     return value;
 }
 
@@ -44,11 +38,12 @@ double parse_number(std::string_view text, std::string_view name) {
     double value{};
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (stop != text.data() + text.size() || error == std::errc::invalid_argument)
-        fail(ErrorCode::bad_config, fmt::format("{}: {} is not a number", name, quoted(text)));
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is not a number", name, in_quotes(text)));
     if (error != std::errc{})
-        fail(ErrorCode::bad_config, fmt::format("{}: {} is beyond the range of numbers", name, quoted(text)));
+        fail(ErrorCode::bad_config,
+             fmt::format("{}: {} is beyond the range of numbers", name, in_quotes(text)));
     if (!std::isfinite(value))
-        fail(ErrorCode::bad_config, fmt::format("{}: {} is not finite", name, quoted(text)));
+        fail(ErrorCode::bad_config, fmt::format("{}: {} is not finite", name, in_quotes(text)));
     return value;
 }
 
@@ -63,7 +58,7 @@ std::uint64_t parse_unsigned(std::string_view text, std::string_view name, std::
 bool parse_bool(std::string_view text, std::string_view name) {
     if (text == "true") return true;
     if (text == "false") return false;
-    fail(ErrorCode::bad_config, fmt::format("{}: {} is neither true nor false", name, quoted(text)));
+    fail(ErrorCode::bad_config, fmt::format("{}: {} is neither true nor false", name, in_quotes(text)));
 }
 
 void check_range(double value, const FieldInfo& info, std::string_view name) {
@@ -129,7 +124,7 @@ void set_field(const Fields& fields, std::string_view name, std::string_view tex
         std::vector<std::string_view> names;
         for (const auto& f : fields) names.emplace_back(f.name);
         fail(ErrorCode::bad_config,
-             fmt::format("'{}' is not a known setting; known: {}", name, join_names(names)));
+             fmt::format("{} is not a known setting; known: {}", in_quotes(name), join_names(names)));
     }
     it->set(text);
 }
@@ -168,7 +163,7 @@ std::string plain_text(const Field& field) {
 Assignment parse_assignment(std::string_view text, std::string_view what) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || equals == 0)
-        fail(ErrorCode::bad_config, fmt::format("{} '{}': expected KEY=VALUE", what, text));
+        fail(ErrorCode::bad_config, fmt::format("{} {}: expected KEY=VALUE", what, in_quotes(text)));
     return {.key = std::string(text.substr(0, equals)), .value = std::string(text.substr(equals + 1))};
 }
 

@@ -21,10 +21,6 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20U;
 
-std::string errno_text() {
-    return std::generic_category().message(errno);
-}
-
 // The counter makes names unique within a process, the process ID between processes.
 std::string next_suffix() {
     static std::atomic<unsigned> counter{0};
@@ -106,6 +102,10 @@ std::filesystem::path link_target(std::filesystem::path path) {
 }
 
 }  // namespace
+
+std::string errno_text() {
+    return std::generic_category().message(errno);
+}
 
 void remove_temporary_files() noexcept {
     for (auto& slot : temporary_slots) {

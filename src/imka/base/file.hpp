@@ -9,6 +9,9 @@
 
 namespace imka {
 
+// Why the last system call failed, for a message.
+std::string errno_text();
+
 // The whole file. Error{io} if it cannot be read, Error{bad_data} if it is larger than max_bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t max_bytes);
 

@@ -35,6 +35,21 @@ std::size_t distance_to_name(std::string_view text, std::string_view name) {
 
 }  // namespace
 
+std::string in_quotes(std::string_view text) {
+    constexpr std::size_t kMost = 40;
+    std::string out = "'";
+    for (const char c : text.substr(0, kMost)) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte >= 0x7f) {
+            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+        } else {
+            out += c;
+        }
+    }
+    if (text.size() > kMost) out += "...";
+    return out + "'";
+}
+
 std::string nearest_names(std::string_view text, std::span<const std::string_view> names) {
     constexpr std::size_t kMost = 3;
     constexpr std::size_t kLongest = 200;  // bounds the time; longer texts are not close to any name
@@ -63,7 +78,7 @@ std::size_t find_name(std::string_view text, std::span<const std::string_view> n
     const auto it = std::find(names.begin(), names.end(), text);
     if (it == names.end()) {
         fail(ErrorCode::bad_config,
-             fmt::format("'{}' is not a known {}; known: {}", text, what, join_names(names)));
+             fmt::format("{} is not a known {}; known: {}", in_quotes(text), what, join_names(names)));
     }
     return static_cast<std::size_t>(it - names.begin());
 }

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 #include "imka/base/version.hpp"
 
 namespace imka {
@@ -74,8 +75,7 @@ public:
     }
     const std::filesystem::path& path() const { return path_; }
     [[noreturn]] void fail_errno(std::string_view action) const {
-        fail(ErrorCode::io,
-             fmt::format("{}: {}: {}", path_.string(), action, std::generic_category().message(errno)));
+        fail(ErrorCode::io, fmt::format("{}: {}: {}", path_.string(), action, errno_text()));
     }
 
 private:

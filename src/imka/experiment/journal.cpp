@@ -13,14 +13,14 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 #include "imka/base/machine.hpp"
 
 namespace imka {
 namespace {
 
 [[noreturn]] void fail_errno(const std::filesystem::path& path, std::string_view action) {
-    fail(ErrorCode::io,
-         fmt::format("{}: {}: {}", path.string(), action, std::generic_category().message(errno)));
+    fail(ErrorCode::io, fmt::format("{}: {}: {}", path.string(), action, errno_text()));
 }
 
 // Letters and digits of the host name, for a file name.

@@ -282,20 +282,19 @@ ByteStream::ByteStream(std::string name, std::string_view bytes, const StreamOpt
 // A regular file is opened again for every pass.
 ByteStream::ByteStream(const InputFile& file, const StreamOptions& options, const Exec& exec)
     : name_(file.path().string()), options_(options) {
-    auto& spool = *file.spool_;
-    if (!spool) {
+    if (!file.spool_->started()) {
         InputDescriptor input(file.path());
         if (input.file_bytes()) {
             open(RawInput(std::move(input), exec));
             return;
         }
-        spool = std::make_shared<Spool>(std::move(input), options.spool_folder);
+        file.spool_->start(std::move(input), options.spool_folder);
     }
-    open(RawInput(spool, exec));
+    open(RawInput(file.spool_, exec));
 }
 
 InputFile::InputFile(std::filesystem::path path)
-    : path_(std::move(path)), spool_(std::make_shared<std::shared_ptr<Spool>>()) {}
+    : path_(std::move(path)), spool_(std::make_shared<Spool>()) {}
 
 void ByteStream::open(RawInput input) {
     if (options_.decompress) compression_ = detect(input.peek(kMagicBytes));

@@ -45,7 +45,7 @@ public:
 private:
     friend class ByteStream;
     std::filesystem::path path_;
-    std::shared_ptr<std::shared_ptr<Spool>> spool_;  // empty until a pipe is opened
+    std::shared_ptr<Spool> spool_;  // copies of an InputFile read the same pipe
 };
 
 // Reads files with several compressed members, as the command-line tools do. Error{io} if a file cannot be

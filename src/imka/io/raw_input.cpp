@@ -12,20 +12,17 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 
 namespace imka {
 namespace {
-
-std::string errno_text() {
-    return std::generic_category().message(errno);
-}
 
 // A file without a name: it disappears with the process, however that ends.
 int open_unnamed(const std::filesystem::path& folder) {
     const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return descriptor;
     // Not every file system has unnamed files.
-    auto name = (folder / "imka-XXXXXX").string();
+    auto name = (folder / ("imka-" + std::string(6, 'X'))).string();  // mkostemp replaces the six letters
     const int named = mkostemp(name.data(), O_CLOEXEC);
     if (named >= 0) unlink(name.c_str());
     return named;
@@ -81,8 +78,10 @@ std::size_t InputDescriptor::read(std::span<char> out, const Exec& exec) {
     }
 }
 
-Spool::Spool(InputDescriptor pipe, std::filesystem::path folder)
-    : pipe_(std::move(pipe)), folder_(std::move(folder)), file_(open_unnamed(folder_)) {
+void Spool::start(InputDescriptor pipe, std::filesystem::path folder) {
+    pipe_.emplace(std::move(pipe));
+    folder_ = std::move(folder);
+    file_ = open_unnamed(folder_);
     if (file_ < 0) fail_errno();
 }
 
@@ -104,7 +103,7 @@ std::size_t Spool::read_at(std::uint64_t offset, const Exec& exec, std::span<cha
         if (errno != EINTR) fail_errno();
     }
     if (at_end_) return 0;
-    const auto count = pipe_.read(out, exec);
+    const auto count = pipe_->read(out, exec);
     at_end_ = count == 0;
     keep(std::string_view(out.data(), count));
     return count;

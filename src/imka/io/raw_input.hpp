@@ -42,21 +42,24 @@ private:
 // at a time.
 class Spool {
 public:
-    Spool(InputDescriptor pipe, std::filesystem::path folder);
+    Spool() = default;
     ~Spool();
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
 
+    // Copies go to an unnamed file in the folder; Error{io} if it cannot be created. Call once.
+    void start(InputDescriptor pipe, std::filesystem::path folder);
+    bool started() const { return pipe_.has_value(); }
     // Bytes from `offset` on, which is at most the number of bytes read so far; 0 only at the end. Error{io}
     // if the folder has no space left.
     std::size_t read_at(std::uint64_t offset, const Exec& exec, std::span<char> out);
-    const std::string& name() const { return pipe_.name(); }
+    const std::string& name() const { return pipe_->name(); }
 
 private:
     void keep(std::string_view bytes);
     [[noreturn]] void fail_errno() const;
 
-    InputDescriptor pipe_;
+    std::optional<InputDescriptor> pipe_;
     std::filesystem::path folder_;
     int file_ = -1;
     std::uint64_t bytes_ = 0;

@@ -109,21 +109,6 @@ void append_number(std::string& out, float value) {
     out.append(text.data(), result.ptr);
 }
 
-std::string in_quotes(std::string_view text) {
-    constexpr std::size_t kMost = 40;
-    std::string out = "'";
-    for (const char c : text.substr(0, kMost)) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte >= 0x7f) {
-            fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
-        } else {
-            out += c;
-        }
-    }
-    if (text.size() > kMost) out += "...";
-    return out + "'";
-}
-
 std::string csv_field(std::string_view text) {
     if (text.find_first_of(",\"\r\n") == std::string_view::npos && trimmed(text) == text)
         return std::string(text);

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "imka/base/names.hpp"
+
 namespace imka {
 
 enum class NumberFault { none, not_a_number, not_finite, too_large };
@@ -19,9 +21,6 @@ std::string describe(NumberFault fault, std::string_view text);
 
 // Appends the shortest text that parses to the same bits.
 void append_number(std::string& out, float value);
-
-// Text from a file for a message: in quotes, shortened, control characters as \x0a.
-std::string in_quotes(std::string_view text);
 
 // A field of a CSV line: in double quotes where a reader would otherwise change it.
 std::string csv_field(std::string_view text);

@@ -158,6 +158,8 @@ int run(int argc, char** argv) {
     imka::app::add_report(root, context);
     imka::app::add_reproduce(root, context);
     imka::app::add_chip(root, context);
+    imka::app::add_map(root, context);
+    imka::app::add_cost(root, context);
     imka::app::add_bench(root, context);
     imka::app::add_doctor(root, context);
     imka::app::add_completion(root, context);

@@ -46,7 +46,6 @@ enum class Stream : std::uint32_t {
     chip_tuning_product = 29,  // noise of one such product
     chip_input_jitter = 30,    // relative pulse length of an input in one product
     chip_polarity_error = 31,  // noise of the comparator that decides the sign of a conversion
-    placement = 48,            // search for a placement of tiles on cores
 };
 
 // The index-th 32-bit word of a stream.

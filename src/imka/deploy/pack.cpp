@@ -104,9 +104,15 @@ public:
     }
 
 private:
+    // The next word. The numbers of a search need no stream of their own: no result is drawn from them.
+    std::uint32_t word() {
+        const auto n = next_++;
+        return philox4x32_10(
+            {static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n >> 32U), 0, 0},
+            {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32U)})[0];
+    }
     int below(int n) {
-        return static_cast<int>(
-            uniform_int(seed_, Stream::placement, next_++, static_cast<std::uint64_t>(n)));
+        return static_cast<int>((std::uint64_t{word()} * static_cast<std::uint64_t>(n)) >> 32U);
     }
 
     Numbers all() const {
@@ -126,7 +132,7 @@ private:
         std::vector<std::pair<double, std::uint32_t>> keys;
         for (const auto i : list) {
             double size = sort_size(problem_.items[i], sort);
-            if (vary > 0.0) size *= 1.0 - vary * uniform(seed_, Stream::placement, next_++);
+            if (vary > 0.0) size *= 1.0 - vary * 0x1p-32 * word();
             keys.emplace_back(-size, i);
         }
         std::ranges::sort(keys);

@@ -60,6 +60,9 @@ BASES = {
     "chip fit": ["in/pairs.csv", "--measured in/measured.csv --experiment in/tiny_chip.yaml --no-leave-out"],
     "map": ["--shapes 64x64,300x70", "--network ks"],
     "cost": ["--shapes 64x64,300x70", "--network ks"],
+    "chip signatures": [
+        "--measured in/measured.csv --experiment in/tiny_chip.yaml --candidate limit:core.product_limit=3"
+    ],
     "bench": ["normals --quick --rounds 1"],
     "doctor": [""],
     "completion": ["bash"],
@@ -85,6 +88,9 @@ VALID = {
     "--input-alpha": "2",
     "--chip-seed": "1",
     "--free": "core.adc_noise=0..5/5",
+    "--candidate": "a:core.adc_noise=2",
+    "--resume": "o.jsonl",
+    "--chip-draw": "0",
     "--datasets": "ringnorm",
     "--title": "t",
     "--at": "1h",

@@ -69,6 +69,8 @@ void add_gram(CLI::App& root, Context& context);
 void add_ridge(CLI::App& root, Context& context);
 void add_sweep(CLI::App& root, Context& context);
 void add_chip(CLI::App& root, Context& context);
+void add_map(CLI::App& root, Context& context);
+void add_cost(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);
 void add_doctor(CLI::App& root, Context& context);
 void add_validate(CLI::App& root, Context& context);

@@ -22,11 +22,6 @@
 #include "imka/base/version.hpp"
 #include "terminal.hpp"
 
-namespace imka::app {
-void add_map(CLI::App& root, Context& context);
-void add_cost(CLI::App& root, Context& context);
-}  // namespace imka::app
-
 namespace {
 
 std::atomic<bool> interrupted{false};

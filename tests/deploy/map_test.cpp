@@ -144,9 +144,10 @@ TEST(Map, MeetsALimitOfProductsPerCore) {
     EXPECT_EQ(result.mapping.matrices[0].replicas, 3U);
     EXPECT_EQ(result.mapping.matrices[2].replicas, 1U);
     for (const auto& use : core_uses(result.mapping)) EXPECT_LE(use.products, 400.0 * (1 + 1e-9));
-    // 1000 + 1000 + 2 * 100 products in cores of at most 400 each; no two of the 333 fit one.
-    EXPECT_EQ(result.bound.bins, 6U);
-    EXPECT_EQ(result.bound.reason, "products per core");
+    // Six copies of 333 products, of which no two fit a core; then no core has room for 100.
+    EXPECT_EQ(result.cores, 7U);
+    EXPECT_TRUE(result.optimal());
+    EXPECT_EQ(result.bound.reason, "exact search");
 }
 
 TEST(Map, RefusalNamesConstraintAmountAndChange) {

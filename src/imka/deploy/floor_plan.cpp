@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <set>
+#include <optional>
 #include <utility>
 
 namespace imka {
@@ -99,7 +99,8 @@ std::string label_svg(const std::string& label, double x, double y, double w, do
     const bool turned = h > w && static_cast<double>(label.size()) * kChar > w;
     const auto room = static_cast<std::size_t>(std::max(0.0, (turned ? h : w) - 4.0) / kChar);
     if ((turned ? w : h) < kHigh || room < 3) return {};
-    const auto text = label.size() <= room ? label : ".." + label.substr(label.size() - room + 2);
+    const auto text =
+        label.size() <= room ? label : fmt::format("..{}", label.substr(label.size() - room + 2));
     const double cx = x + w / 2;
     const double cy = y + h / 2;
     const auto turn = turned ? fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", cx, cy) : "";
@@ -133,7 +134,7 @@ std::string legend_svg(const Mapping& mapping, double width, double& y) {
         const double x = Layout::kGap + kEntry * static_cast<double>(m % columns);
         if (m > 0 && m % columns == 0) y += 18.0;
         auto name = fmt::format("{} ({} x {})", shape.name, shape.inputs, shape.outputs);
-        if (name.size() > 38) name = ".." + name.substr(name.size() - 36);
+        if (name.size() > 38) name = fmt::format("..{}", name.substr(name.size() - 36));
         out += fmt::format(
             "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\" class=\"r\"/>"
             "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"t\">{}</text>\n",
@@ -152,18 +153,32 @@ char letter(std::size_t n) {
 constexpr std::size_t kLines = 16;
 constexpr std::size_t kColumns = 32;
 
+// The region to show for a character: the one at its middle, or else any region that it touches.
+std::optional<std::size_t> shown_region(const std::vector<Region>& regions, const Tile& cells) {
+    std::optional<std::size_t> touched;
+    const auto row = cells.first_row + cells.rows / 2;
+    const auto col = cells.first_col + cells.cols / 2;
+    for (std::size_t n = 0; n < regions.size(); ++n) {
+        const auto& r = regions[n];
+        const auto end_row = r.row + r.tile.rows;
+        const auto end_col = r.col + r.tile.cols;
+        if (row >= r.row && row < end_row && col >= r.col && col < end_col) return n;
+        if (cells.first_row < end_row && r.row < cells.first_row + cells.rows && cells.first_col < end_col &&
+            r.col < cells.first_col + cells.cols)
+            touched = touched.value_or(n);
+    }
+    return touched;
+}
+
 std::vector<std::string> core_picture(const CoreGrid& grid, const std::vector<Region>& regions) {
     std::vector<std::string> lines(kLines, std::string(kColumns, '.'));
     for (std::size_t y = 0; y < kLines; ++y) {
         for (std::size_t x = 0; x < kColumns; ++x) {
-            // The cell in the middle of the character.
-            const auto row = (2 * y + 1) * grid.rows / (2 * kLines);
-            const auto col = (2 * x + 1) * grid.cols / (2 * kColumns);
-            const auto found = std::ranges::find_if(regions, [&](const Region& r) {
-                return row >= r.row && row < r.row + r.tile.rows && col >= r.col && col < r.col + r.tile.cols;
-            });
-            if (found != regions.end())
-                lines[y][x] = letter(static_cast<std::size_t>(found - regions.begin()));
+            const auto row = y * grid.rows / kLines;
+            const auto col = x * grid.cols / kColumns;
+            const Tile cells{row, std::max<std::size_t>(1, (y + 1) * grid.rows / kLines - row), col,
+                             std::max<std::size_t>(1, (x + 1) * grid.cols / kColumns - col)};
+            if (const auto n = shown_region(regions, cells)) lines[y][x] = letter(*n);
         }
     }
     return lines;

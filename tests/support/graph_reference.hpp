@@ -26,13 +26,16 @@ inline void copy_strided(const StridedCopy& copy, const float* from, float* to) 
     }
 }
 
-// c = a b; a is n x k, b is k x m.
-inline std::vector<double> matmul(const std::vector<float>& a, const std::vector<float>& b, std::size_t n,
-                                  std::size_t k, std::size_t m) {
+// c = a b for matrices.
+inline std::vector<double> matmul(const Tensor& a, const Tensor& b) {
+    const auto n = static_cast<std::size_t>(a.shape[0]);
+    const auto k = static_cast<std::size_t>(a.shape[1]);
+    const auto m = static_cast<std::size_t>(b.shape[1]);
     std::vector<double> c(n * m);
     for (std::size_t i = 0; i < n; ++i) {
         for (std::size_t j = 0; j < m; ++j) {
-            for (std::size_t t = 0; t < k; ++t) c[i * m + j] += double{a[i * k + t]} * b[t * m + j];
+            for (std::size_t t = 0; t < k; ++t)
+                c[i * m + j] += double{a.values<float>()[i * k + t]} * b.values<float>()[t * m + j];
         }
     }
     return c;

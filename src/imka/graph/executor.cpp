@@ -104,8 +104,7 @@ public:
     }
 
     RunResult run(std::span<const TensorView> inputs);
-    void multiply(std::size_t node, std::size_t group, std::size_t first_row, MatrixView<const float> x,
-                  MatrixView<float> y);
+    void multiply(const MatrixCall& call, MatrixView<const float> x, MatrixView<float> y);
 
 private:
     struct Slot {
@@ -132,28 +131,29 @@ namespace {
 // The products of one node.
 class NodeProducts : public StaticProducts {
 public:
-    NodeProducts(GraphRun& run, std::size_t node) : run_(run), node_(node) {}
+    // matrices: of the node, by group.
+    NodeProducts(GraphRun& run, std::size_t node, std::span<const std::size_t> matrices)
+        : run_(run), node_(node), matrices_(matrices) {}
     void multiply(std::size_t group, std::size_t first_row, MatrixView<const float> x,
                   MatrixView<float> y) override {
-        run_.multiply(node_, group, first_row, x, y);
+        run_.multiply({matrices_[group], node_, first_row}, x, y);
     }
 
 private:
     GraphRun& run_;
     std::size_t node_;
+    std::span<const std::size_t> matrices_;
 };
 
 }  // namespace
 
-void GraphRun::multiply(std::size_t node, std::size_t group, std::size_t first_row, MatrixView<const float> x,
-                        MatrixView<float> y) {
-    const auto m = e_.node_matrices_[node][group];
-    if (hook_ != nullptr && hook_->multiply({m, node, first_row}, x, exec_, y)) return;
-    const auto& matrix = e_.matrices_[m];
-    if (!matrix.transposed) return gemm_nt_rows(x, e_.packed_[m], exec_, y);
+void GraphRun::multiply(const MatrixCall& call, MatrixView<const float> x, MatrixView<float> y) {
+    if (hook_ != nullptr && hook_->multiply(call, x, exec_, y)) return;
+    const auto& matrix = e_.matrices_[call.matrix];
+    if (!matrix.transposed) return gemm_nt_rows(x, e_.packed_[call.matrix], exec_, y);
     const auto* weights = e_.graph_.values[matrix.weight].constant->values<float>().data();
-    gemm_nt_rows(x, {weights + group * matrix.inputs * matrix.outputs, matrix.outputs, matrix.inputs}, exec_,
-                 y);
+    weights += matrix.group * matrix.inputs * matrix.outputs;
+    gemm_nt_rows(x, {weights, matrix.outputs, matrix.inputs}, exec_, y);
 }
 
 void GraphRun::bind_input(ValueId id, const TensorView& tensor) {
@@ -220,7 +220,7 @@ void GraphRun::run_node(std::size_t index) {
         outputs[k] = &memory[k];
     }
     if (op.run != nullptr) {
-        NodeProducts products(*this, index);
+        NodeProducts products(*this, index, e_.node_matrices_[index]);
         const bool is_static = !e_.node_matrices_[index].empty() && (node.op != "Conv" || hook_ != nullptr);
         op.run({node, inputs, outputs, exec_, is_static ? &products : nullptr});
     }

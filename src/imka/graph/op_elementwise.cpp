@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "imka/graph/elementwise.hpp"
+#include "imka/ops/activation/activation.hpp"
 
 namespace imka::graph {
 namespace {
@@ -183,17 +184,24 @@ struct Xor {
     }
 };
 
-// One step for a repeated element, so that the compiler sees a plain loop in each of the three cases.
+// Elements of an input along a run: many, or one for the whole run.
+template <class C>
+struct RunInput {
+    const C* data;
+    bool repeated;
+};
+
+// Three loops, so that the compiler sees plain ones.
 template <class F, class C, class R>
-void binary_loop(const F& f, const C* a, bool one_a, const C* b, bool one_b, std::size_t n, R* out) {
-    if (one_a) {
-        const C x = a[0];
-        for (std::size_t i = 0; i < n; ++i) out[i] = f(x, b[one_b ? 0 : i]);
-    } else if (one_b) {
-        const C y = b[0];
-        for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], y);
+void binary_loop(const F& f, RunInput<C> a, RunInput<C> b, std::span<R> out) {
+    if (a.repeated) {
+        const C x = a.data[0];
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = f(x, b.data[b.repeated ? 0 : i]);
+    } else if (b.repeated) {
+        const C y = b.data[0];
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = f(a.data[i], y);
     } else {
-        for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = f(a.data[i], b.data[i]);
     }
 }
 
@@ -215,7 +223,8 @@ void apply_binary(const F& f, const TensorView& a, const TensorView& b, const Ex
             const auto* right =
                 load_block(b, in[1].offset + (in[1].repeated ? 0 : i), in[1].repeated ? 1 : n, y);
             R* to = direct ? reinterpret_cast<R*>(out.data) + at + i : z.data();
-            binary_loop(f, left, in[0].repeated, right, in[1].repeated, n, to);
+            binary_loop(f, RunInput<C>{left, in[0].repeated}, RunInput<C>{right, in[1].repeated},
+                        std::span<R>(to, n));
             if (!direct) store_block(z, at + i, n, out);
         }
     });
@@ -502,6 +511,15 @@ struct Gelu : FloatFunction {
     }
 };
 
+// The common case has a vector form.
+void run_gelu(const Operands& o) {
+    if (o.in(0).type != DType::f32 || Gelu::constants(o.node).alpha != 0.0) return run_unary<Gelu>(o);
+    for_parts(o.exec, o.in(0).count(), kPart, [&](std::size_t first, std::size_t count) {
+        ops::gelu(o.in(0).values<float>().subspan(first, count),
+                  o.out(0).values<float>().subspan(first, count));
+    });
+}
+
 void run_not(const Operands& o) {
     apply_unary<std::int64_t, bool>([](std::int64_t x) { return x == 0; }, o.in(0), o.exec, o.out(0));
 }
@@ -656,7 +674,7 @@ std::span<const Operator> elementwise_operators() {
         unary<Erf>("Erf", 9),
         unary<Exp>("Exp", 6),
         unary<Floor>("Floor", 6),
-        unary<Gelu>("Gelu", 20),
+        {"Gelu", 20, 1, 1, infer_same, run_gelu},
         unary<HardSigmoid>("HardSigmoid", 6),
         unary<HardSwish>("HardSwish", 14),
         unary<LeakyRelu>("LeakyRelu", 6),

@@ -442,6 +442,7 @@ void run_reverse_sequence(const Operands& o) {
 
 void infer_trilu(Inference& i) {
     if (i.ranked(0) && i.dims(0).size() < 2) fail_node(i.node, "the input must have at least 2 axes");
+    if (const auto k = i.ints(1); k && k->size() != 1) fail_node(i.node, "k must be one number");
     infer_same(i);
 }
 
@@ -450,7 +451,7 @@ void run_trilu(const Operands& o) {
     const bool upper = int_attribute(o.node, "upper", 1) != 0;
     const auto rows = shape[shape.size() - 2];
     const auto cols = shape.back();
-    const auto k = std::clamp(o.has(1) ? to_ints(o.in(1)).at(0) : 0, -rows - 1, cols + 1);
+    const auto k = std::clamp(o.has(1) ? to_ints(o.in(1)).front() : 0, -rows - 1, cols + 1);
     const auto bytes = static_cast<std::int64_t>(byte_size(o.in(0).type));
     if (o.in(0).count() == 0) return;
     std::memset(o.out(0).data, 0, o.out(0).bytes());

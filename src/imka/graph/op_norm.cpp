@@ -6,12 +6,14 @@
 
 #include "imka/graph/copy.hpp"
 #include "imka/graph/operator.hpp"
+#include "imka/ops/activation/activation.hpp"
 
 namespace imka::graph {
 namespace {
 
 // Inputs first..last have one value per channel (axis 1 of input 0).
 void check_per_channel(const Inference& i, std::size_t first, std::size_t last) {
+    for (std::size_t k = first; k <= last; ++k) check_same_type(i, 0, k);
     if (!i.ranked(0)) return;
     if (i.dims(0).empty()) fail_node(i.node, "the input must have at least 1 axis");
     const Dim channels = i.dims(0).size() > 1 ? i.dims(0)[1] : Dim{1};
@@ -135,6 +137,8 @@ void run_instance_norm(const Operands& o) {
 
 // Scale and bias of layer norms have the shape of the normalised axes, or broadcast to it.
 void infer_layer_norm(Inference& i) {
+    check_same_type(i, 0, 1);
+    check_same_type(i, 0, 2);
     infer_same(i);
     if (!i.ranked(0)) return;
     const auto axis = axis_of(i.node, int_attribute(i.node, "axis", -1), i.dims(0).size());
@@ -161,36 +165,47 @@ Tensor expanded(const TensorView& t, const Shape& shape, std::size_t axis, const
     return out;
 }
 
-template <bool kRms>
+// Rows of the normalised axes, in parallel: body(row, elements of the row in the input, and in the output).
+template <class Body>
+void for_normalized(const Operands& o, std::size_t size, const Body& body) {
+    const auto in = o.in(0).values<float>();
+    const auto out = o.out(0).values<float>();
+    if (size == 0) return;
+    for_parts(o.exec, in.size() / size, (std::size_t{1} << 14U) / size + 1,
+              [&](std::size_t first, std::size_t count) {
+                  for (std::size_t row = first; row < first + count; ++row)
+                      body(row, in.subspan(row * size, size), out.subspan(row * size, size));
+              });
+}
+
 void run_layer_norm(const Operands& o) {
     require_f32(o);
     const auto& shape = o.in(0).shape;
     const auto axis = axis_of(o.node, int_attribute(o.node, "axis", -1), shape.size());
     const auto scale = expanded(o.in(1), shape, axis, o.exec);
-    const auto bias =
-        !kRms && o.has(2) ? expanded(o.in(2), shape, axis, o.exec) : Tensor(DType::f32, scale.shape);
-    const double epsilon = float_attribute(o.node, "epsilon", 1e-5F);
-    const auto in = o.in(0).values<float>();
-    const auto out = o.out(0).values<float>();
+    const auto bias = o.has(2) ? expanded(o.in(2), shape, axis, o.exec) : Tensor(DType::f32, scale.shape);
+    const float epsilon = float_attribute(o.node, "epsilon", 1e-5F);
     const auto s = scale.values<float>();
     const auto b = bias.values<float>();
-    const std::size_t size = s.size();
-    if (size == 0) return;
-    for_parts(o.exec, in.size() / size, (std::size_t{1} << 14U) / size + 1,
-              [&](std::size_t first, std::size_t count) {
-                  for (std::size_t row = first; row < first + count; ++row) {
-                      const auto x = in.subspan(row * size, size);
-                      auto m = row_moments(x);
-                      if (kRms) m = {0.0, m.variance + m.mean * m.mean};
-                      const double factor = 1 / std::sqrt(m.variance + epsilon);
-                      const auto mean = static_cast<float>(m.mean);
-                      const auto inverse = static_cast<float>(factor);
-                      for (std::size_t e = 0; e < size; ++e)
-                          out[row * size + e] = (x[e] - mean) * inverse * s[e] + b[e];
-                      if (o.wants(1)) o.out(1).values<float>()[row] = mean;
-                      if (o.wants(2)) o.out(2).values<float>()[row] = inverse;
-                  }
-              });
+    for_normalized(o, s.size(), [&](std::size_t row, std::span<const float> x, std::span<float> y) {
+        const auto [mean, inverse] = ops::layer_norm(x, {s, b, epsilon}, y);
+        if (o.wants(1)) o.out(1).values<float>()[row] = mean;
+        if (o.wants(2)) o.out(2).values<float>()[row] = inverse;
+    });
+}
+
+void run_rms_norm(const Operands& o) {
+    require_f32(o);
+    const auto& shape = o.in(0).shape;
+    const auto axis = axis_of(o.node, int_attribute(o.node, "axis", -1), shape.size());
+    const auto scale = expanded(o.in(1), shape, axis, o.exec);
+    const double epsilon = float_attribute(o.node, "epsilon", 1e-5F);
+    const auto s = scale.values<float>();
+    for_normalized(o, s.size(), [&](std::size_t, std::span<const float> x, std::span<float> y) {
+        const auto m = row_moments(x);
+        const auto inverse = static_cast<float>(1 / std::sqrt(m.variance + m.mean * m.mean + epsilon));
+        for (std::size_t e = 0; e < x.size(); ++e) y[e] = x[e] * inverse * s[e];
+    });
 }
 
 void infer_group_norm(Inference& i) {
@@ -265,8 +280,8 @@ std::span<const Operator> norm_operators() {
     static const Operator rows[] = {
         {"BatchNormalization", 7, 5, 5, infer_batch_norm, run_batch_norm},
         {"InstanceNormalization", 6, 3, 3, infer_instance_norm, run_instance_norm},
-        {"LayerNormalization", 17, 2, 3, infer_layer_norm, run_layer_norm<false>},
-        {"RMSNormalization", 23, 2, 2, infer_layer_norm, run_layer_norm<true>},
+        {"LayerNormalization", 17, 2, 3, infer_layer_norm, run_layer_norm},
+        {"RMSNormalization", 23, 2, 2, infer_layer_norm, run_rms_norm},
         {"GroupNormalization", 21, 3, 3, infer_group_norm, run_group_norm},
         {"LRN", 1, 1, 1, infer_lrn, run_lrn},
     };

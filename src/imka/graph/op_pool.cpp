@@ -55,17 +55,13 @@ WindowPositions windows_of(const Operands& o) {
                                        ints_attribute(o.node, "kernel_shape")));
 }
 
-// The index of a maximum: over the whole input; with storage_order 1 the last two axes are swapped.
-std::int64_t stored_index(const Shape& shape, std::size_t channel_size, std::size_t channel,
-                          std::size_t input, bool columns_first) {
-    std::size_t at = input;
-    if (columns_first && shape.size() >= 4) {
-        const auto width = static_cast<std::size_t>(shape.back());
-        const auto height = static_cast<std::size_t>(shape[shape.size() - 2]);
-        const std::size_t plane = width * height;
-        at = input / plane * plane + input % width * height + input % plane / width;
-    }
-    return static_cast<std::int64_t>(channel * channel_size + at);
+// The index of an element of a channel if the last two axes are swapped (storage_order 1).
+std::size_t column_major(const Shape& shape, std::size_t index) {
+    if (shape.size() < 4) return index;
+    const auto width = static_cast<std::size_t>(shape.back());
+    const auto height = static_cast<std::size_t>(shape[shape.size() - 2]);
+    const std::size_t plane = width * height;
+    return index / plane * plane + index % width * height + index % plane / width;
 }
 
 template <class T>
@@ -82,9 +78,10 @@ void max_pool(const Operands& o) {
         const std::size_t to = c * windows.outputs() + p;
         if (o.wants(0))
             o.out(0).values<T>()[to] = taps.empty() ? std::numeric_limits<T>::lowest() : from[best];
-        if (o.wants(1))
-            o.out(1).values<std::int64_t>()[to] =
-                stored_index(o.in(0).shape, windows.inputs(), c, best, columns_first);
+        if (o.wants(1)) {
+            const std::size_t at = columns_first ? column_major(o.in(0).shape, best) : best;
+            o.out(1).values<std::int64_t>()[to] = static_cast<std::int64_t>(c * windows.inputs() + at);
+        }
     });
 }
 

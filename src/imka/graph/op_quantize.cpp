@@ -16,6 +16,14 @@ bool is_quantized(DType type) {
            type == DType::i32;
 }
 
+// The zero point has as many elements as the scale.
+void check_zero_point(const Inference& i, std::size_t scale, std::size_t zero) {
+    if (!i.has(zero) || !i.ranked(zero) || !i.ranked(scale)) return;
+    const auto count = [&](std::size_t k) { return i.dims(k).empty() ? Dim{1} : i.dims(k)[0]; };
+    if (i.dims(zero).size() > 1) fail_node(i.node, "the zero point must have at most 1 axis");
+    (void)same_dim(i.node, count(scale), count(zero));
+}
+
 // The scale is one number, or one per element of the axis.
 void check_scale(const Inference& i, std::size_t scale) {
     if (!i.ranked(0) || !i.ranked(scale)) return;
@@ -29,6 +37,7 @@ void check_scale(const Inference& i, std::size_t scale) {
 
 void infer_quantize(Inference& i) {
     check_scale(i, 1);
+    check_zero_point(i, 1, 2);
     const auto type = i.has(2) ? i.type(2) : dtype_attribute(i.node, "output_dtype", DType::u8);
     if (!is_quantized(type)) fail_type(i.node, type);
     if (i.type(0) != DType::f32 || i.type(1) != DType::f32)
@@ -38,6 +47,7 @@ void infer_quantize(Inference& i) {
 
 void infer_dequantize(Inference& i) {
     check_scale(i, 1);
+    check_zero_point(i, 1, 2);
     check_same_type(i, 0, 2);
     if (!is_quantized(i.type(0))) fail_type(i.node, i.type(0));
     if (i.type(1) != DType::f32) fail_type(i.node, i.type(1));
@@ -147,6 +157,8 @@ std::vector<std::int64_t> without_zero(const TensorView& t, const TensorView* ze
     const auto zeros = to_ints(*zero);
     const auto cols = static_cast<std::size_t>(t.shape.back());
     const auto rows = static_cast<std::size_t>(t.shape[t.shape.size() - 2]);
+    if (zeros.size() != 1 && zeros.size() != (per_row ? rows : cols))
+        fail(ErrorCode::bad_data, "a zero point of a product has the wrong number of elements");
     for (std::size_t k = 0; k < values.size(); ++k)
         values[k] -= zeros[zeros.size() == 1 ? 0 : per_row ? k / cols % rows : k % cols];
     return values;

@@ -8,6 +8,7 @@
 #include "imka/graph/copy.hpp"
 #include "imka/graph/elementwise.hpp"
 #include "imka/graph/operator.hpp"
+#include "imka/ops/activation/activation.hpp"
 
 namespace imka::graph {
 namespace {
@@ -235,14 +236,6 @@ void infer_softmax(Inference& i) {
     infer_same(i);
 }
 
-void softmax_row(std::span<float> row) {
-    const float most = max_of(std::span<const float>(row));
-    double sum = 0;
-    for (auto& v : row) sum += v = std::exp(v - most);
-    const auto scale = static_cast<float>(1.0 / sum);
-    for (auto& v : row) v *= scale;
-}
-
 void log_softmax_row(std::span<float> row) {
     const float most = max_of(std::span<const float>(row));
     double sum = 0;
@@ -260,6 +253,27 @@ void hardmax_row(std::span<float> row) {
 template <void (*F)(std::span<float>)>
 void run_softmax(const Operands& o) {
     map_rows<float>(o.in(0), softmax_axes(o.node, o.in(0).shape.size()), o.exec, o.out(0), F);
+}
+
+void softmax_row(std::span<float> row) {
+    ops::softmax(row, row);
+}
+
+// Rows of floats that are contiguous need no copy.
+void run_plain_softmax(const Operands& o) {
+    const auto axes = softmax_axes(o.node, o.in(0).shape.size());
+    const bool trailing = std::ranges::is_sorted(axes);
+    if (o.in(0).type != DType::f32 || !trailing) return run_softmax<softmax_row>(o);
+    const auto first = std::ranges::find(axes, true) - axes.begin();
+    const auto a = around(o.in(0).shape, static_cast<std::size_t>(first));
+    const std::size_t size = a.axis * a.inner;
+    for_parts(o.exec, a.outer, kPart / std::max<std::size_t>(size, 1) + 1,
+              [&](std::size_t row, std::size_t count) {
+                  for (std::size_t k = row; k < row + count; ++k) {
+                      ops::softmax(o.in(0).values<float>().subspan(k * size, size),
+                                   o.out(0).values<float>().subspan(k * size, size));
+                  }
+              });
 }
 
 void infer_cumsum(Inference& i) {
@@ -361,8 +375,8 @@ std::span<const Operator> reduce_operators() {
         IMKA_REDUCE("ReduceLogSumExp", 18, log_sum_exp_of),
         {"ArgMax", 1, 1, 1, infer_arg, run_arg<true>},
         {"ArgMin", 1, 1, 1, infer_arg, run_arg<false>},
-        {"Softmax", 1, 1, 1, infer_softmax, run_softmax<softmax_row>},
-        {"Softmax", 13, 1, 1, infer_softmax, run_softmax<softmax_row>},
+        {"Softmax", 1, 1, 1, infer_softmax, run_plain_softmax},
+        {"Softmax", 13, 1, 1, infer_softmax, run_plain_softmax},
         {"LogSoftmax", 1, 1, 1, infer_softmax, run_softmax<log_softmax_row>},
         {"LogSoftmax", 13, 1, 1, infer_softmax, run_softmax<log_softmax_row>},
         {"Hardmax", 1, 1, 1, infer_softmax, run_softmax<hardmax_row>},

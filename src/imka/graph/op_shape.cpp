@@ -143,7 +143,7 @@ void infer_dropout(Inference& i) {
 }
 
 void run_dropout(const Operands& o) {
-    if (o.wants(0)) std::memcpy(o.out(0).data, o.in(0).data, o.in(0).bytes());
+    if (o.wants(0) && o.in(0).bytes() > 0) std::memcpy(o.out(0).data, o.in(0).data, o.in(0).bytes());
     if (o.wants(1)) std::ranges::fill(o.out(1).values<bool>(), true);
 }
 

@@ -25,6 +25,17 @@ std::int64_t extent(const WindowAxis& a) {
     return (a.kernel - 1) * a.dilation + 1;
 }
 
+// The kernel elements [begin, end) that lie in [low, high) if the window begins at `first`.
+struct KernelRange {
+    std::int64_t begin;
+    std::int64_t end;
+};
+KernelRange inside(const WindowAxis& a, std::int64_t first, std::int64_t low, std::int64_t high) {
+    const auto ceil_divide = [&](std::int64_t x) { return x <= 0 ? 0 : (x - 1) / a.dilation + 1; };
+    const auto end = std::min(a.kernel, ceil_divide(high - first));
+    return {std::min(ceil_divide(low - first), end), end};
+}
+
 void place_same(WindowAxis& a, bool upper) {
     a.out = (a.in + a.stride - 1) / a.stride;
     const std::int64_t pads = std::max<std::int64_t>(0, (a.out - 1) * a.stride + extent(a) - a.in);
@@ -99,12 +110,12 @@ void WindowPositions::taps_at(std::size_t position, std::vector<Tap>& taps) cons
         const auto first = static_cast<std::int64_t>(rest / rest_outputs) * a.stride - a.before;
         rest %= rest_outputs;
         next.clear();
+        const auto [begin, end] = inside(a, first, 0, a.in);
         for (const auto& tap : taps) {
-            for (std::int64_t k = 0; k < a.kernel; ++k) {
-                const std::int64_t at = first + k * a.dilation;
-                if (at < 0 || at >= a.in) continue;
+            for (std::int64_t k = begin; k < end; ++k) {
                 next.push_back({tap.kernel * static_cast<std::size_t>(a.kernel) + static_cast<std::size_t>(k),
-                                tap.input * static_cast<std::size_t>(a.in) + static_cast<std::size_t>(at)});
+                                tap.input * static_cast<std::size_t>(a.in) +
+                                    static_cast<std::size_t>(first + k * a.dilation)});
             }
         }
         taps.swap(next);
@@ -118,9 +129,8 @@ std::size_t WindowPositions::padded_count(std::size_t position) const {
         const auto first =
             static_cast<std::int64_t>(position % static_cast<std::size_t>(a.out)) * a.stride - a.before;
         position /= static_cast<std::size_t>(a.out);
-        std::size_t inside = 0;
-        for (std::int64_t t = 0; t < a.kernel; ++t) inside += first + t * a.dilation < a.in + a.after ? 1 : 0;
-        count *= inside;
+        const auto [begin, end] = inside(a, first, -a.before, a.in + a.after);
+        count *= static_cast<std::size_t>(end - begin);
     }
     return count;
 }

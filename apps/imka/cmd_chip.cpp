@@ -16,6 +16,7 @@ void add_chip(CLI::App& root, Context& context) {
     add_chip_age(*chip, context);
     add_chip_explain(*chip, context);
     add_chip_fit(*chip, context);
+    add_chip_signatures(*chip, context);
 }
 
 }  // namespace imka::app

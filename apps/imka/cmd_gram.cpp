@@ -13,7 +13,8 @@ namespace {
 void run(const RunArgs& args, Context& context) {
     const auto& config = args.config;
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
-    const auto result = run_seeds("gram", config, data, context.exec);
+    auto result = run_seeds("gram", config, data, context.exec);
+    add_unknowns("gram", args, data, context.exec, result);
     if (context.json) {
         print_out("{}\n", to_json(config, result));
         return;
@@ -25,6 +26,7 @@ void run(const RunArgs& args, Context& context) {
     print_out("Gram error |K - ZZ'| / |K| on {} rows: {}\n",
               std::min<std::size_t>(data.test.x.rows(), static_cast<std::size_t>(config.gram_rows)),
               summary_text(result.values.at("gram_error"), 1.0, ""));
+    print_out("{}", unknowns_text(result));
 }
 
 // Nothing is fitted.
@@ -42,12 +44,14 @@ void add_gram(CLI::App& root, Context& context) {
         root, "gram", "Measure the approximation error of the Gram matrix",
         {"imka gram --dataset twonorm --kernel arccos1 --sampler orf --log-ratio 4 --seeds 0..9",
          "imka gram --dataset skin --kernel rbf --sampler sorf --protocol measured --log-ratio 3 --json",
-         "imka gram --dataset twonorm --backend hermes --at 1h --compensation column"});
+         "imka gram --dataset twonorm --backend hermes --at 1h --compensation column",
+         "imka gram --dataset twonorm --backend hermes --seeds 0..4 --chip-draws 20"});
     add_common_options(*verb, context);
     add_dataset_options(*verb, *args);
     add_file_options(*verb, *args);
     add_feature_options(*verb, *args);
     add_chip_options(*verb, *args, ChipUse::project);
+    add_draws_option(*verb, *args);
     verb->callback([args, &context] {
         finish_run_args(*args);
         refuse_fit_settings(*args);

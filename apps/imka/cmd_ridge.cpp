@@ -52,6 +52,7 @@ void print_result(const RunConfig& config, const RunResult& r, const Dataset& da
     print_scores(r, data);
     if (const auto error = r.values.find("gram_error"); error != r.values.end())
         print_out("Gram error       {}\n", summary_text(error->second, 1.0, ""));
+    print_out("{}", unknowns_text(r));
 }
 
 // A singular system is solvable with a penalty.
@@ -71,7 +72,8 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     if (first && !args.save.empty())
         probe.emplace(args.save);  // fail before the work if the file cannot be written
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
-    const auto result = run_fit(config, data, context.exec);
+    auto result = run_fit(config, data, context.exec);
+    add_unknowns("ridge", args.run, data, context.exec, result);
     probe.reset();
     if (!first) return;
     if (!args.save.empty()) save_model(args.save, *result.model);
@@ -224,6 +226,9 @@ void predict_file(const RidgeArgs& args, Context& context) {
 void check_predict_args(const RidgeArgs& args) {
     if (args.load.empty() || args.predict.empty() || args.output.empty())
         fail(ErrorCode::bad_usage, "prediction needs --load MODEL, --predict FILE and --output FILE");
+    if (args.run.chip_draws > 0)
+        fail(ErrorCode::bad_usage,
+             "--chip-draws has no effect with --load: predictions have no spread over seeds");
     if (!args.save.empty()) fail(ErrorCode::bad_usage, "--save has no effect with --load: nothing is fitted");
     std::set<std::string> used = {"format", "label_column", "backend"};
     auto chip = args.run.config.chip;
@@ -253,6 +258,7 @@ void add_ridge(CLI::App& root, Context& context) {
     add_feature_options(*verb, args->run);
     add_field_options(*verb, fields(args->run.config), {"task", "alpha", "intercept"}, args->run.given);
     add_chip_options(*verb, args->run, ChipUse::fit);
+    add_draws_option(*verb, args->run);
     add_file_options(*verb, args->run);
     verb->add_option("--save", args->save, "Save the model of the first seed to this file");
     verb->add_option("--load", args->load,

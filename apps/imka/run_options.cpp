@@ -62,6 +62,32 @@ void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use) {
     }
 }
 
+void add_draws_option(CLI::App& verb, RunArgs& args) {
+    bind_fields(verb, {field("chip_draws", args.chip_draws,
+                             range::between(0, 1000,
+                                            "Also run with this many draws of the chip's constants from the "
+                                            "posterior of their fit, and report the spread; 0: none"))});
+    verb.get_option("--chip-draws")->group("With a chip as backend");
+}
+
+void add_unknowns(std::string_view kind, const RunArgs& args, const Dataset& data, const Exec& exec,
+                  RunResult& result) {
+    if (args.chip_draws > 0) result.unknowns = run_draws(kind, args.config, data, args.chip_draws, exec);
+}
+
+std::string unknowns_text(const RunResult& result) {
+    if (!result.unknowns) return {};
+    std::vector<std::string> parts;
+    for (const auto& [name, value] : result.unknowns->deviations) {
+        const bool percent = name == "accuracy";
+        auto label = name == "gram_error" ? std::string("Gram error") : name;
+        parts.push_back(percent ? fmt::format("{} ± {:.2f} %", label, 100.0 * value)
+                                : fmt::format("{} ± {:.2g}", label, value));
+    }
+    return fmt::format("chip constants   {} ({} draws of their posterior)\n", fmt::join(parts, ", "),
+                       result.unknowns->draws);
+}
+
 void add_dataset_options(CLI::App& verb, RunArgs& args) {
     add_field_options(verb, fields(args.config), {"dataset", "protocol", "split_seed", "gram_rows"},
                       args.given);

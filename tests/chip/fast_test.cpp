@@ -43,9 +43,12 @@ struct Bench {
 
     ProgrammedRegion core() const {
         const auto us = column_conductances(w.view(), WeightScale::column, chip.device.g_max_us);
-        return program_region(chip, w.view(),
-                              {.column_us = us, .input_range = 1.0, .output_step = output_step},
-                              {.seed = 11, .core = 3});
+        RegionScale scale{.column_us = us, .input_range = 1.0, .output_step = output_step};
+        // About three standard deviations of the products, different in every column.
+        const std::size_t limits = chip.core.affine.limit.deviations > 0.0 ? us.size() : 0;
+        for (std::size_t c = 0; c < limits; ++c)
+            scale.output_limits.push_back((5.0 + 0.01 * static_cast<double>(c)) / output_step);
+        return program_region(chip, w.view(), scale, {.seed = 11, .core = 3});
     }
     FastRegion fast() const { return prepare(core(), time); }
     Matrix<float> fast_y() const { return fast_products(fast(), x.view(), {.seed = 21, .first = 7}, exec); }
@@ -128,6 +131,8 @@ const std::vector<Switch>& switches() {
         {"polarity error", [](CoreSpec& c) { c.adc.polarity_error_counts = 20.0; }},
         {"common offset", [](CoreSpec& c) { c.adc.offset_mean_counts = -3.0; }},
         {"output floor", [](CoreSpec& c) { c.adc.output_floor = true; }},
+        {"product limit", [](CoreSpec& c) { c.affine.limit.deviations = 3.0; }},
+        {"soft limit", [](CoreSpec& c) { c.affine.limit = {.deviations = 3.0, .shape = LimitShape::soft}; }},
         {"results rounded down",
          [](CoreSpec& c) {
              c.affine.output_bits = 7;

@@ -31,13 +31,14 @@ ChipSettings everything(ReadMode mode) {
     s.spec.core.dac.jitter_steps = 1.0;
     s.spec.core.adc.output_floor = true;
     s.spec.core.ir_drop.scale = 1.0;
+    s.spec.core.affine.limit.deviations = 2.0;
     s.spec.core.ir_drop.wire_ohm = 5.0;
     s.spec.device.stuck_at_reset_probability = 0.02;
     s.spec.device.stuck_at_max_probability = 0.02;
     s.spec.device.zero_threshold_us = 0.3;
     s.spec.device.g_ceiling_us = 6.0;
     // Far below the margin of calibration, so that it saturates too.
-    s.calibration.margin = 1.0;
+    s.spec.core.adc.fill = 1.0;
     return s;
 }
 

@@ -48,7 +48,7 @@ struct Bench {
 
     Bench(std::size_t rows, std::size_t cols, std::uint64_t seed = 1) : w(weights_of(rows, cols, seed)) {
         const auto x = inputs_of(500, rows, seed + 1000);
-        mapping.column_us = calibrate_columns(chip.core, chip.device.g_max_us, w.view(), x.view(), 1.0, 0.9);
+        mapping.column_us = calibrate_columns(chip.core, chip.device.g_max_us, w.view(), x.view(), 1.0);
         mapping.output_step = 4.0 * std::sqrt(static_cast<double>(rows)) * kDeviation / 127.0;
     }
     ProgrammingResult run(ProgrammingMethod method, int threads = 0) const {
@@ -245,8 +245,7 @@ TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
     Bench b(120, 24);
     auto x = inputs_of(500, 120, 77);
     for (auto& v : x.values()) v *= 0.5F;
-    b.mapping.column_us =
-        calibrate_columns(b.chip.core, b.chip.device.g_max_us, b.w.view(), x.view(), 1.0, 0.9);
+    b.mapping.column_us = calibrate_columns(b.chip.core, b.chip.device.g_max_us, b.w.view(), x.view(), 1.0);
     b.config.gradient.iterations = 20;
     const auto result = b.run(ProgrammingMethod::gradient_descent);
     EXPECT_LT(result.before.product, 0.35) << "max-SET-fill alone";

@@ -267,7 +267,7 @@ TEST(ChipFile, RejectsSettingsThatDoNotFit) {
     EXPECT_THAT(error("format", "imka-ridge-model"), HasSubstr("bad_data: not an imka-chip file"));
     EXPECT_THAT(error("format", "imka-chip-matrix"),
                 HasSubstr("bad_data: written by an earlier version; program the chip again"));
-    EXPECT_THAT(error("schema", "1"), HasSubstr("of schema 2"));
+    EXPECT_THAT(error("schema", "1"), HasSubstr("of schema 3"));
     EXPECT_THAT(error("more", "x"), HasSubstr("unexpected entry 'more'"));
     EXPECT_THAT(error("chip", "name: x"), HasSubstr("bad_data: metadata 'chip'"));
     EXPECT_THAT(error("plan", "{"), HasSubstr("bad_data: metadata 'plan'"));

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
+#include "imka/base/file.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "support/error.hpp"
 #include "support/temp_dir.hpp"
 
@@ -85,6 +88,67 @@ TEST(FitChip, EmulatesTheSameBitsOnAnyNumberOfThreads) {
         EXPECT_EQ(one[i].error.values, three[i].error.values);
         EXPECT_EQ(one[i].accuracy->values, three[i].accuracy->values);
     }
+}
+
+// Sampling from the posterior costs as many emulations again; those of the fit are not repeated.
+TEST(FitChip, KeepsEmulationsAndSamplesThePosterior) {
+    const TempDir dir;
+    write_measured(dir / "m.csv", "core.output_headroom=2.5");
+    auto config = comparison(dir / "m.csv");
+    config.kept = dir / "kept.jsonl";
+    const std::vector<FreeConstant> free = {
+        {.name = "core.output_headroom", .low = 0.3, .high = 6.0, .step = 0.3}};
+    const auto chip = chip_preset("hermes");
+    const auto fit_with = [&](const ChipComparison& runs) {
+        return fit_chip(runs, chip, {.free = free, .iterations = 3, .leave_out = false}, {});
+    };
+    const ChipComparison runs(config, {});
+    const auto fit = fit_with(runs);
+    const auto posterior = sample_posterior(runs, chip, free, fit, {.draws = 12}, {});
+    ASSERT_EQ(posterior.draws.size(), 12U);
+    double mean = 0.0;
+    for (const auto& draw : posterior.draws) mean += draw[0] / 12.0;
+    EXPECT_NEAR(mean, 2.5, 4.0 * fit.errors[0]);
+    EXPECT_GT(posterior.accepted, 0.0);
+    EXPECT_EQ(posterior.cells.size(), 8U);
+    EXPECT_GE(posterior.coverage(kModelError), 0.7) << "the results come from a chip of this model";
+    EXPECT_GE(posterior.coverage(kModelError), posterior.coverage(0.0));
+
+    // A later process reads the emulations and adds none.
+    const ChipComparison again(config, {});
+    const auto size = std::filesystem::file_size(config.kept);
+    EXPECT_EQ(fit_with(again).values, fit.values);
+    EXPECT_EQ(sample_posterior(again, chip, free, fit, {.draws = 12}, {}).draws, posterior.draws);
+    EXPECT_EQ(std::filesystem::file_size(config.kept), size);
+
+    auto other = config;
+    other.test_rows = 500;
+    EXPECT_THAT(error_of([&] { ChipComparison(other, {}); }),
+                HasSubstr("not a file of emulations of these runs"));
+    const auto text = read_file(config.kept, 1 << 24);
+    write_file_atomic(config.kept, text.substr(0, text.size() - 5));
+    EXPECT_THAT(error_of([&] { ChipComparison(config, {}); }), HasSubstr("cut short"));
+}
+
+TEST(FitChip, DrawsOfThePosteriorSpreadTheResults) {
+    auto config = expand(experiment("0..1")).front().config;
+    const auto data = load_dataset(config.dataset, load_options(config, {}), {});
+    const TempDir dir;
+    config.backend.name = (dir / "c.yaml").string();
+    std::ofstream(dir / "c.yaml") << "extends: hermes\nname: c\ndescription: c\nposterior:\n"
+                                     "  core.adc_noise: [1, 30, 1]\n  core.product_limit: [2, 3, 2]\n";
+    const auto two = run_draws("gram", config, data, 2, {});
+    EXPECT_EQ(two.draws, 2);
+    auto first = config;
+    first.chip.chip_draw = 0;
+    auto second = config;
+    second.chip.chip_draw = 1;
+    const double a = run_seeds("gram", first, data, {}).values.at("gram_error").mean;
+    const double b = run_seeds("gram", second, data, {}).values.at("gram_error").mean;
+    EXPECT_NE(a, b);
+    EXPECT_NEAR(two.deviations.at("gram_error"), std::abs(a - b) / std::sqrt(2.0), 1e-12);
+    EXPECT_THAT(error_of([&] { run_draws("gram", config, data, 4, {}); }), HasSubstr("its file has 3"));
+    EXPECT_THAT(error_of([&] { run_draws("gram", first, data, 2, {}); }), HasSubstr("chip_draw"));
 }
 
 TEST(FitChip, ScoresMatchTheDefinition) {

@@ -58,6 +58,9 @@ BASES = {
     "chip explain": [f"{PRODUCT} --seed 0", "--dataset ringnorm --log-ratio 0 --gram-rows 20 --seed 0"],
     "chip program": [f"{PRODUCT} --iterations 2"],
     "chip fit": ["in/pairs.csv", "--measured in/measured.csv --experiment in/tiny_chip.yaml --no-leave-out"],
+    "chip signatures": [
+        "--measured in/measured.csv --experiment in/tiny_chip.yaml --candidate limit:core.product_limit=3"
+    ],
     "bench": ["normals --quick --rounds 1"],
     "doctor": [""],
     "completion": ["bash"],
@@ -83,6 +86,9 @@ VALID = {
     "--input-alpha": "2",
     "--chip-seed": "1",
     "--free": "core.adc_noise=0..5/5",
+    "--candidate": "a:core.adc_noise=2",
+    "--resume": "o.jsonl",
+    "--chip-draw": "0",
     "--datasets": "ringnorm",
     "--title": "t",
     "--at": "1h",

@@ -72,6 +72,40 @@ TEST(GramError, MatchesTheNaiveNormRatioForAnyThreads) {
     EXPECT_EQ(error, gram_error(k.view(), z.view(), Exec{.threads = 7}));
 }
 
+// K is exact for the features without errors. With one copy, the variance of the errors adds to the diagonal.
+TEST(GramError, OfTwoCopiesHasNoBiasFromTheirErrors) {
+    const std::size_t n = 300;
+    const std::size_t features = 40;
+    Matrix<float> f(n, features);
+    fill_normal(1, Stream::test, 0, f.values());
+    const auto with_errors = [&](std::uint64_t seed) {
+        Matrix<float> z(n, features);
+        fill_normal(seed, Stream::test, 0, z.values());
+        for (std::size_t i = 0; i < z.values().size(); ++i) z.values()[i] = f.values()[i] + z.values()[i];
+        return z;
+    };
+    const auto a = with_errors(2);
+    const auto b = with_errors(3);
+    Matrix<double> k(n, n);
+    double difference = 0.0;
+    double size = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j < n; ++j) {
+            double crossed = 0.0;
+            for (std::size_t c = 0; c < features; ++c) {
+                k(i, j) += double{f(i, c)} * f(j, c);
+                crossed += 0.5 * (double{a(i, c)} * b(j, c) + double{b(i, c)} * a(j, c));
+            }
+            difference += std::pow(k(i, j) - crossed, 2);
+            size += k(i, j) * k(i, j);
+        }
+    }
+    const double two = gram_error(k.view(), a.view(), b.view(), {.threads = 1});
+    EXPECT_NEAR(two, std::sqrt(difference / size), 1e-12);
+    EXPECT_EQ(two, gram_error(k.view(), a.view(), b.view(), {.threads = 3}));
+    EXPECT_LT(two, 0.9 * gram_error(k.view(), a.view(), {.threads = 1}));
+}
+
 TEST(GramError, RefusesAZeroMatrix) {
     const Matrix<double> k(2, 2);
     const Matrix<float> z(2, 1);

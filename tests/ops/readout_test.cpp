@@ -147,27 +147,36 @@ TEST(Readout, OutputsAreThoseOfTheReference) {
     const auto factor = normals(4, 1.0F);
     for (auto& v : scale) v = static_cast<float>(to_half(v));
     for (auto& v : offset) v = static_cast<float>(to_half(v));
+    auto limit = normals(5, 40.0F);
+    for (auto& v : limit) v = std::abs(v) + 0.5F;
+    enum class Limit { none, clip, soft };
+    std::size_t limited = 0;
     for (const auto& [half, floor] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
         for (const float most : {127.0F, 1.0F, kInf}) {
-            const auto affine = [&, half = half, floor = floor](std::size_t n) {
-                return AffineRow{.scale = std::span(scale).subspan(1, n),
-                                 .offset = std::span(offset).subspan(1, n),
-                                 .factor = std::span(factor).subspan(1, n),
-                                 .half = half,
-                                 .most = most,
-                                 .floor = floor};
-            };
-            expect_same_bits(
-                [&](std::size_t n, std::span<float> out) {
-                    affine_row(affine(n), std::span(counts).subspan(1, n), out);
-                    return 0;
-                },
-                [&](std::size_t n, std::span<float> out) {
-                    reference::affine_row(affine(n), std::span(counts).subspan(1, n), out);
-                    return 0;
-                });
+            for (const auto kind : {Limit::none, Limit::clip, Limit::soft}) {
+                const auto affine = [&, half = half, floor = floor](std::size_t n) {
+                    return AffineRow{.scale = std::span(scale).subspan(1, n),
+                                     .offset = std::span(offset).subspan(1, n),
+                                     .factor = std::span(factor).subspan(1, n),
+                                     .limit = std::span(limit).subspan(1, kind == Limit::none ? 0 : n),
+                                     .soft_limit = kind == Limit::soft,
+                                     .half = half,
+                                     .most = most,
+                                     .floor = floor};
+                };
+                expect_same_bits(
+                    [&](std::size_t n, std::span<float> out) {
+                        const auto count = affine_row(affine(n), std::span(counts).subspan(1, n), out);
+                        limited += count;
+                        return count;
+                    },
+                    [&](std::size_t n, std::span<float> out) {
+                        return reference::affine_row(affine(n), std::span(counts).subspan(1, n), out);
+                    });
+            }
         }
     }
+    EXPECT_GT(limited, 1000U);
 }
 
 // Values of the IEEE format, computed by hand.

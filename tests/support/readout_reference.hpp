@@ -61,17 +61,26 @@ inline std::size_t add_signed_counts(const Counter& counter, const ChargeRow& ro
     return saturated;
 }
 
-inline void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
+inline std::size_t affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
+    std::size_t at_limit = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const float c = affine.half ? static_cast<float>(to_half(counts[i])) : counts[i];
         float v = affine.scale[i] * c + affine.offset[i];
         if (affine.half) v = static_cast<float>(to_half(v));
+        if (!affine.limit.empty()) {
+            const float limit = affine.limit[i];
+            at_limit += std::abs(v) >= limit ? 1 : 0;
+            const float most = affine.soft_limit ? kSoftRange * limit : limit;
+            v = std::clamp(v, -most, most);
+            if (affine.soft_limit) v /= std::sqrt(1.0F + (v / limit) * (v / limit));
+        }
         if (std::isfinite(affine.most)) {
             const float clipped = std::clamp(v, -affine.most, affine.most);
             v = (affine.floor ? std::floor(clipped) : std::nearbyint(clipped)) + 0.0F;
         }
         out[i] = affine.factor[i] * v;
     }
+    return at_limit;
 }
 
 }  // namespace imka::ops::reference

@@ -43,7 +43,7 @@ double error_of_state(const json& j, const std::string& state) {
 }
 
 TEST(ChipCli, EveryVerbHasHelpWithExamples) {
-    for (const std::string verb : {"info", "mvm", "program", "age", "explain", "fit"}) {
+    for (const std::string verb : {"info", "mvm", "program", "age", "explain", "fit", "signatures"}) {
         const auto r = run_imka("chip " + verb + " --help");
         EXPECT_EQ(r.exit_code, 0) << verb;
         EXPECT_THAT(r.out, HasSubstr("Examples:\n  imka chip " + verb)) << verb;
@@ -327,6 +327,64 @@ TEST(ChipCli, BadUsageSaysWhatIsExpected) {
     expect_chip_fails("age --times 1d,1h", 2, "--times 1h: times must be greater than 0 and increasing");
     expect_chip_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
     expect_chip_fails("program --methods luck", 2, "'luck' is not a known programming method");
+}
+
+// Results of a small experiment, as if measured; then a fit with its posterior, and predictions over it.
+TEST(ChipCli, ComparesFitsAndSamplesAChip) {
+    const TempDir dir;
+    const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };
+    write_text(dir / "e.yaml",
+               "name: e\nbase: {dataset: twonorm, backend: hermes, gamma: 0.05, gram_rows: 60}\n"
+               "grid:\n  kernel: [rbf, arccos0]\n  log_ratio: [1, 4]\n  seeds: 0..1\n");
+    std::string csv = "dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value\n";
+    for (const std::string kernel : {"rbf", "arccos0"}) {
+        for (const int r : {1, 4}) {
+            for (const int seed : {0, 1}) {
+                const auto row = [&](const std::string& metric, double value) {
+                    csv += "twonorm," + kernel + ",orf," + std::to_string(r) + ",0," +
+                           std::to_string(20 << r) + "," + std::to_string(seed) + ",hermes," + metric + "," +
+                           std::to_string(value) + "\n";
+                };
+                row("err", 0.1 + 0.01 * seed);
+                row("acc", 0.95 + 0.01 * seed);
+            }
+        }
+    }
+    write_text(dir / "m.csv", csv);
+    const auto common =
+        " --quiet --measured " + path("m.csv") + " --experiment " + path("e.yaml") + " --test-rows 200";
+    const auto signatures = run_json("signatures" + common + " --candidate 'limit: core.product_limit=1' " +
+                                     "--candidate 'noise: core.adc_noise=9,core.gain_sd=0.1'");
+    ASSERT_EQ(signatures.size(), 3U);
+    EXPECT_TRUE(signatures[0].at("candidate").is_null());
+    EXPECT_EQ(signatures[2].at("candidate"), "noise");
+    EXPECT_NE(signatures[1].at("cells")[0].at("gram_error").at("emulated"),
+              signatures[0].at("cells")[0].at("gram_error").at("emulated"));
+    EXPECT_THAT(run_imka("chip signatures" + common + " --candidate 'limit: core.product_limit=1'").out,
+                HasSubstr("twonorm   arccos0  orf"));
+    expect_chip_fails("signatures" + common + " --candidate limit", 2, "expected NAME: KEY=VALUE");
+    expect_chip_fails("signatures" + common + " --candidate 'a: core.product_limi=1'", 2,
+                      "core.product_limi");
+
+    const auto run =
+        run_imka("chip fit --json" + common +
+                 " --free core.output_headroom=0.3..3/0.3 --iterations 1 --posterior 3 --resume " +
+                 path("kept.jsonl") + " --output " + path("mine.yaml"));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto fit = json::parse(run.out);
+    EXPECT_EQ(fit.at("posterior").at("draws").at("core.output_headroom").size(), 3U);
+    EXPECT_GE(fit.at("posterior").at("coverage").get<double>(), 0.0);
+    EXPECT_TRUE(std::filesystem::exists(dir / "kept.jsonl"));
+    const auto gram = run_imka(
+        "gram --dataset twonorm --gram-rows 60 --seeds 0..1 --json --quiet --chip-draws 3 "
+        "--backend " +
+        path("mine.yaml"));
+    ASSERT_EQ(gram.exit_code, 0) << gram.err;
+    EXPECT_EQ(json::parse(gram.out).at("chip_unknowns").at("draws"), 3);
+    EXPECT_GE(json::parse(gram.out).at("chip_unknowns").at("gram_error").get<double>(), 0.0);
+    expect_fails("gram --dataset twonorm --backend hermes-published --chip-draws 3", 2, "its file has 0");
+    expect_fails("gram --dataset twonorm --chip-draws 3", 2, "need a chip as backend");
+    expect_chip_fails("fit" + common + " --posterior 3", 2, "add --free");
 }
 
 }  // namespace

@@ -111,5 +111,6 @@ void add_chip_program(CLI::App& chip, Context& context);
 void add_chip_age(CLI::App& chip, Context& context);
 void add_chip_explain(CLI::App& chip, Context& context);
 void add_chip_fit(CLI::App& chip, Context& context);
+void add_chip_signatures(CLI::App& chip, Context& context);
 
 }  // namespace imka::app

@@ -33,6 +33,8 @@ void Trace::add(const Trace& other) {
     for (std::size_t c = 0; c < other.core_products.size(); ++c) core_products[c] += other.core_products[c];
     conversions += other.conversions;
     saturated += other.saturated;
+    results += other.results;
+    limited += other.limited;
     inputs += other.inputs;
     clipped_inputs += other.clipped_inputs;
     bytes_in += other.bytes_in;

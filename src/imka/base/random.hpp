@@ -37,15 +37,17 @@ enum class Stream : std::uint32_t {
     chip_adc_gain = 17,
     chip_adc_offset = 18,
     chip_adc_noise = 19,
-    chip_calibration = 20,     // rows sampled for calibration
-    chip_response = 24,        // response of a device to pulses: SET, current, drift
-    chip_pulse = 25,           // randomness of each pulse
-    chip_verify = 26,          // noise of the read after a pulse
-    chip_tuning_input = 27,    // inputs for programming by products
-    chip_tuning_read = 28,     // slow device noise while a batch of these products is measured
-    chip_tuning_product = 29,  // noise of one such product
-    chip_input_jitter = 30,    // relative pulse length of an input in one product
-    chip_polarity_error = 31,  // noise of the comparator that decides the sign of a conversion
+    chip_calibration = 20,       // rows sampled for calibration
+    chip_response = 24,          // response of a device to pulses: SET, current, drift
+    chip_pulse = 25,             // randomness of each pulse
+    chip_verify = 26,            // noise of the read after a pulse
+    chip_tuning_input = 27,      // inputs for programming by products
+    chip_tuning_read = 28,       // slow device noise while a batch of these products is measured
+    chip_tuning_product = 29,    // noise of one such product
+    chip_input_jitter = 30,      // relative pulse length of an input in one product
+    chip_polarity_error = 31,    // noise of the comparator that decides the sign of a conversion
+    chip_posterior = 32,         // constants proposed for the posterior of a fit
+    chip_posterior_choice = 33,  // whether they are accepted
 };
 
 // The index-th 32-bit word of a stream.

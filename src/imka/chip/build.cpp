@@ -74,7 +74,11 @@ ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit 
 ProgrammedChip build_chip(BuildJob job, const Exec& exec) {
     const auto& steps = job.steps;
     auto plan = calibrated(place(job.chip, std::move(job.weights), steps.placement),
-                           {.sample = job.sample, .config = steps.calibration, .seed = job.seed}, exec);
+                           {.sample = job.sample,
+                            .config = steps.calibration,
+                            .seed = job.seed,
+                            .second_moment = std::move(job.second_moment)},
+                           exec);
     auto chip = program(std::move(plan), job.seed, steps.programming, exec);
     chip = aged(std::move(chip), {.seconds = 0.0, .spacing_seconds = steps.time.spacing_seconds});
     if (steps.output_fit) chip = with_calibrated_outputs(std::move(chip), *steps.output_fit, exec);
@@ -95,11 +99,18 @@ BuiltChip build_chip(const ProjectionJob& job, const Exec& exec) {
     for (std::size_t r = 0; r < weights.rows() && !out.factors.empty(); ++r) {
         for (std::size_t c = 0; c < weights.cols(); ++c) weights(r, c) /= out.factors[c];
     }
+    // Like standard deviations: a sample may miss outliers.
+    Matrix<double> moment;
+    if (job.chip.core.affine.limit.deviations > 0.0 && job.inputs.rows() > 0) {
+        moment = second_moment(job.inputs);
+        for (double& v : moment.values()) v *= job.input_scale * job.input_scale;
+    }
     out.chip = build_chip(BuildJob{.chip = job.chip,
                                    .weights = std::move(weights),
                                    .sample = inputs.view(),
                                    .steps = steps_of(job.config, calibration),
-                                   .seed = job.seed},
+                                   .seed = job.seed,
+                                   .second_moment = std::move(moment)},
                           exec);
     return out;
 }

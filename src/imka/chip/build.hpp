@@ -57,7 +57,8 @@ struct BuildJob {
     Matrix<float> weights;
     MatrixView<const float> sample;
     BuildSteps steps;
-    std::uint64_t seed = 0;  // of the chip
+    std::uint64_t seed = 0;             // of the chip
+    Matrix<double> second_moment = {};  // of all inputs, as in Calibration
 };
 ProgrammedChip build_chip(BuildJob job, const Exec& exec);
 

@@ -217,6 +217,27 @@ void validate(const Plan& plan) {
     check_cover(plan);
 }
 
+namespace {
+
+// The second moment of the inputs, if the chip needs it.
+Matrix<double> limit_moment(const ProductLimit& limit, const Calibration& calibration) {
+    if (limit.deviations == 0.0 || calibration.second_moment.rows() > 0) return calibration.second_moment;
+    return second_moment(calibration.sample);
+}
+
+// Of the inputs of a tile.
+Matrix<double> diagonal_block(const Matrix<double>& moment, const Tile& tile) {
+    if (moment.rows() == 0) return {};
+    Matrix<double> block(tile.rows, tile.rows);
+    for (std::size_t i = 0; i < tile.rows; ++i) {
+        for (std::size_t j = 0; j < tile.rows; ++j)
+            block(i, j) = moment(tile.first_row + i, tile.first_row + j);
+    }
+    return block;
+}
+
+}  // namespace
+
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
     const auto number = calibration.matrix;
     const auto& x = calibration.sample;
@@ -236,10 +257,15 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
         if (plan.regions[r].matrix == number) tiles[plan.regions[r].tile].push_back(r);
     }
     const std::vector<std::pair<Tile, std::vector<std::size_t>>> work(tiles.begin(), tiles.end());
+    const auto moment = limit_moment(plan.spec.core.affine.limit, calibration);
     parallel_for(exec, work.size(), [&](std::size_t t) {
         const auto& region = plan.regions[work[t].second.front()];
-        const auto scale = calibrate_scale(plan.spec, region_weights(plan, region).view(),
-                                           region_inputs(plan, region).view(), calibration.config);
+        const auto weights = region_weights(plan, region);
+        const auto block = diagonal_block(moment, region.tile);
+        auto scale = calibrate_scale(plan.spec, weights.view(), region_inputs(plan, region).view(),
+                                     calibration.config);
+        scale.output_limits = product_limits(plan.spec.core.affine.limit, weights.view(), block.view());
+        for (double& limit : scale.output_limits) limit /= scale.output_step;
         for (const auto r : work[t].second) plan.scales[r] = scale;
     });
     return plan;

@@ -65,7 +65,8 @@ struct Calibration {
     std::uint32_t matrix = 0;
     MatrixView<const float> sample;
     CalibrationConfig config;
-    std::uint64_t seed = 0;  // for drawing the rows
+    std::uint64_t seed = 0;             // for drawing the rows
+    Matrix<double> second_moment = {};  // of the inputs (second_moment()); empty: that of the sample
 };
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec);
 

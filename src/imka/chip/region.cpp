@@ -61,10 +61,11 @@ void check_fits(const CoreSpec& spec, MatrixView<const float> weights, const Reg
         fail(ErrorCode::bad_config,
              fmt::format("{} column conductances for weights of {} outputs; expected one per output",
                          scale.column_us.size(), weights.cols()));
-    if (!scale.column_steps.empty() && scale.column_steps.size() != weights.cols())
+    if (!scale.output_limits.empty() && scale.output_limits.size() != weights.cols())
         fail(ErrorCode::bad_config,
-             fmt::format("{} column steps for weights of {} outputs; expected one per output",
-                         scale.column_steps.size(), weights.cols()));
+             fmt::format("{} output limits for weights of {} outputs; expected one per output",
+                         scale.output_limits.size(), weights.cols()));
+    for (const double limit : scale.output_limits) check_positive("output limit", limit);
 }
 
 // Numbers of devices and conversions stay below 2^32, so that 64 bits also hold the product number.
@@ -166,10 +167,9 @@ ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> we
     // counts = counts_per_us * sum_i (x_i / range) g_i, and g = w / weight_per_us.
     const double input_per_count = scale.input_range / spec.adc.counts_per_us;
     for (std::size_t c = 0; c < weights.cols(); ++c) {
-        const double step = scale.column_steps.empty() ? 1.0 : scale.column_steps[c];
-        check_positive("step of a column", step);
-        const double factor = mapped.weight_per_us[c] * input_per_count / (step * scale.output_step);
-        region.affine.columns.push_back({.scale = factor, .offset = 0.0, .step = step});
+        const double factor = mapped.weight_per_us[c] * input_per_count / scale.output_step;
+        region.affine.columns.push_back({.scale = factor, .offset = 0.0});
+        if (!scale.output_limits.empty()) region.affine.columns[c].limit = scale.output_limits[c];
     }
     return region;
 }

@@ -61,10 +61,10 @@ struct Region {
 
 // Conductances and ranges of a region, chosen by calibration.
 struct RegionScale {
-    std::vector<double> column_us;          // conductance of the largest weight of each column, uS
-    double input_range = 1.0;               // inputs beyond are clipped; > 0
-    double output_step = 1.0;               // value of one output step; > 0
-    std::vector<double> column_steps = {};  // per column, relative to output_step; empty: all 1
+    std::vector<double> column_us;           // conductance of the largest weight of each column, uS
+    double input_range = 1.0;                // inputs beyond are clipped; > 0
+    double output_step = 1.0;                // value of one output step; > 0
+    std::vector<double> output_limits = {};  // per column, in output steps; empty: none
     bool operator==(const RegionScale&) const = default;
 };
 

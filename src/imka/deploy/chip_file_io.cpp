@@ -16,7 +16,7 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-chip", .schema = "2", .renew = "program the chip again"};
+constexpr FileKind kKind{.format = "imka-chip", .schema = "3", .renew = "program the chip again"};
 constexpr std::size_t kMostRegions = 16384;  // more would not fit the header of a file
 
 // One member of each item.
@@ -43,8 +43,8 @@ void write_scale(std::size_t region, const RegionScale& scale, TensorFile& file)
     file.f64[region_name(region, "column_us")] = row_of(scale.column_us);
     file.f64[region_name(region, "input_range")] = row_of({scale.input_range});
     file.f64[region_name(region, "output_step")] = row_of({scale.output_step});
-    if (!scale.column_steps.empty())
-        file.f64[region_name(region, "column_steps")] = row_of(scale.column_steps);
+    if (!scale.output_limits.empty())
+        file.f64[region_name(region, "output_limits")] = row_of(scale.output_limits);
 }
 
 RegionScale read_scale(std::size_t region, std::size_t cols, double g_max_us, SealedReader& file) {
@@ -53,9 +53,9 @@ RegionScale read_scale(std::size_t region, std::size_t cols, double g_max_us, Se
     return {.column_us = file.f64(region_name(region, "column_us"), cols, conductance),
             .input_range = file.f64(region_name(region, "input_range"), 1, kPositive)[0],
             .output_step = file.f64(region_name(region, "output_step"), 1, kPositive)[0],
-            .column_steps = file.has_f64(region_name(region, "column_steps"))
-                                ? file.f64(region_name(region, "column_steps"), cols, kPositive)
-                                : std::vector<double>{}};
+            .output_limits = file.has_f64(region_name(region, "output_limits"))
+                                 ? file.f64(region_name(region, "output_limits"), cols, kPositive)
+                                 : std::vector<double>{}};
 }
 
 void write_devices(const std::string& name, const DeviceState& state, TensorFile& file) {
@@ -84,7 +84,6 @@ void write_region(std::size_t number, const ProgrammedRegion& region, TensorFile
     columns("offset_counts") = members_of(region.adc, &AdcColumn::offset_counts);
     columns("affine_scale") = members_of(region.affine.columns, &AffineColumn::scale);
     columns("affine_offset") = members_of(region.affine.columns, &AffineColumn::offset);
-    columns("affine_step") = members_of(region.affine.columns, &AffineColumn::step);
     columns("compensation") = row_of(region.compensation);
 }
 
@@ -99,7 +98,6 @@ void read_columns(std::size_t number, std::size_t cols, SealedReader& file, Prog
     region.affine.columns.resize(cols);
     set_each(column("affine_scale", kAnyValue), &AffineColumn::scale, region.affine.columns);
     set_each(column("affine_offset", kAnyValue), &AffineColumn::offset, region.affine.columns);
-    set_each(column("affine_step", kPositive), &AffineColumn::step, region.affine.columns);
     region.compensation = column("compensation", kPositive);
 }
 
@@ -119,6 +117,7 @@ ProgrammedRegion read_region(const ProgrammedChip& chip, std::size_t number, Sea
                             .minus = devices("minus", 1)};
     region.affine.output_step = plan.scales[number].output_step;
     read_columns(number, place.tile.cols, file, region);
+    set_each(plan.scales[number].output_limits, &AffineColumn::limit, region.affine.columns);
     return region;
 }
 

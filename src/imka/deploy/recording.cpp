@@ -13,9 +13,9 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "1", .renew = "record it again"};
+constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "2", .renew = "record it again"};
 constexpr std::size_t kKeyNumbers = 5;    // matrix, two halves of the seed, first, rows
-constexpr std::size_t kTraceNumbers = 7;  // followed by the products of each core
+constexpr std::size_t kTraceNumbers = 9;  // followed by the products of each core
 
 bool same_bits(MatrixView<const float> a, const Matrix<float>& b) {
     if (a.rows() != b.rows() || a.cols() != b.cols()) return false;
@@ -29,9 +29,10 @@ bool same_bits(MatrixView<const float> a, const Matrix<float>& b) {
 std::vector<double> numbers_of(const CallKey& key, const Trace& t) {
     std::vector<double> out;
     const auto add = [&](std::uint64_t n) { out.push_back(static_cast<double>(n)); };
-    for (const std::uint64_t n : {std::uint64_t{key.matrix}, key.seed >> 32U, key.seed & 0xFFFFFFFFU,
-                                  key.first, std::uint64_t{key.rows}, t.conversions, t.saturated, t.inputs,
-                                  t.clipped_inputs, t.bytes_in, t.bytes_out, t.digital_operations})
+    for (const std::uint64_t n :
+         {std::uint64_t{key.matrix}, key.seed >> 32U, key.seed & 0xFFFFFFFFU, key.first,
+          std::uint64_t{key.rows}, t.conversions, t.saturated, t.inputs, t.clipped_inputs, t.bytes_in,
+          t.bytes_out, t.digital_operations, t.results, t.limited})
         add(n);
     for (const auto n : t.core_products) add(n);
     return out;
@@ -53,6 +54,8 @@ CallKey key_of(std::span<const double> numbers) {
 Trace trace_of(std::span<const double> numbers) {
     Trace t{.conversions = count_of(numbers[0]),
             .saturated = count_of(numbers[1]),
+            .results = count_of(numbers[7]),
+            .limited = count_of(numbers[8]),
             .inputs = count_of(numbers[2]),
             .clipped_inputs = count_of(numbers[3]),
             .bytes_in = count_of(numbers[4]),

@@ -17,6 +17,8 @@ namespace {
 // Streams of derived seeds; changing one changes results.
 constexpr std::uint32_t kTestProducts = 0;
 constexpr std::uint32_t kTrainProducts = 1;
+constexpr std::uint32_t kCopyChip = 2;
+constexpr std::uint32_t kCopyProducts = 3;
 constexpr std::uint32_t kFirstDrawnChip = 0x100000;
 constexpr std::uint32_t kFirstDrawnProducts = 0x200000;
 
@@ -52,6 +54,11 @@ BackendSetting Codec<BackendSetting>::parse(std::string_view text, std::string_v
 Fields fields(ChipRun& run) {
     Fields list = {
         field("chip_seed", run.chip_seed, {.help = "Seed of the chip's devices; auto: seed of the run"}),
+        field(
+            "chip_draw", run.chip_draw,
+            {.help = "Draw of the chip's constants from the posterior of their fit; auto: the fitted values",
+             .min = 0.0,
+             .max = 1e6}),
         field("chip_set", run.chip_set,
               {.help = "Changed constants of the chip, e.g. device.programming_scale=0.5,core.adc_noise=2"}),
         field("chip_hash", run.chip_hash,
@@ -62,11 +69,17 @@ Fields fields(ChipRun& run) {
                          {.help = "Training features: exact, of this chip, or of several other chips"}));
     list.push_back(field("fit_draws", run.fit_draws,
                          {.help = "Number of other chips for fit_on chips", .min = 1.0, .max = 1000.0}));
+    list.push_back(field("gram_copies", run.gram_copies,
+                         {.help = "Chips for the Gram matrix; 2: products of the features of two independent "
+                                  "chips, whose errors do not add up to a bias",
+                          .min = 1.0,
+                          .max = 2.0}));
     return list;
 }
 
 ChipSpec resolve_chip(const BackendSetting& backend, const ChipRun& run) {
     auto chip = find_chip(backend.name);
+    if (run.chip_draw) chip = posterior_draw(chip, static_cast<std::size_t>(*run.chip_draw));
     try {
         set_constants(chip, run.chip_set);
     } catch (const Error& e) {
@@ -87,6 +100,11 @@ ChipSeeds test_seeds(const ChipRun& run, std::uint64_t seed) {
 
 ChipSeeds train_seeds(const ChipRun& run, std::uint64_t seed) {
     return {.chip = chip_seed(run, seed), .products = derived_seed(seed, kTrainProducts)};
+}
+
+ChipSeeds copy_seeds(const ChipRun& run, std::uint64_t seed) {
+    return {.chip = derived_seed(chip_seed(run, seed), kCopyChip),
+            .products = derived_seed(seed, kCopyProducts)};
 }
 
 ChipSeeds draw_seeds(const ChipRun& run, std::uint64_t seed, std::int64_t draw) {

@@ -39,11 +39,13 @@ struct EnumNames<FitOn> {
 // Ignored if the backend is not a chip.
 struct ChipRun {
     std::optional<std::uint64_t> chip_seed;  // auto: the seed of the run
+    std::optional<std::int64_t> chip_draw;   // draw of the chip's posterior; auto: the fitted constants
     std::string chip_set;                    // changed constants: "device.programming_scale=0.5,..."
     std::optional<std::string> chip_hash;    // expected hash of the chip; auto: any
     BuildConfig projection;
     FitOn fit_on = FitOn::fp32;
     std::int64_t fit_draws = 4;  // number of chips for `chips`
+    int gram_copies = 1;         // 2: the Gram matrix from products of features of two independent chips
 };
 Fields fields(ChipRun& run);
 
@@ -61,6 +63,8 @@ struct ChipSeeds {
 ChipSeeds test_seeds(const ChipRun& run, std::uint64_t seed);
 // The same chip, products of the training rows.
 ChipSeeds train_seeds(const ChipRun& run, std::uint64_t seed);
+// The second chip of gram_copies.
+ChipSeeds copy_seeds(const ChipRun& run, std::uint64_t seed);
 // Another chip, number `draw`.
 ChipSeeds draw_seeds(const ChipRun& run, std::uint64_t seed, std::int64_t draw);
 

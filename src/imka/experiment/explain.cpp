@@ -1,6 +1,7 @@
 #include "imka/experiment/explain.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -58,7 +59,8 @@ ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& da
                                   .config = tried.whole_range ? whole : build,
                                   .seed = seeds.chip},
                                  one);
-            const double error = measure_gram_error(config, data, exact, {&on_chip.map, seeds.products}, one);
+            const double error = measure_gram_error(config, data, exact,
+                                                    std::array{SeededMap{&on_chip.map, seeds.products}}, one);
             return error * error;
         };
         errors.push_back(measure_cases(settings, squared_error, exec));

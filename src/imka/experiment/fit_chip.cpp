@@ -3,97 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <set>
-#include <tuple>
 
 #include "imka/base/error.hpp"
-#include "imka/base/parallel.hpp"
+#include "imka/base/random.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/experiment/kinds.hpp"
-#include "imka/experiment/published.hpp"
 #include "imka/linalg/factor.hpp"
 
 namespace imka {
-
-struct ChipComparison::Data {
-    Dataset set;
-    Part thinned;  // test rows for accuracies
-    RunData runs{set};
-};
-
-struct ChipComparison::Run {
-    std::size_t cell = 0;
-    Data* data = nullptr;
-    std::uint64_t seed = 0;
-    RunConfig config;
-    RidgeModel model;  // fitted in FP32
-};
-
 namespace {
-
-using CellKey = std::tuple<std::string, std::string, std::string, std::int64_t>;
-
-std::map<CellKey, std::size_t> cell_places(const ComparisonConfig& config, std::vector<FidelityCell>& cells) {
-    std::map<CellKey, std::size_t> places;
-    for (const auto& p : read_published(config.measured)) {
-        const bool wanted =
-            config.datasets.empty() || std::ranges::find(config.datasets, p.dataset) != config.datasets.end();
-        if (!wanted || p.backend != config.backend || p.table != "ridge") continue;
-        const auto [place, is_new] =
-            places.try_emplace({p.dataset, p.kernel, p.sampler, std::llround(p.log_ratio)}, cells.size());
-        if (is_new)
-            cells.push_back({.dataset = p.dataset,
-                             .kernel = p.kernel,
-                             .sampler = p.sampler,
-                             .log_ratio = p.log_ratio,
-                             .m = p.m});
-        auto& cell = cells[place->second];
-        if (p.quantity == Quantity::gram_error) {
-            cell.error_measured = p.value;
-        } else {
-            cell.accuracy_measured = p.value;
-        }
-    }
-    return places;
-}
-
-CellKey key_of(const RunConfig& config) {
-    return {config.dataset, std::string(to_string(config.features.kernel)),
-            std::string(to_string(config.features.sampler)),
-            std::llround(config.features.log_ratio.value_or(-1.0))};
-}
-
-// Evenly spaced rows of the test part.
-Part thin_out(const Part& test, std::int64_t rows) {
-    const auto n = std::min(static_cast<std::size_t>(rows), test.x.rows());
-    Part out{.x = Matrix<float>(n, test.x.cols()), .y = std::vector<std::int32_t>(n)};
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t row = i * test.x.rows() / n;
-        std::ranges::copy(test.x.row(row), out.x.row(i).begin());
-        out.y[i] = test.y[row];
-    }
-    return out;
-}
-
-// The residuals to minimise, two per cell.
-std::vector<double> residuals(const std::vector<FidelityCell>& cells) {
-    std::vector<double> r;
-    for (const auto& c : cells) {
-        r.push_back(c.residual() / std::hypot(c.residual_error(), kModelError));
-        r.push_back(c.accuracy_difference() / std::hypot(c.accuracy_error(), kModelAccuracy));
-    }
-    return r;
-}
-
-double sum_squares(const std::vector<double>& r) {
-    double sum = 0.0;
-    for (const double v : r) sum += v * v;
-    return sum;
-}
 
 // The search: evaluations, derivatives of every residual with respect to every constant, damped steps.
 class Search {
@@ -103,12 +22,9 @@ public:
         : comparison_(comparison), chip_(chip), free_(config.free), exec_(exec) {}
 
     std::vector<FidelityCell> cells_at(const std::vector<double>& values) {
-        auto chip = chip_;
-        for (std::size_t p = 0; p < free_.size(); ++p)
-            set_constant(chip, free_[p].name, fmt::format("{}", values[p]));
         ++evaluations_;
         check_cancelled(exec_);
-        return comparison_.emulate(chip, exec_);
+        return comparison_.emulate(with_constants(chip_, free_, values), exec_);
     }
     // Two-sided if the range allows it: residuals are noisy, and a wide difference averages the noise.
     Matrix<double> slopes_at(const std::vector<double>& values) {
@@ -140,15 +56,13 @@ public:
             out[p] = std::clamp(values[p] - b(p, 0), free_[p].low, free_[p].high);
         return out;
     }
-    Matrix<double> covariance(const Matrix<double>& slopes) const {
+    // Half the matrix of second derivatives of chi².
+    Matrix<double> curvature(const Matrix<double>& slopes) const {
         const std::size_t n = free_.size();
         Matrix<double> a(n, n);
         Matrix<double> unused(n, 1);
         normal_equations(slopes, std::vector<double>(slopes.rows(), 0.0), {}, a, unused);
-        Matrix<double> inverse(n, n);
-        for (std::size_t p = 0; p < n; ++p) inverse(p, p) = 1.0;
-        solve_positive_definite(a.view(), inverse.view(), "the constants of the chip", {.threads = 1});
-        return inverse;
+        return a;
     }
     std::size_t evaluations() const { return evaluations_; }
 
@@ -204,7 +118,7 @@ Matrix<double> descend(Search& search, int iterations, const Exec& exec, FittedC
         for (int attempt = 0; attempt < 3 && fit.chi2 == before; ++attempt) {
             const auto values = search.step(fit.values, residuals(fit.cells), slopes, {}, damping);
             auto cells = search.cells_at(values);
-            const double chi2 = sum_squares(residuals(cells));
+            const double chi2 = chi_squared(cells);
             note(exec, fmt::format("step {}: chi² {:.1f} (before {:.1f}) at {:.4g}", i + 1, chi2, before,
                                    fmt::join(values, ", ")));
             const bool better = chi2 < before;
@@ -220,128 +134,147 @@ Matrix<double> descend(Search& search, int iterations, const Exec& exec, FittedC
     return slopes;
 }
 
+Matrix<double> inverse_of(Matrix<double> a) {
+    Matrix<double> inverse(a.rows(), a.rows());
+    for (std::size_t p = 0; p < a.rows(); ++p) inverse(p, p) = 1.0;
+    solve_positive_definite(a.view(), inverse.view(), "the constants of the chip", {.threads = 1});
+    return inverse;
+}
+
 void add_uncertainty(const Search& search, const Matrix<double>& slopes, FittedChip& fit) {
-    const auto covariance = search.covariance(slopes);
+    const auto curvature = search.curvature(slopes);
+    const auto covariance = inverse_of(curvature);
     const std::size_t n = covariance.rows();
     // A chi² above 1 per degree of freedom is misfit of the model: scale the errors by it.
-    const double excess = std::max(1.0, fit.chi2 / static_cast<double>(slopes.rows() - n));
+    fit.excess = std::max(1.0, fit.chi2 / static_cast<double>(slopes.rows() - n));
     fit.correlations = Matrix<double>(n, n);
     for (std::size_t p = 0; p < n; ++p) {
-        fit.errors.push_back(std::sqrt(covariance(p, p) * excess));
+        fit.errors.push_back(std::sqrt(covariance(p, p) * fit.excess));
+        fit.matters.push_back(2.0 * std::sqrt(fit.excess / curvature(p, p)));
         for (std::size_t q = 0; q < n; ++q)
             fit.correlations(p, q) = covariance(p, q) / std::sqrt(covariance(p, p) * covariance(q, q));
     }
 }
 
-// One step from the fit to all data sets, with the slopes found there.
+double sum_squares(const std::vector<double>& r, const std::vector<bool>& used) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < r.size(); ++i) sum += used[i] ? r[i] * r[i] : 0.0;
+    return sum;
+}
+
+// Gauss-Newton steps from the fit to all data sets, with the slopes found there. The first is always taken,
+// so that nothing of the left-out set remains to first order; others while chi² of the other sets falls.
+FittedChip::LeftOut leave_out(Search& search, const std::string& set, const Matrix<double>& slopes,
+                              const FittedChip& fit) {
+    constexpr int kSteps = 3;
+    const auto used = used_without(fit.cells, set);
+    auto values = fit.values;
+    auto cells = fit.cells;
+    for (int i = 0; i < kSteps; ++i) {
+        const auto r = residuals(cells);
+        const auto next = search.step(values, r, slopes, used, 0.0);
+        auto next_cells = search.cells_at(next);
+        if (i > 0 && sum_squares(residuals(next_cells), used) >= sum_squares(r, used)) break;
+        values = next;
+        cells = std::move(next_cells);
+    }
+    std::erase_if(cells, [&](const FidelityCell& c) { return c.dataset != set; });
+    return {.dataset = set, .values = values, .scores = scores(cells)};
+}
+
 void add_left_out(Search& search, const Matrix<double>& slopes, FittedChip& fit) {
     std::set<std::string> sets;
     for (const auto& c : fit.cells) sets.insert(c.dataset);
     if (sets.size() < 2) return;
-    for (const auto& set : sets) {
-        const auto values =
-            search.step(fit.values, residuals(fit.cells), slopes, used_without(fit.cells, set), 0.0);
-        auto cells = search.cells_at(values);
-        std::erase_if(cells, [&](const FidelityCell& c) { return c.dataset != set; });
-        fit.left_out.push_back({.dataset = set, .values = values, .scores = scores(cells)});
+    for (const auto& set : sets) fit.left_out.push_back(leave_out(search, set, slopes, fit));
+}
+
+// Gaussian approximation of the posterior around the fit, inside the ranges of the constants.
+class Laplace {
+public:
+    Laplace(const std::vector<FreeConstant>& free, const FittedChip& fit)
+        : free_(free), fit_(fit), root_(cholesky(covariance_of(fit))) {}
+
+    struct Draw {
+        std::vector<double> values;
+        double log_density = 0.0;  // up to a constant
+    };
+    Draw draw(std::uint64_t seed, std::uint64_t number) const {
+        constexpr std::uint64_t kTries = 10'000;
+        const std::size_t n = free_.size();
+        for (std::uint64_t t = 0; t < kTries; ++t) {
+            Draw out{.values = fit_.values};
+            for (std::size_t q = 0; q < n; ++q) {
+                const double z = normal(seed, Stream::chip_posterior, (number * kTries + t) * n + q);
+                for (std::size_t p = q; p < n; ++p) out.values[p] += root_(p, q) * z;
+                out.log_density -= 0.5 * z * z;
+            }
+            if (is_inside(out.values)) return out;
+        }
+        fail(ErrorCode::numeric,
+             "the fit lies so far outside the ranges of its constants that no draw is "
+             "inside; widen the ranges");
     }
+
+private:
+    static Matrix<double> covariance_of(const FittedChip& fit) {
+        const std::size_t n = fit.errors.size();
+        Matrix<double> out(n, n);
+        for (std::size_t p = 0; p < n; ++p) {
+            for (std::size_t q = 0; q < n; ++q)
+                out(p, q) = fit.correlations(p, q) * fit.errors[p] * fit.errors[q];
+        }
+        return out;
+    }
+    // The lower triangular factor.
+    static Matrix<double> cholesky(Matrix<double> a) {
+        const std::size_t n = a.rows();
+        for (std::size_t j = 0; j < n; ++j) {
+            for (std::size_t k = 0; k < j; ++k) a(j, j) -= a(j, k) * a(j, k);
+            a(j, j) = std::sqrt(std::max(a(j, j), 0.0));
+            for (std::size_t i = j + 1; i < n; ++i) {
+                for (std::size_t k = 0; k < j; ++k) a(i, j) -= a(i, k) * a(j, k);
+                a(i, j) = a(j, j) > 0.0 ? a(i, j) / a(j, j) : 0.0;
+            }
+        }
+        return a;
+    }
+    bool is_inside(const std::vector<double>& values) const {
+        for (std::size_t p = 0; p < values.size(); ++p) {
+            if (values[p] < free_[p].low || values[p] > free_[p].high) return false;
+        }
+        return true;
+    }
+
+    const std::vector<FreeConstant>& free_;
+    const FittedChip& fit_;
+    Matrix<double> root_;
+};
+
+std::vector<CellPrediction> predictions(const std::vector<std::vector<FidelityCell>>& states) {
+    std::vector<CellPrediction> out(states.front().size());
+    const auto n = static_cast<double>(states.size());
+    for (std::size_t c = 0; c < out.size(); ++c) {
+        double squares = 0.0;
+        for (const auto& cells : states) {
+            const double value = std::log(cells[c].error.mean);
+            out[c].predicted += value / n;
+            squares += value * value / n;
+            out[c].seeds_sd += cells[c].residual_error() / n;
+        }
+        out[c].chip_sd = std::sqrt(std::max(squares - out[c].predicted * out[c].predicted, 0.0));
+        out[c].measured = std::log(states.front()[c].error_measured.mean);
+    }
+    return out;
 }
 
 }  // namespace
 
-std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells) {
-    std::vector<FidelityScore> out;
-    std::set<std::string> kernels;
-    for (const auto& k : cells) {
-        if (!kernels.insert(k.kernel).second) continue;
-        out.push_back(fidelity_score(cells, "all", k.kernel));
-        std::set<std::string> sets;
-        for (const auto& c : cells) {
-            if (c.kernel == k.kernel && sets.insert(c.dataset).second)
-                out.push_back(fidelity_score(cells, c.dataset, k.kernel));
-        }
-    }
-    return out;
-}
-
-ChipComparison::ChipComparison(const ComparisonConfig& config, const Exec& exec) {
-    const auto places = cell_places(config, cells_);
-    if (cells_.empty())
-        fail(ErrorCode::bad_data, fmt::format("{}: no rows of the backend '{}' for the requested data sets",
-                                              config.measured.string(), config.backend));
-    for (const auto& c : cells_) {
-        if (c.error_measured.n == 0 || !c.accuracy_measured)
-            fail(ErrorCode::bad_data,
-                 fmt::format("{}: {}, {}, {}, r = {}: expected both Gram error and accuracy",
-                             config.measured.string(), c.dataset, c.kernel, c.sampler, c.log_ratio));
-    }
-    std::map<std::pair<std::string, std::uint64_t>, Data*> loaded;
-    for (const auto& point : expand(config.experiment)) {
-        for (const auto seed : point.config.seeds) {
-            auto run = run_config(point, seed);
-            const auto cell = places.find(key_of(run));
-            if (cell == places.end() || !run.backend.is_chip()) continue;
-            auto& data = loaded[{run.dataset, run.split_seed}];
-            if (data == nullptr) {
-                data = data_.emplace_back(std::make_unique<Data>()).get();
-                data->set = load_dataset(run.dataset, load_options(run, config.data_dir), exec);
-                data->thinned = thin_out(data->set.test, config.test_rows);
-            }
-            run.chip.fit_on = FitOn::fp32;
-            runs_.push_back({.cell = cell->second, .data = data, .seed = seed, .config = std::move(run)});
-        }
-    }
-    Progress progress(exec, "fitting weights", runs_.size());
-    std::atomic<std::size_t> done = 0;
-    parallel_for(exec, runs_.size(), [&](std::size_t i) {
-        auto& run = runs_[i];
-        run.model = fit_run(run.config, run.data->set, run.seed, nullptr, {.threads = 1});
-        ++done;
-    });
-    progress.update(done);
-}
-
-ChipComparison::~ChipComparison() = default;
-
-std::size_t ChipComparison::runs() const {
-    return runs_.size();
-}
-
-std::vector<FidelityCell> ChipComparison::emulate(const ChipSpec& chip, const Exec& exec) const {
-    std::vector<double> errors(runs_.size());
-    std::vector<double> accuracies(runs_.size());
-    const Exec one{.threads = 1, .cancel = exec.cancel};
-    parallel_for(exec, runs_.size(), [&](std::size_t i) {
-        const auto& run = runs_[i];
-        auto& data = *run.data;
-        const auto seeds = test_seeds(run.config.chip, run.seed);
-        auto map = chip_feature_map(run.model.recipe,
-                                    {.chip = chip,
-                                     .omega = run.model.omega,
-                                     .inputs = data.set.train.x.view(),
-                                     .config = run.config.chip.projection,
-                                     .seed = seeds.chip},
-                                    one)
-                       .map;
-        const RidgePredictor predictor(run.model, std::move(map), seeds.products);
-        errors[i] = measure_gram_error(run.config, data.set, data.runs.exact_gram(run.config, one),
-                                       predictor.feature_map(), one);
-        accuracies[i] = accuracy(predictor, data.thinned, one);
-    });
-    std::vector<std::vector<double>> error_values(cells_.size());
-    std::vector<std::vector<double>> accuracy_values(cells_.size());
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-        error_values[runs_[i].cell].push_back(errors[i]);
-        accuracy_values[runs_[i].cell].push_back(accuracies[i]);
-    }
-    std::vector<FidelityCell> out;
-    for (std::size_t c = 0; c < cells_.size(); ++c) {
-        if (error_values[c].empty()) continue;
-        out.push_back(cells_[c]);
-        out.back().error = summarize(std::move(error_values[c]));
-        out.back().accuracy = summarize(std::move(accuracy_values[c]));
-    }
-    return out;
+ChipSpec with_constants(ChipSpec chip, const std::vector<FreeConstant>& free,
+                        const std::vector<double>& values) {
+    for (std::size_t p = 0; p < free.size(); ++p)
+        set_constant(chip, free[p].name, fmt::format("{}", values[p]));
+    return chip;
 }
 
 FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, const ChipFitConfig& config,
@@ -350,7 +283,7 @@ FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, cons
     FittedChip fit;
     fit.values = start_values(chip, config.free);
     fit.cells = search.cells_at(fit.values);
-    fit.chi2 = sum_squares(residuals(fit.cells));
+    fit.chi2 = chi_squared(fit.cells);
     if (!config.free.empty()) {
         const auto slopes = descend(search, config.iterations, exec, fit);
         add_uncertainty(search, slopes, fit);
@@ -358,6 +291,53 @@ FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, cons
     }
     fit.evaluations = search.evaluations();
     return fit;
+}
+
+bool CellPrediction::covered(double model) const {
+    constexpr double kDeviations = 1.96;  // 95 %
+    return std::abs(predicted - measured) <= kDeviations * std::hypot(chip_sd, seeds_sd, model);
+}
+
+double Posterior::coverage(double model) const {
+    const auto inside = std::ranges::count_if(cells, [&](const auto& c) { return c.covered(model); });
+    return static_cast<double>(inside) / static_cast<double>(cells.size());
+}
+
+Posterior sample_posterior(const ChipComparison& comparison, const ChipSpec& chip,
+                           const std::vector<FreeConstant>& free, const FittedChip& fit,
+                           const PosteriorConfig& config, const Exec& exec) {
+    const Laplace laplace(free, fit);
+    Posterior out;
+    std::vector<std::vector<FidelityCell>> states;
+    auto values = fit.values;
+    auto cells = fit.cells;
+    double weight = -0.5 * fit.chi2 / fit.excess;  // ln(posterior / proposal)
+    int accepted = 0;
+    Progress progress(exec, "sampling the posterior", static_cast<std::uint64_t>(config.draws));
+    for (int k = 0; k < config.draws; ++k) {
+        check_cancelled(exec);
+        const auto number = static_cast<std::uint64_t>(k);
+        auto proposed = laplace.draw(config.seed, number);
+        auto next = comparison.emulate(with_constants(chip, free, proposed.values), without_progress(exec));
+        const double next_weight = -0.5 * chi_squared(next) / fit.excess - proposed.log_density;
+        if (std::log(uniform(config.seed, Stream::chip_posterior_choice, number)) < next_weight - weight) {
+            ++accepted;
+            values = std::move(proposed.values);
+            cells = std::move(next);
+            weight = next_weight;
+        }
+        out.draws.push_back(values);
+        states.push_back(cells);
+        progress.update(number + 1);
+    }
+    out.accepted = accepted / static_cast<double>(config.draws);
+    out.cells = predictions(states);
+    // In random order, so that the first N draws are a sample too.
+    std::vector<std::vector<double>> chain = std::move(out.draws);
+    out.draws.clear();
+    for (const auto k : permutation(config.seed, Stream::subsample, static_cast<std::uint32_t>(chain.size())))
+        out.draws.push_back(chain[k]);
+    return out;
 }
 
 }  // namespace imka

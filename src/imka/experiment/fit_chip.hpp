@@ -1,54 +1,13 @@
-// Fits the constants of a chip to measurements: Gram errors and accuracies of an experiment on the real chip.
+// Fits the constants of a chip to measurements, and samples what the fit leaves open.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "imka/base/exec.hpp"
-#include "imka/chip/spec/chip.hpp"
-#include "imka/data/dataset.hpp"
-#include "imka/experiment/spec.hpp"
-#include "imka/learn/ridge_model.hpp"
-#include "imka/metrics/metrics.hpp"
+#include "imka/experiment/comparison.hpp"
 
 namespace imka {
-
-// For every kernel: the score of all data sets, then of each one.
-std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells);
-
-struct ComparisonConfig {
-    Experiment experiment;           // the runs to emulate; settings of each data set as in the measured runs
-    std::filesystem::path measured;  // read_published()
-    std::filesystem::path data_dir;
-    std::string backend = "hermes";     // rows of the CSV file to use
-    std::int64_t test_rows = 6000;      // evenly spaced test rows for the accuracies
-    std::vector<std::string> datasets;  // empty: all measured data sets
-};
-
-// Everything about the runs that does not depend on the chip's constants: data, Ω, exact Gram matrices,
-// weights fitted in FP32.
-class ChipComparison {
-public:
-    ChipComparison(const ComparisonConfig& config, const Exec& exec);
-    ~ChipComparison();
-    ChipComparison(const ChipComparison&) = delete;
-    ChipComparison& operator=(const ChipComparison&) = delete;
-
-    // The cells with the results of this chip. The seeds are always the same, so two chips differ only in
-    // their constants. The bits do not depend on the number of threads.
-    std::vector<FidelityCell> emulate(const ChipSpec& chip, const Exec& exec) const;
-    std::size_t runs() const;
-
-private:
-    struct Data;
-    struct Run;
-    std::vector<FidelityCell> cells_;
-    std::vector<std::unique_ptr<Data>> data_;
-    std::vector<Run> runs_;
-};
 
 // A constant to fit.
 struct FreeConstant {
@@ -60,9 +19,11 @@ struct FreeConstant {
 
 struct FittedChip {
     std::vector<double> values;
-    std::vector<double> errors;  // standard errors
+    std::vector<double> errors;   // standard errors
+    std::vector<double> matters;  // change that raises chi² by 4 while the other constants stay
     Matrix<double> correlations;
-    double chi2 = 0.0;  // of Gram errors and accuracies
+    double chi2 = 0.0;    // of Gram errors and accuracies
+    double excess = 1.0;  // chi² per degree of freedom, at least 1; errors are scaled by its root
     std::size_t evaluations = 0;
     std::vector<FidelityCell> cells;
     // Leave-one-out: each data set is predicted by a fit without it.
@@ -80,11 +41,40 @@ struct ChipFitConfig {
     bool leave_out = true;  // repeat the fit without each data set
 };
 
-// Least squares over cells of ln(Gram error) and accuracy, weighted by sampling noise plus a model error
-// (kModelError, kModelAccuracy). Starts at the values of `chip`.
+// Least squares over residuals(). Starts at the values of `chip`.
 FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, const ChipFitConfig& config,
                     const Exec& exec);
-inline constexpr double kModelError = 0.05;       // of ln(Gram error)
-inline constexpr double kModelAccuracy = 0.0025;  // a quarter of a point
+// The chip with these values of the free constants.
+ChipSpec with_constants(ChipSpec chip, const std::vector<FreeConstant>& free,
+                        const std::vector<double>& values);
+
+// A measured Gram error and the prediction of it over a sample of the posterior, as natural logarithms.
+struct CellPrediction {
+    double predicted = 0.0;
+    double measured = 0.0;
+    double chip_sd = 0.0;   // over the constants of the chip
+    double seeds_sd = 0.0;  // of the means over the emulated and the measured seeds
+    // Within 1.96 standard deviations of chip and seeds, and of `model` (kModelError or 0).
+    bool covered(double model) const;
+};
+
+// Metropolis chain whose proposals are independent draws from the Gaussian (Laplace) approximation of the
+// posterior. If that were exact, all would be accepted.
+struct Posterior {
+    std::vector<std::vector<double>> draws;  // states of the chain, one per proposal, in random order
+    double accepted = 0.0;                   // share of the proposals
+    std::vector<CellPrediction> cells;
+    double coverage(double model) const;  // share of cells
+};
+
+struct PosteriorConfig {
+    int draws = 40;
+    std::uint64_t seed = 0;
+};
+// Prior: uniform in the ranges of the constants. Likelihood: exp(-chi² / (2 excess)). Costs one emulation of
+// all runs per proposal.
+Posterior sample_posterior(const ChipComparison& comparison, const ChipSpec& chip,
+                           const std::vector<FreeConstant>& free, const FittedChip& fit,
+                           const PosteriorConfig& config, const Exec& exec);
 
 }  // namespace imka

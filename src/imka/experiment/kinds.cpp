@@ -12,6 +12,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/base/names.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 
 namespace imka {
 namespace {
@@ -31,11 +32,14 @@ private:
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-void add_gram_error(const RunConfig& config, RunData& data, const SeededMap& map, const Exec& exec,
-                    SeedResult& out) {
+void add_gram_error(const RunConfig& config, std::uint64_t seed, RunData& data, const SeededMap& map,
+                    const Exec& exec, SeedResult& out) {
     Lap lap;
     const auto& exact = data.exact_gram(config, exec);
-    out.values["gram_error"] = measure_gram_error(config, data.set(), exact, map, exec);
+    std::vector<SeededMap> maps = {map};
+    const auto copy = copy_map(config, data.set(), seed, exec);
+    if (copy) maps.push_back({&copy->map, copy->seed});
+    out.values["gram_error"] = measure_gram_error(config, data.set(), exact, maps, exec);
     out.times.gram = lap();
 }
 
@@ -66,7 +70,7 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
     }
     out.times.predict = lap() - parts.features;
     out.times.features += parts.features;
-    if (config.gram_rows > 0) add_gram_error(config, data, predictor.feature_map(), exec, out);
+    if (config.gram_rows > 0) add_gram_error(config, seed, data, predictor.feature_map(), exec, out);
     return out;
 }
 
@@ -80,7 +84,7 @@ SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, 
     auto placed = run_map(config, data.set(), seed, exec);
     out.chip = std::move(placed.chip);
     out.times.chip = lap();
-    add_gram_error(config, data, {&placed.map, placed.seed}, exec, out);
+    add_gram_error(config, seed, data, {&placed.map, placed.seed}, exec, out);
     return out;
 }
 
@@ -172,6 +176,34 @@ RunResult run_seeds(std::string_view kind, const RunConfig& config, const Datase
     }
     for (auto& [name, list] : values) result.values[name] = summarize(std::move(list));
     return result;
+}
+
+ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const Dataset& data,
+                       std::int64_t draws, const Exec& exec) {
+    if (!config.backend.is_chip())
+        fail(ErrorCode::bad_config, "draws of the chip's constants need a chip as backend");
+    if (config.chip.chip_draw)
+        fail(ErrorCode::bad_config, "chip_draw selects one draw; remove it to run over several");
+    const auto available =
+        static_cast<std::int64_t>(posterior_draws(resolve_chip(config.backend, config.chip)));
+    if (draws < 2 || draws > available)
+        fail(ErrorCode::bad_config,
+             fmt::format("{} draws of the constants of {}; its file has {}, and at least 2 "
+                         "are needed",
+                         draws, config.backend.name, available));
+    std::map<std::string, std::vector<double>> means;
+    Progress progress(exec, "draws of the chip's constants", static_cast<std::uint64_t>(draws));
+    for (std::int64_t k = 0; k < draws; ++k) {
+        auto one = config;
+        one.chip.chip_draw = k;
+        one.chip.chip_hash.reset();  // of the fitted constants
+        for (const auto& [name, value] : run_seeds(kind, one, data, without_progress(exec)).values)
+            means[name].push_back(value.mean);
+        progress.update(static_cast<std::uint64_t>(k) + 1);
+    }
+    ChipUnknowns out{.draws = draws};
+    for (auto& [name, list] : means) out.deviations[name] = summarize(std::move(list)).std;
+    return out;
 }
 
 }  // namespace imka

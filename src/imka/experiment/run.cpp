@@ -173,6 +173,14 @@ RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed,
     return {.map = std::move(map.map), .chip = info, .seed = seeds.products};
 }
 
+std::optional<RunMap> copy_map(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                               const Exec& exec) {
+    if (!config.backend.is_chip() || config.chip.gram_copies == 1) return std::nullopt;
+    const auto seeds = copy_seeds(config.chip, seed);
+    auto map = map_on_chip(config, data, feature_recipe(config, data, seed), seeds.chip, exec);
+    return RunMap{.map = std::move(map.map), .chip = {}, .seed = seeds.products};
+}
+
 RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed,
                    const FeatureMap* on_chip, const Exec& exec) {
     const RidgeFit fit{
@@ -202,9 +210,13 @@ Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, cons
 }
 
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
-                          const SeededMap& map, const Exec& exec) {
-    const auto z = map.map->transform(gram_rows(config, data), {.seed = map.seed}, exec);
-    return gram_error(exact.view(), z.view(), exec);
+                          std::span<const SeededMap> maps, const Exec& exec) {
+    const auto features = [&](const SeededMap& m) {
+        return m.map->transform(gram_rows(config, data), {.seed = m.seed}, exec);
+    };
+    const auto z = features(maps.front());
+    if (maps.size() == 1) return gram_error(exact.view(), z.view(), exec);
+    return gram_error(exact.view(), z.view(), features(maps.back()).view(), exec);
 }
 
 std::string to_json(const RunConfig& config, const RunResult& result) {
@@ -226,6 +238,10 @@ std::string to_json(const RunConfig& config, const RunResult& result) {
     }
     j["seeds"] = config.seeds;
     for (const auto& [name, value] : result.values) j[name] = nlohmann::ordered_json::parse(to_json(value));
+    if (result.unknowns) {
+        auto& unknowns = j["chip_unknowns"] = {{"draws", result.unknowns->draws}};
+        for (const auto& [name, value] : result.unknowns->deviations) unknowns[name] = value;
+    }
     j["imka_version"] = build_info().version;
     j["config_hash"] = config_hash(config);
     return j.dump();

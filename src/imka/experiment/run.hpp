@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,14 +68,25 @@ struct RunMap {
     std::uint64_t seed = 0;  // of the products of test rows
 };
 RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed, const Exec& exec);
+// The same Ω on the second chip of gram_copies; none if there is only one.
+std::optional<RunMap> copy_map(const RunConfig& config, const Dataset& data, std::uint64_t seed,
+                               const Exec& exec);
 // The model of one seed, fitted as fit_on says. `on_chip` is the map from run_map, used by `fit_on: chip`;
 // nullptr if the backend is not a chip.
 RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed,
                    const FeatureMap* on_chip, const Exec& exec);
 // The exact Gram matrix, shared by the runs on one data set.
 Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
+// From one map, or from two on independent chips (gram_copies).
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
-                          const SeededMap& map, const Exec& exec);
+                          std::span<const SeededMap> maps, const Exec& exec);
+
+// What is not known about the chip: spread of the results over draws of its constants from the posterior of
+// their fit.
+struct ChipUnknowns {
+    std::int64_t draws = 0;
+    std::map<std::string, double> deviations;  // by name: standard deviation of the mean over the seeds
+};
 
 struct RunResult {
     FeatureSizes sizes;
@@ -82,9 +94,13 @@ struct RunResult {
     std::map<std::string, Summary> values;  // by name, over the seeds: accuracy, r2, rmse, gram_error
     std::optional<ChipInfo> chip;           // of the first seed
     std::optional<RidgeModel> model;        // of the first seed; absent if the run fits none
+    std::optional<ChipUnknowns> unknowns;   // if asked for
 };
 // Runs every seed. `kind` is "ridge" or "gram" (experiment/kinds.hpp).
 RunResult run_seeds(std::string_view kind, const RunConfig& config, const Dataset& data, const Exec& exec);
+// Runs every seed on the first `draws` draws of the chip's posterior, at least 2.
+ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const Dataset& data,
+                       std::int64_t draws, const Exec& exec);
 
 // The result as JSON text.
 std::string to_json(const RunConfig& config, const RunResult& result);

@@ -17,6 +17,7 @@ namespace embedded {
 extern const std::string_view experiment_ablation;
 extern const std::string_view experiment_drift;
 extern const std::string_view experiment_fidelity;
+extern const std::string_view experiment_fidelity_blind;
 extern const std::string_view experiment_liu;
 extern const std::string_view experiment_mitigation;
 extern const std::string_view experiment_replication;
@@ -362,6 +363,7 @@ std::span<const KnownExperiment> known_experiments() {
     static const std::array list = {
         KnownExperiment{"ridge", embedded::experiment_ridge},
         KnownExperiment{"fidelity", embedded::experiment_fidelity},
+        KnownExperiment{"fidelity_blind", embedded::experiment_fidelity_blind},
         KnownExperiment{"ridge_fp32", embedded::experiment_ridge_fp32},
         KnownExperiment{"ridge_measured", embedded::experiment_ridge_measured},
         KnownExperiment{"liu", embedded::experiment_liu},

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -62,20 +63,23 @@ double SquaredErrors::r2() const {
     return 1.0 - errors / spread;
 }
 
-double gram_error(MatrixView<const double> exact, MatrixView<const float> z, const Exec& exec) {
-    assert(exact.rows() == z.rows() && exact.cols() == z.rows());
-    const auto wide = copy_of<double>(z);
-    const std::size_t tiles = (z.rows() + kTileRows - 1) / kTileRows;
+namespace {
+
+// Products of the rows first, first + 1, ... with all rows.
+using ProductRows = std::function<void(std::size_t first, MatrixView<double> out)>;
+
+double gram_error_of(MatrixView<const double> exact, const Exec& exec, const ProductRows& products) {
+    const std::size_t n = exact.rows();
+    const std::size_t tiles = (n + kTileRows - 1) / kTileRows;
     std::vector<double> difference(tiles);
     std::vector<double> size(tiles);
     parallel_for(exec, tiles, [&](std::size_t t) {
         const std::size_t first = t * kTileRows;
-        const std::size_t count = std::min(kTileRows, z.rows() - first);
-        Matrix<double> product(count, z.rows());
-        const auto all = wide.view();
-        gemm_nt(all.slice_rows(first, count), all, product.view());
+        const std::size_t count = std::min(kTileRows, n - first);
+        Matrix<double> product(count, n);
+        products(first, product.view());
         for (std::size_t r = 0; r < count; ++r) {
-            for (std::size_t c = 0; c < z.rows(); ++c) {
+            for (std::size_t c = 0; c < n; ++c) {
                 const double k = exact(first + r, c);
                 difference[t] += (k - product(r, c)) * (k - product(r, c));
                 size[t] += k * k;
@@ -86,6 +90,31 @@ double gram_error(MatrixView<const double> exact, MatrixView<const float> z, con
     if (!(norm2 > 0.0))
         fail(ErrorCode::numeric, "the exact Gram matrix is zero, so the relative error is undefined");
     return std::sqrt(tree_sum(difference) / norm2);
+}
+
+}  // namespace
+
+double gram_error(MatrixView<const double> exact, MatrixView<const float> z, const Exec& exec) {
+    assert(exact.rows() == z.rows() && exact.cols() == z.rows());
+    const auto wide = copy_of<double>(z);
+    return gram_error_of(exact, exec, [&](std::size_t first, MatrixView<double> out) {
+        gemm_nt(wide.view().slice_rows(first, out.rows()), wide.view(), out);
+    });
+}
+
+double gram_error(MatrixView<const double> exact, MatrixView<const float> z, MatrixView<const float> other,
+                  const Exec& exec) {
+    assert(exact.rows() == z.rows() && z.rows() == other.rows() && z.cols() == other.cols());
+    const auto a = copy_of<double>(z);
+    const auto b = copy_of<double>(other);
+    return gram_error_of(exact, exec, [&](std::size_t first, MatrixView<double> out) {
+        Matrix<double> swapped(out.rows(), out.cols());
+        gemm_nt(a.view().slice_rows(first, out.rows()), b.view(), out);
+        gemm_nt(b.view().slice_rows(first, out.rows()), a.view(), swapped.view());
+        for (std::size_t r = 0; r < out.rows(); ++r) {
+            for (std::size_t c = 0; c < out.cols(); ++c) out(r, c) = 0.5 * (out(r, c) + swapped(r, c));
+        }
+    });
 }
 
 // With T = sqrt(v) tan(a) the density is proportional to cos(a)^(v-1), whose integral is a finite sum of

@@ -40,6 +40,10 @@ struct SquaredErrors {
 // ‖K - ZZᵀ‖_F / ‖K‖_F; K is n x n, Z has the features of the same n rows. Products and sums in double.
 // Error{numeric} if K is zero. The bits do not depend on the number of threads.
 double gram_error(MatrixView<const double> exact, MatrixView<const float> z, const Exec& exec);
+// The same for (Z Z'ᵀ + Z' Zᵀ) / 2, where Z' has the features of the same rows with independent errors:
+// errors of the features do not add up to a bias of their products.
+double gram_error(MatrixView<const double> exact, MatrixView<const float> z, MatrixView<const float> other,
+                  const Exec& exec);
 
 // Mean, standard deviation and confidence interval over repeated runs.
 struct Summary {

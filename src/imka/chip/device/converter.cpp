@@ -11,6 +11,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
+#include "imka/ops/readout/readout.hpp"
 
 namespace imka {
 namespace {
@@ -113,13 +114,18 @@ double round_to_half(double x) {
     return std::abs(value) > 65504.0 ? std::copysign(std::numeric_limits<double>::infinity(), x) : value;
 }
 
+double affine_value(const AffineConfig& config, const AffineColumn& column, double counts) {
+    if (!config.fp16) return column.scale * counts + column.offset;
+    // Products and sums of half-precision numbers are exact in double, so there is only one rounding.
+    return round_to_half(round_to_half(column.scale) * round_to_half(counts) + round_to_half(column.offset));
+}
+
 double apply_affine(const AffineConfig& config, const AffineColumn& column, double counts) {
-    double value = column.scale * counts + column.offset;
-    if (config.fp16) {
-        // Products and sums of half-precision numbers are exact in double, so there is only one rounding.
-        value =
-            round_to_half(round_to_half(column.scale) * round_to_half(counts) + round_to_half(column.offset));
-    }
+    double value = affine_value(config, column, counts);
+    const bool soft = config.limit.shape == LimitShape::soft && std::isfinite(column.limit);
+    const double reach = soft ? ops::kSoftRange * column.limit : column.limit;
+    value = std::clamp(value, -reach, reach);
+    if (soft) value /= std::sqrt(1.0 + (value / column.limit) * (value / column.limit));
     if (config.output_bits == 0) return value;
     const double most = (1 << (config.output_bits - 1)) - 1;
     const double clipped = std::clamp(value, -most, most);

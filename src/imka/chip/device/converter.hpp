@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,9 @@ struct EnumNames<AdcRounding> {
 struct AdcConfig {
     double counts_per_us = 1.0 / 0.115;  // counts for 1 uS over a full pulse; > 0
     int max_count = 0;                   // a conversion saturates here; 0: never
+    // Share of max_count that the fullest phase of the calibration inputs reaches at most. Below 1 it leaves
+    // room for device and converter errors; above 1 phases saturate; > 0.
+    double fill = 0.9;
     AdcRounding rounding = AdcRounding::none;
     double gain_sd = 0.0;  // spread of the columns' gains around 1; a gain is at least 0.01; >= 0
     // Spread of the gain for negative currents around the positive one; one-phase reads only; >= 0.
@@ -142,15 +146,44 @@ struct EnumNames<OutputRounding> {
     static constexpr std::string_view values[] = {"nearest", "floor"};
 };
 
-// Unit of the steps of a result.
-enum class OutputScale {
-    core,    // one step size for all columns: the core's largest product is the last step
-    column,  // one step size per column, from the column's largest product
+// Product of the calibration inputs that sets the range of the results of a core.
+enum class OutputRange {
+    largest,  // the largest of all columns
+    mean,     // the mean over columns of their largest
 };
 template <>
-struct EnumNames<OutputScale> {
-    static constexpr std::string_view what = "output scale";
+struct EnumNames<OutputRange> {
+    static constexpr std::string_view what = "output range";
+    static constexpr std::string_view values[] = {"largest", "mean"};
+};
+
+// Products whose root mean square is the unit of the product limit.
+enum class LimitUnit {
+    core,    // all products of the core
+    column,  // the products of the column itself
+};
+template <>
+struct EnumNames<LimitUnit> {
+    static constexpr std::string_view what = "unit of the product limit";
     static constexpr std::string_view values[] = {"core", "column"};
+};
+
+// Shape of the limit L.
+enum class LimitShape {
+    clip,  // min(|y|, L)
+    soft,  // |y| / sqrt(1 + (y / L)²)
+};
+template <>
+struct EnumNames<LimitShape> {
+    static constexpr std::string_view what = "shape of the product limit";
+    static constexpr std::string_view values[] = {"clip", "soft"};
+};
+
+// Saturation of a product before it is rounded to its few bits.
+struct ProductLimit {
+    double deviations = 0.0;  // limit, in root mean squares of products; 0: none; >= 0
+    LimitUnit unit = LimitUnit::core;
+    LimitShape shape = LimitShape::clip;
 };
 
 // Defaults: exact arithmetic.
@@ -160,24 +193,27 @@ struct AffineConfig {
     // Bits of the result, sign included: clip to ±(2^(bits-1) - 1) and round. 0: no rounding; else 2 to 16.
     int output_bits = 0;
     OutputRounding rounding = OutputRounding::nearest;
-    OutputScale output_scale = OutputScale::core;
-    // The last step of the result is this multiple of the largest calibration product; > 0.
+    OutputRange range = OutputRange::largest;
+    // The last step of the result is this multiple of the product that sets the range; > 0.
     double headroom = 1.0;
+    ProductLimit limit;
 };
 
 // Results are in output steps, which gives half precision and few bits a suitable range.
 struct AffineColumn {
-    double scale = 1.0;   // output steps per count
-    double offset = 0.0;  // output steps
-    double step = 1.0;    // step size of this column relative to the core's; > 0
+    double scale = 1.0;                                      // output steps per count
+    double offset = 0.0;                                     // output steps
+    double limit = std::numeric_limits<double>::infinity();  // output steps; > 0
 };
 struct AffineCorrection {
     double output_step = 1.0;  // value of one output step; > 0
     std::vector<AffineColumn> columns;
 };
 
-// Returns scale * counts + offset in output steps, rounded as configured. Multiply by step * output_step
-// for the value.
+// scale * counts + offset in output steps, in half precision if the chip has that.
+double affine_value(const AffineConfig& config, const AffineColumn& column, double counts);
+
+// The same, limited and rounded as configured. Multiply by output_step for the value.
 double apply_affine(const AffineConfig& config, const AffineColumn& column, double counts);
 
 // Nearest IEEE half-precision number to x (ties to even); infinite beyond 65520 as in IEEE 754.

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
@@ -82,7 +83,7 @@ private:
 
 // Squared error of a range, summed over inputs and outputs.
 double range_error(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
-                   MatrixView<const float> x, double range, double margin) {
+                   MatrixView<const float> x, double range) {
     Matrix<float> lost(x.rows(), x.cols());
     std::vector<std::int32_t> steps(x.cols());
     for (std::size_t v = 0; v < x.rows(); ++v) {
@@ -98,7 +99,7 @@ double range_error(const CoreSpec& spec, double g_max_us, MatrixView<const float
     double slices = 0.0;
     for (int s = 0; s < slice_count(spec.dac); ++s) slices += std::pow(slice_weight(spec.dac, s), 2);
     const double counts = conversions * slices * (spec.adc.noise_counts * spec.adc.noise_counts + rounding);
-    const auto column_us = calibrate_columns(spec, g_max_us, weights, x, range, margin);
+    const auto column_us = calibrate_columns(spec, g_max_us, weights, x, range);
     const auto mapped = map_weights(weights, column_us);
     for (const double w : mapped.weight_per_us)
         error += static_cast<double>(x.rows()) * counts * std::pow(w * range / spec.adc.counts_per_us, 2);
@@ -106,13 +107,13 @@ double range_error(const CoreSpec& spec, double g_max_us, MatrixView<const float
 }
 
 double searched_range(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
-                      MatrixView<const float> x, double largest, double margin) {
+                      MatrixView<const float> x, double largest) {
     constexpr int kTries = 40;  // down to 0.95^39 = 0.135 of the largest input
     double best = largest;
     double least = std::numeric_limits<double>::infinity();
     double range = largest;
     for (int k = 0; k < kTries; ++k, range *= 0.95) {
-        const double error = range_error(spec, g_max_us, weights, x, range, margin);
+        const double error = range_error(spec, g_max_us, weights, x, range);
         if (error < least) {
             least = error;
             best = range;
@@ -136,7 +137,7 @@ double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const floa
         case InputRangeRule::deviation:
             return std::min(largest, config.deviations * root_mean_square(sizes));
         case InputRangeRule::search:
-            return searched_range(spec, g_max_us, weights, x, largest, config.margin);
+            return searched_range(spec, g_max_us, weights, x, largest);
         case InputRangeRule::max:
             break;
     }
@@ -160,17 +161,17 @@ AffineColumn least_squares(MatrixView<const double> counts, MatrixView<const dou
         covariance += c * (exact(v, column) / output_step - mean_y);
     }
     const double scale = variance > 0.0 ? covariance / variance : 0.0;
-    return {.scale = scale, .offset = mean_y - scale * mean_c, .step = 1.0};
+    return {.scale = scale, .offset = mean_y - scale * mean_c};
 }
 
 void set_output_steps(const AffineConfig& config, const std::vector<double>& largest, RegionScale& scale) {
-    const double most = *std::ranges::max_element(largest);
+    const double most =
+        config.range == OutputRange::largest
+            ? *std::ranges::max_element(largest)
+            : std::accumulate(largest.begin(), largest.end(), 0.0) / static_cast<double>(largest.size());
     if (most == 0.0) return;
     const int bits = config.output_bits == 0 ? 8 : config.output_bits;
     scale.output_step = config.headroom * most / ((1 << (bits - 1)) - 1);
-    if (config.output_scale == OutputScale::core) return;
-    // A column without weights has no product to scale to.
-    for (const double l : largest) scale.column_steps.push_back(l > 0.0 ? l / most : 1.0);
 }
 
 Fields fields(CalibrationConfig& c) {
@@ -179,7 +180,6 @@ Fields fields(CalibrationConfig& c) {
         field("quantile", c.quantile, range::positive_share("of |x| that is the input range")),
         field("deviations", c.deviations, range::positive("root mean squares of x that are the input range")),
         field("input range", c.range, range::positive("used instead of a rule")),
-        field("margin", c.margin, range::positive_share("of max_count that the fullest phase may reach")),
     };
 }
 
@@ -207,7 +207,7 @@ Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<con
 }
 
 std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
-                                      MatrixView<const float> x, double input_range, double margin) {
+                                      MatrixView<const float> x, double input_range) {
     assert(x.cols() == weights.rows());
     std::vector<double> column_us(weights.cols(), g_max_us);
     if (spec.adc.max_count == 0) return column_us;
@@ -223,7 +223,7 @@ std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, Mat
         sums.add(steps);
     }
     for (std::size_t c = 0; c < column_us.size(); ++c) {
-        const double most = margin * spec.adc.max_count / spec.adc.counts_per_us;
+        const double most = spec.adc.fill * spec.adc.max_count / spec.adc.counts_per_us;
         if (sums.maxima()[c] * g_max_us > most) column_us[c] = most / sums.maxima()[c];
     }
     return column_us;
@@ -239,12 +239,48 @@ RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weight
                                               x.cols(), weights.rows()));
     RegionScale scale;
     scale.input_range = chosen_range(spec, g_max_us, weights, x, config);
-    scale.column_us = config.columns
-                          ? calibrate_columns(spec, g_max_us, weights, x, scale.input_range, config.margin)
-                          : std::vector<double>(weights.cols(), g_max_us);
+    scale.column_us = config.columns ? calibrate_columns(spec, g_max_us, weights, x, scale.input_range)
+                                     : std::vector<double>(weights.cols(), g_max_us);
     const auto applied = applied_inputs(spec.dac, x, scale.input_range);
     set_output_steps(spec.affine, largest_products(exact_products(applied.view(), weights)), scale);
     return scale;
+}
+
+Matrix<double> second_moment(MatrixView<const float> x) {
+    const std::size_t n = x.cols();
+    Matrix<double> sum(n, n);
+    Matrix<float> part(n, n);
+    for (std::size_t first = 0; first < x.rows(); first += kTileRows) {
+        syrk_tn(x.slice_rows(first, std::min(kTileRows, x.rows() - first)), part.view());
+        for (std::size_t i = 0; i < n; ++i) {
+            for (std::size_t j = i; j < n; ++j) sum(i, j) += double{part(i, j)};
+        }
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = i; j < n; ++j) sum(j, i) = sum(i, j) /= static_cast<double>(x.rows());
+    }
+    return sum;
+}
+
+std::vector<double> product_limits(const ProductLimit& limit, MatrixView<const float> weights,
+                                   MatrixView<const double> second_moment) {
+    if (limit.deviations == 0.0) return {};
+    std::vector<double> squares(weights.cols());  // mean square of each column's products
+    for (std::size_t i = 0; i < weights.rows(); ++i) {
+        for (std::size_t j = 0; j < weights.rows(); ++j) {
+            for (std::size_t c = 0; c < weights.cols(); ++c)
+                squares[c] += second_moment(i, j) * weights(i, c) * weights(j, c);
+        }
+    }
+    const double mean =
+        std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(squares.size());
+    if (!(mean > 0.0)) return {};
+    // A column without products has none to limit.
+    const auto unit = [&](double square) {
+        return std::sqrt(limit.unit == LimitUnit::core || !(square > 0.0) ? mean : square);
+    };
+    std::ranges::transform(squares, squares.begin(), [&](double s) { return limit.deviations * unit(s); });
+    return squares;
 }
 
 void fit_affine(MatrixView<const double> counts, MatrixView<const double> exact, ProgrammedRegion& region) {
@@ -254,9 +290,9 @@ void fit_affine(MatrixView<const double> counts, MatrixView<const double> exact,
              fmt::format("{} calibration inputs; least squares needs at least 2", counts.rows()));
     for (std::size_t c = 0; c < counts.cols(); ++c) {
         auto& column = region.affine.columns[c];
-        const double step = column.step;
-        column = least_squares(counts, exact, c, step * region.affine.output_step);
-        column.step = step;
+        const auto fitted = least_squares(counts, exact, c, region.affine.output_step);
+        column.scale = fitted.scale;
+        column.offset = fitted.offset;
     }
 }
 

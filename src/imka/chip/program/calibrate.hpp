@@ -32,8 +32,6 @@ struct CalibrationConfig {
     double deviations = 3.0;      // > 0
     std::optional<double> range;  // used instead of a rule; > 0
     bool columns = true;          // scale columns so that none saturates; false: all at g_max
-    double margin = 0.9;  // share of max_count that the fullest phase may reach; leaves room for device and
-                          // converter errors; (0, 1]
 };
 void validate(const CalibrationConfig& config);
 
@@ -42,19 +40,27 @@ Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<con
                                  std::uint64_t seed);
 
 // For each column the largest conductance of its largest weight, at most g_max_us, at which no phase of these
-// inputs exceeds margin * max_count:
-//   G_j = min(g_max, margin max_count / (counts_per_us max S))
+// inputs exceeds fill * max_count:
+//   G_j = min(g_max, fill max_count / (counts_per_us max S))
 // S is the sum of duration * |w_ij| / max_i |w_ij| over the inputs of a phase and slice; for one-phase reads
 // the absolute value of the signed sum.
 std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
-                                      MatrixView<const float> x, double input_range, double margin);
+                                      MatrixView<const float> x, double input_range);
 
-// Range, columns and output step (the last step, 127 for 8 bits, is the largest product of the applied
-// inputs times the headroom). Error{bad_data} if all inputs are 0. `search` tries max |x| and 0.95, 0.95²,
+// Range, columns and output step (the last step, 127 for 8 bits, is the product of the applied inputs that
+// core.output_range names, times the headroom). Error{bad_data} if all inputs are 0. `search` tries max |x|
+// and 0.95, 0.95²,
 // ... of it and takes the range with the smallest sum of the squared error of Q_r(x) w against x w and the
 // squared noise and rounding of the converter, referred to the output.
 RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weights, MatrixView<const float> x,
                             const CalibrationConfig& config);
+
+// Mean of x xᵀ over all rows.
+Matrix<double> second_moment(MatrixView<const float> x);
+
+// Limit of the products of each column, from the second moment of the inputs; empty if the chip has none.
+std::vector<double> product_limits(const ProductLimit& limit, MatrixView<const float> weights,
+                                   MatrixView<const double> second_moment);
 
 // Fits scale and offset of each column by least squares so that affine(counts) approximates the exact
 // products x w: scale = cov(y, c) / var(c), offset = mean(y) - scale mean(c), in output steps. A column

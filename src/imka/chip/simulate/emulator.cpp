@@ -64,7 +64,8 @@ Trace Emulator::region_trace(std::size_t region, MatrixView<const float> x) cons
     trace.clipped_inputs = count_beyond(x, input_ranges_[region]);
     trace.bytes_in = bytes_per_input_ * trace.inputs;
     trace.bytes_out = bytes_per_output_ * x.rows() * regions_[region].tile.cols;
-    trace.digital_operations = x.rows() * regions_[region].tile.cols;
+    trace.results = x.rows() * regions_[region].tile.cols;
+    trace.digital_operations = trace.results;
     return trace;
 }
 
@@ -138,7 +139,9 @@ Matrix<float> LiteralEmulator::region_products(std::size_t region, MatrixView<co
                                            {.seed = ids.seed, .first = ids.first + v});
         const auto outputs = literal_outputs(programmed, counts.counts);
         std::ranges::copy(outputs.row(0), y.row(v).begin());
-        record(exec, {.conversions = counts.conversions, .saturated = counts.saturated});
+        record(exec, {.conversions = counts.conversions,
+                      .saturated = counts.saturated,
+                      .limited = literal_limited(programmed, counts.counts)});
     });
     return y;
 }

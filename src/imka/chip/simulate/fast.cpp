@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -382,15 +383,20 @@ Matrix<float> fast_products(const FastRegion& f, MatrixView<const float> x, cons
     const ops::AffineRow affine{.scale = f.scale,
                                 .offset = f.shift,
                                 .factor = f.factor,
+                                .limit = f.limit,
+                                .soft_limit = config.limit.shape == LimitShape::soft,
                                 .half = config.fp16,
                                 .most = most,
                                 .floor = config.rounding == OutputRounding::floor};
     Matrix<float> y(x.rows(), f.region.cols());
     Trace trace;
     trace.conversions = conversion_count(f, x.rows());
+    std::atomic<std::uint64_t> limited = 0;
     trace.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
-        for (std::size_t r = 0; r < s.rows; ++r) ops::affine_row(affine, s.counts.row(r), y.row(first + r));
+        for (std::size_t r = 0; r < s.rows; ++r)
+            limited += ops::affine_row(affine, s.counts.row(r), y.row(first + r));
     });
+    trace.limited = limited;
     record(exec, trace);
     return y;
 }

@@ -83,6 +83,7 @@ struct FastRegion {
     std::vector<float> scale;  // affine correction, rounded as the core does
     std::vector<float> shift;
     std::vector<float> factor;  // per result: compensation and output step
+    std::vector<float> limit;   // output steps; empty: none
 };
 
 // Error{bad_config} if the time is not valid.

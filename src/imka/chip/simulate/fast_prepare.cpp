@@ -272,8 +272,9 @@ void set_affine(FastRegion& out) {
     for (std::size_t c = 0; c < out.region.cols(); ++c) {
         out.scale.push_back(rounded(out.region.affine.columns[c].scale));
         out.shift.push_back(rounded(out.region.affine.columns[c].offset));
-        out.factor.push_back(static_cast<float>(out.region.compensation[c] * out.region.affine.output_step *
-                                                out.region.affine.columns[c].step));
+        out.factor.push_back(static_cast<float>(out.region.compensation[c] * out.region.affine.output_step));
+        if (out.region.spec.affine.limit.deviations > 0.0)
+            out.limit.push_back(static_cast<float>(out.region.affine.columns[c].limit));
     }
 }
 

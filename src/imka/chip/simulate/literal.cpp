@@ -189,11 +189,21 @@ Matrix<float> literal_outputs(const ProgrammedRegion& region, const Matrix<doubl
     for (std::size_t v = 0; v < y.rows(); ++v) {
         for (std::size_t c = 0; c < y.cols(); ++c) {
             const double steps = apply_affine(region.spec.affine, region.affine.columns[c], counts(v, c));
-            y(v, c) = static_cast<float>(region.compensation[c] * region.affine.output_step *
-                                         region.affine.columns[c].step * steps);
+            y(v, c) = static_cast<float>(region.compensation[c] * region.affine.output_step * steps);
         }
     }
     return y;
+}
+
+std::uint64_t literal_limited(const ProgrammedRegion& region, const Matrix<double>& counts) {
+    std::uint64_t limited = 0;
+    for (std::size_t v = 0; v < counts.rows(); ++v) {
+        for (std::size_t c = 0; c < counts.cols(); ++c) {
+            const auto& column = region.affine.columns[c];
+            limited += std::abs(affine_value(region.spec.affine, column, counts(v, c))) >= column.limit;
+        }
+    }
+    return limited;
 }
 
 Matrix<float> literal_products(const ProgrammedRegion& region, MatrixView<const float> x,

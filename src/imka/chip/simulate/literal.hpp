@@ -32,5 +32,7 @@ LiteralCounts literal_counts(const ProgrammedRegion& region, MatrixView<const fl
 
 // Outputs from counts: affine correction and compensation.
 Matrix<float> literal_outputs(const ProgrammedRegion& region, const Matrix<double>& counts);
+// Number of those outputs that reach the product limit.
+std::uint64_t literal_limited(const ProgrammedRegion& region, const Matrix<double>& counts);
 
 }  // namespace imka

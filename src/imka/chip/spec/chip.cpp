@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Draft {
     ChipSpec chip;
     std::map<std::string, std::string> sources;  // by name: from this file and the files it extends
     std::map<std::string, std::string> origin;   // source of each constant that a file gives
+    std::set<std::string> given;                 // constants that this file gives
 };
 
 // Files and presets read on the way to this one, and the folder of files that it extends.
@@ -59,6 +61,7 @@ void take_source(YamlReader& constant, const std::string& key, Draft& draft) {
     if (name && !draft.sources.contains(*name))
         constant.fail_key("source", fmt::format("'{}' is not among the 'sources' of this file", *name));
     draft.origin[key] = name ? draft.sources.at(*name) : std::string{};
+    draft.given.insert(key);
 }
 
 // A constant must state the unit of its field: guards against values in another unit.
@@ -134,6 +137,18 @@ void read_sections(YamlReader& root, Draft& draft) {
         device.programming_reference_g_max_us = device.g_max_us;
 }
 
+// posterior:
+//   core.adc_noise: [1.2, 1.5, ...]
+// The values of a constant that this file gives itself are no longer drawn.
+void read_posterior(YamlReader& root, Draft& draft) {
+    for (const auto& name : draft.given) draft.chip.posterior.erase(name);
+    auto map = root.find_map("posterior");
+    if (!map) return;
+    draft.chip.posterior.clear();
+    for (const auto& key : map->node().keys) draft.chip.posterior[key.text] = map->numbers(key.text);
+    root.at("posterior", [&] { check_posterior(draft.chip); });
+}
+
 void read_sources(YamlReader& root, Draft& draft) {
     auto map = root.find_map("sources");
     if (!map) return;
@@ -179,10 +194,12 @@ Draft read_draft(const YamlTree& tree, const Chain& chain) {
     Draft draft;
     if (const auto base = root.find_text("extends"))
         draft = root.at("extends", [&] { return read_base(*base, chain); });
+    draft.given.clear();
     draft.chip.name = root.text("name");
     draft.chip.description = root.text("description");
     read_sources(root, draft);
     read_sections(root, draft);
+    read_posterior(root, draft);
     root.done();
     try {
         validate(draft.chip);
@@ -294,6 +311,9 @@ std::string chip_text(const ChipSpec& chip) {
     auto text = fmt::format("name: {}\ndescription: {}\n{}", quoted_text(chip.name),
                             quoted_text(chip.description), sources);
     for (const auto& [section, lines] : sections) text += fmt::format("{}:\n{}", section, lines);
+    if (!chip.posterior.empty()) text += "posterior:\n";
+    for (const auto& [name, draws] : chip.posterior)
+        text += fmt::format("  {}: [{}]\n", name, fmt::join(draws, ", "));
     return text;
 }
 

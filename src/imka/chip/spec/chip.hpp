@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +66,9 @@ struct ChipSpec {
     int chips = 1;                       // that share the work; 1 to 65536
     std::optional<PulseModel> pulses;    // of one device; none: programming with pulses is not supported
     std::vector<Provenance> provenance;  // in the order of the file
+    // Draws of fitted constants from their posterior, by name; lists of equal length. They describe what the
+    // fit does not know about the chip; posterior_draw() applies one.
+    std::map<std::string, std::vector<double>> posterior;
 };
 
 // Error{bad_config} naming the constant and its range, from the field list (chip_fields.cpp).

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "imka/base/error.hpp"
@@ -86,6 +87,8 @@ Fields core_fields(CoreSpec& c) {
               positive("counts for 1 uS over a full pulse", "counts/uS")),
         field("core.max_count", c.adc.max_count,
               between(0, 1e9, "count at which a conversion saturates; 0: never", "counts")),
+        field("core.phase_fill", c.adc.fill,
+              between(1e-3, 100.0, "share of max_count that the fullest calibration phase reaches at most")),
         field("core.rounding", c.adc.rounding, {.help = "rounding of a conversion"}),
         field("core.gain_sd", c.adc.gain_sd, not_negative("spread of the gains of columns around 1")),
         field("core.negative_gain_sd", c.adc.negative_gain_sd,
@@ -105,10 +108,16 @@ Fields core_fields(CoreSpec& c) {
         field("core.output_bits", c.affine.output_bits,
               between(0, 16, "bits of the result, sign included; 0: no rounding")),
         field("core.output_rounding", c.affine.rounding, {.help = "rounding of the result to steps"}),
-        field("core.output_scale", c.affine.output_scale,
-              {.help = "step size of the result: one per core, or one per column"}),
+        field("core.output_range", c.affine.range,
+              {.help = "product that sets the range of the result: the largest, or the mean of the columns' "
+                       "largest"}),
         field("core.output_headroom", c.affine.headroom,
-              positive("range of the result relative to the largest calibration product")),
+              positive("range of the result relative to that product")),
+        field("core.product_limit", c.affine.limit.deviations,
+              not_negative("products saturate at this many root mean squares of products; 0: never")),
+        field("core.product_limit_unit", c.affine.limit.unit,
+              {.help = "root mean square of all products of the core, or of the column"}),
+        field("core.product_limit_shape", c.affine.limit.shape, {.help = "shape of that saturation"}),
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
               not_negative("resistance of the wire between two cells", "ohm")),
@@ -324,6 +333,47 @@ void set_constants(ChipSpec& chip, std::string_view list) {
     chip = std::move(changed);
 }
 
+std::size_t posterior_draws(const ChipSpec& chip) {
+    return chip.posterior.empty() ? 0 : chip.posterior.begin()->second.size();
+}
+
+ChipSpec posterior_draw(const ChipSpec& chip, std::size_t draw) {
+    const std::size_t draws = posterior_draws(chip);
+    if (draws == 0)
+        fail(
+            ErrorCode::bad_config,
+            fmt::format("the chip {} has no posterior: its file gives no draws of its constants", chip.name));
+    if (draw >= draws)
+        fail(ErrorCode::bad_config,
+             fmt::format("draw {} of the posterior of the chip {}; it has {} draws, from 0", draw, chip.name,
+                         draws));
+    ChipSpec out = chip;
+    for (const auto& [name, values] : chip.posterior)
+        set_unchecked(out, name, fmt::format("{}", values[draw]));
+    validate(out);
+    return out;
+}
+
+void check_posterior(const ChipSpec& chip) {
+    constexpr std::size_t kMostDraws = 1000;
+    const std::size_t draws = posterior_draws(chip);
+    for (const auto& [name, values] : chip.posterior) {
+        if (values.empty() || values.size() > kMostDraws || values.size() != draws)
+            fail(
+                ErrorCode::bad_config,
+                fmt::format("posterior: {} has {} draws; expected the same number for every constant, from 1 "
+                            "to {}",
+                            name, values.size(), kMostDraws));
+    }
+    for (std::size_t k = 0; k < draws; ++k) {
+        try {
+            posterior_draw(chip, k);
+        } catch (const Error& e) {
+            fail(e.code(), fmt::format("posterior: {}", e.what()));
+        }
+    }
+}
+
 std::vector<ConstantText> describe(const ChipSpec& chip) {
     ChipSpec copy = chip;
     std::vector<ConstantText> rows;
@@ -343,8 +393,14 @@ std::vector<ConstantText> describe(const ChipSpec& chip) {
 }
 
 std::string chip_hash(const ChipSpec& chip) {
+    std::map<std::string, std::string> defaults;
+    for (auto& row : describe({})) defaults[row.name] = row.value;
     std::string text;
-    for (const auto& row : describe(chip)) text += fmt::format("{}={}\n", row.name, row.value);
+    for (const auto& row : describe(chip)) {
+        const auto it = defaults.find(row.name);
+        if (it == defaults.end() || it->second != row.value)
+            text += fmt::format("{}={}\n", row.name, row.value);
+    }
     return sha256_hex(text);
 }
 

@@ -33,6 +33,13 @@ void set_constant(ChipSpec& chip, std::string_view name, std::string_view text);
 // nothing.
 void set_constants(ChipSpec& chip, std::string_view list);
 
+// Number of draws in chip.posterior; 0 if there are none.
+std::size_t posterior_draws(const ChipSpec& chip);
+// The chip with the constants of one draw. Error{bad_config} if there is no such draw.
+ChipSpec posterior_draw(const ChipSpec& chip, std::size_t draw);
+// Error{bad_config} for lists of different lengths, unknown names and values out of range.
+void check_posterior(const ChipSpec& chip);
+
 // A constant for display.
 struct ConstantText {
     std::string name;
@@ -43,7 +50,8 @@ struct ConstantText {
 };
 std::vector<ConstantText> describe(const ChipSpec& chip);
 
-// SHA-256 over the values of all constants; does not depend on names and sources.
+// SHA-256 over the constants that differ from those of ChipSpec{}, so that a new constant changes no hash.
+// Does not depend on names, sources and the posterior.
 std::string chip_hash(const ChipSpec& chip);
 
 }  // namespace imka

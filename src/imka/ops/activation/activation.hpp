@@ -2,9 +2,10 @@
 //
 // Domain: any float. NaN in a row gives NaN: in its place for gelu, in the whole row for the others. Outputs
 // may be the input itself, but must not overlap it otherwise. Accuracy: gelu within 3e-7 max(1, |x|) of the
-// exact value; softmax within 1e-6 relative for elements above 1e-30; layer_norm within 1e-5 of the largest
-// output. The bits of a row depend only on the row and the instruction set. Cost: one pass over x for gelu,
-// three for the others, in the widest vectors of the processor, selected at run time.
+// exact value; softmax within 1e-6 + 6e-8 (|x - max x| + size / lanes) relative, the rounding of differences
+// and sums, for elements above 1e-30; layer_norm within 1e-5 of the largest output. The bits of a row depend
+// only on the row and the instruction set. Cost: one pass over x for gelu, three for the others, in the
+// widest vectors of the processor, selected at run time.
 #pragma once
 
 #include <span>

@@ -209,21 +209,38 @@ HWY_INLINE V to_half(V x) {
     return hn::CopySignToAbs(out, x);
 }
 
-void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
+HWY_INLINE V limited(const AffineRow& affine, V v, V limit) {
+    const D d;
+    if (!affine.soft_limit) return hn::Min(hn::Max(v, hn::Neg(limit)), limit);
+    // Far beyond the limit nothing changes, and an infinite value has no ratio.
+    const V most = hn::Mul(hn::Set(d, kSoftRange), limit);
+    const V near = hn::Min(hn::Max(v, hn::Neg(most)), most);
+    const V ratio = hn::Div(near, limit);
+    return hn::Div(near, hn::Sqrt(hn::Add(hn::Set(d, 1.0F), hn::Mul(ratio, ratio))));
+}
+
+std::size_t affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
     const D d;
     const V most = hn::Set(d, affine.most);
     const bool rounds = affine.most < std::numeric_limits<float>::infinity();
+    std::size_t at_limit = 0;
     for_each_vector(counts.size(), hn::Lanes(d), [&](std::size_t i, std::size_t count) {
         V v = load(d, counts, i, count);
         if (affine.half) v = to_half(v);
         v = hn::Add(hn::Mul(load(d, affine.scale, i, count), v), load(d, affine.offset, i, count));
         if (affine.half) v = to_half(v);
+        if (!affine.limit.empty()) {
+            const V limit = load(d, affine.limit, i, count);
+            at_limit += count_saturated(hn::Abs(v), limit, count);
+            v = limited(affine, v, limit);
+        }
         if (rounds) {
             const V clipped = hn::Min(hn::Max(v, hn::Neg(most)), most);
             v = hn::Add(affine.floor ? hn::Floor(clipped) : hn::Round(clipped), hn::Zero(d));
         }
         store(d, hn::Mul(load(d, affine.factor, i, count), v), out, i, count);
     });
+    return at_limit;
 }
 
 }  // namespace imka::ops::HWY_NAMESPACE
@@ -262,9 +279,9 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
     return HWY_DYNAMIC_DISPATCH(add_signed_counts)(counter, row, negative_gain, counts);
 }
 
-void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
+std::size_t affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out) {
     assert(out.size() == counts.size() && affine.scale.size() == counts.size());
-    HWY_DYNAMIC_DISPATCH(affine_row)(affine, counts, out);
+    return HWY_DYNAMIC_DISPATCH(affine_row)(affine, counts, out);
 }
 
 double to_half(double x) {

@@ -61,18 +61,23 @@ std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<f
 std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
                               std::span<const float> negative_gain, std::span<float> counts);
 
+// A soft limit is constant beyond this multiple of it.
+inline constexpr float kSoftRange = 1e4F;
+
 struct AffineRow {
     std::span<const float> scale;
     std::span<const float> offset;
-    std::span<const float> factor;  // of the result
+    std::span<const float> factor;      // of the result
+    std::span<const float> limit = {};  // of |scale counts + offset| before rounding; empty: none
+    bool soft_limit = false;            // v / sqrt(1 + (v / limit)²) instead of a clip
     // Counts and result in half precision, like scale and offset: the sum is rounded to float and then to
     // half.
     bool half = false;
     float most = 0.0F;   // result clipped to ±most and rounded, ties to even; infinite: neither
     bool floor = false;  // round down instead
 };
-// out[i] = factor F(scale counts + offset).
-void affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);
+// out[i] = factor F(scale counts + offset). Returns how many values reach `limit`.
+std::size_t affine_row(const AffineRow& affine, std::span<const float> counts, std::span<float> out);
 
 // The nearest IEEE half-precision number, ties to even; infinite on overflow.
 double to_half(double x);

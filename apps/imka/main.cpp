@@ -22,6 +22,11 @@
 #include "imka/base/version.hpp"
 #include "terminal.hpp"
 
+namespace imka::app {
+void add_map(CLI::App& root, Context& context);
+void add_cost(CLI::App& root, Context& context);
+}  // namespace imka::app
+
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -158,6 +163,8 @@ int run(int argc, char** argv) {
     imka::app::add_report(root, context);
     imka::app::add_reproduce(root, context);
     imka::app::add_chip(root, context);
+    imka::app::add_map(root, context);
+    imka::app::add_cost(root, context);
     imka::app::add_bench(root, context);
     imka::app::add_doctor(root, context);
     imka::app::add_completion(root, context);

@@ -1,0 +1,298 @@
+// imka cost: time, energy, area and digital work of mapped matrices; the paper's numbers computed again.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "app.hpp"
+#include "chip/options.hpp"
+#include "imka/base/error.hpp"
+#include "imka/deploy/map.hpp"
+#include "imka/deploy/map_verify.hpp"
+#include "imka/deploy/mapping_cost.hpp"
+#include "imka/deploy/mapping_file.hpp"
+#include "imka/deploy/paper_cost.hpp"
+#include "matrix_options.hpp"
+
+namespace imka::app {
+namespace {
+
+struct CostArgs {
+    std::string what;  // "paper" or a mapping file
+    ChipArgs chip;
+    MatrixArgs matrices;
+    Cuts cuts = Cuts::grid;
+    std::size_t chips = 0;
+    DigitalWork work;
+    bool parameters = false;
+};
+
+// A way to run the network on the chip.
+struct CostCase {
+    ReadMode mode = ReadMode::one_phase;
+    std::string copies;
+    Mapping mapping;
+    MappingCost cost;
+};
+
+Json value_json(const CostValue& v) {
+    return {{"value", v.value}, {"low", v.low}, {"high", v.high}};
+}
+
+// "1.2e-05 (1e-06 to 0.0001)" in the given unit.
+std::string value_text(const CostValue& v, double unit) {
+    return fmt::format("{:.4g} ({:.2g} to {:.2g})", v.value / unit, v.low / unit, v.high / unit);
+}
+
+Json case_json(const CostCase& c) {
+    const auto& cost = c.cost;
+    return {{"read_mode", to_string(c.mode)},
+            {"copies", c.copies},
+            {"cores", cores_used(c.mapping)},
+            {"chips", c.mapping.grid.chips},
+            {"core_products", cost.core_products},
+            {"operations", cost.operations},
+            {"latency_seconds", cost.latency_seconds},
+            {"interval_seconds", cost.interval_seconds},
+            {"tops", cost.operations / cost.interval_seconds / 1e12},
+            {"energy_joules", cost.core_joules ? Json(*cost.core_joules) : Json()},
+            {"tops_per_watt", cost.core_joules ? Json(cost.operations / *cost.core_joules / 1e12) : Json()},
+            {"partial_sums", cost.partial_sums},
+            {"chip_bytes", cost.chip_bytes},
+            {"host_bytes", cost.host_bytes},
+            {"digital_seconds", value_json(cost.digital_seconds)},
+            {"digital_joules", value_json(cost.digital_joules)},
+            {"link_seconds", value_json(cost.link_seconds)},
+            {"link_joules", value_json(cost.link_joules)},
+            {"area_mm2", cost.area_mm2},
+            {"lifetime_writes", cost.lifetime_writes}};
+}
+
+Json machines_json(const CostData& data, const MatrixList& list) {
+    Json rows = Json::array();
+    for (const auto& m : data.machines) {
+        const auto cost = machine_cost(m, list);
+        rows.push_back({{"machine", m.name},
+                        {"model", true},
+                        {"seconds", cost.seconds},
+                        {"joules", cost.joules},
+                        {"joules_without_static", cost.joules_without_static},
+                        {"limit", cost.memory_bound ? "memory" : "compute"},
+                        {"area_mm2", m.area_mm2},
+                        {"source", m.source}});
+    }
+    return rows;
+}
+
+Json parameters_json(const std::vector<CostParameter>& list) {
+    Json rows = Json::array();
+    for (const auto& p : list)
+        rows.push_back({{"parameter", p.name},
+                        {"value", p.value},
+                        {"low", p.low},
+                        {"high", p.high},
+                        {"unit", p.unit},
+                        {"source", p.source}});
+    return rows;
+}
+
+void print_cases(const std::vector<CostCase>& cases) {
+    TextTable table = {{"read mode", "copies", "cores", "chips", "latency us", "interval us", "TOPS",
+                        "core energy uJ", "TOPS/W", "area mm2"}};
+    for (const auto& c : cases) {
+        const auto& cost = c.cost;
+        table.push_back(
+            {std::string(to_string(c.mode)), c.copies, std::to_string(cores_used(c.mapping)),
+             std::to_string(c.mapping.grid.chips), fmt::format("{:.5g}", 1e6 * cost.latency_seconds),
+             fmt::format("{:.5g}", 1e6 * cost.interval_seconds),
+             fmt::format("{:.4g}", cost.operations / cost.interval_seconds / 1e12),
+             cost.core_joules ? fmt::format("{:.5g}", 1e6 * *cost.core_joules) : "unknown",
+             cost.core_joules ? fmt::format("{:.3g}", cost.operations / *cost.core_joules / 1e12) : "unknown",
+             fmt::format("{:g}", cost.area_mm2)});
+    }
+    print_out("{}\n", format_table(table));
+    const auto& cost = cases.front().cost;
+    print_out("digital work (value, interval): {:.6g} additions of partial sums; {} uJ, {} us\n",
+              cost.partial_sums, value_text(cost.digital_joules, 1e-6),
+              value_text(cost.digital_seconds, 1e-6));
+    print_out("links: {:.6g} bytes on the chip, {:.6g} bytes to the host and between chips; {} uJ, {} us\n",
+              cost.chip_bytes, cost.host_bytes, value_text(cost.link_joules, 1e-6),
+              value_text(cost.link_seconds, 1e-6));
+    print_out(
+        "latency: matrices one after another. interval: between inferences that follow each other. Both "
+        "count the "
+        "cores only.\n");
+}
+
+void print_machines(const Json& machines) {
+    TextTable table = {{"machine (model)", "us", "uJ", "uJ without static", "limit"}};
+    for (const auto& m : machines)
+        table.push_back({m["machine"].get<std::string>(),
+                         fmt::format("{:.5g}", 1e6 * m["seconds"].get<double>()),
+                         fmt::format("{:.5g}", 1e6 * m["joules"].get<double>()),
+                         fmt::format("{:.5g}", 1e6 * m["joules_without_static"].get<double>()),
+                         m["limit"].get<std::string>()});
+    print_out("\n{}", format_table(table));
+}
+
+std::vector<CostCase> make_cases(const CostArgs& args, ChipSpec spec, const MatrixList& list,
+                                 const CostData& data) {
+    std::vector<CostCase> cases;
+    for (const std::size_t replicas : {1, 0}) {
+        const MapOptions options{.cuts = args.cuts, .chips = args.chips, .replicas = replicas};
+        const auto mapping = map_matrices(list, grid_of(spec), options).mapping;
+        for (const auto mode : {ReadMode::one_phase, ReadMode::four_phase}) {
+            spec.core.read_mode = mode;
+            cases.push_back({.mode = mode,
+                             .copies = std::to_string(mapping.matrices.front().replicas),
+                             .mapping = mapping,
+                             .cost = mapping_cost(mapping, spec, args.work, data)});
+        }
+    }
+    return cases;
+}
+
+std::vector<CostCase> file_cases(const CostArgs& args, ChipSpec spec, const CostData& data) {
+    const auto mapping = load_mapping(args.what, grid_of(spec));
+    with_file_name(args.what, [&] { verify_legal(mapping); });
+    std::vector<CostCase> cases;
+    for (const auto mode : {ReadMode::one_phase, ReadMode::four_phase}) {
+        spec.core.read_mode = mode;
+        cases.push_back({mode, "as mapped", mapping, mapping_cost(mapping, spec, args.work, data)});
+    }
+    return cases;
+}
+
+void show_cost(const CostArgs& args, const Context& context) {
+    const auto spec = load_spec(args.chip);
+    const auto data = cost_data();
+    NamedMatrices matrices;
+    std::vector<CostCase> cases;
+    if (args.what.empty()) {
+        matrices = read_matrices(args.matrices);
+        cases = make_cases(args, spec, matrices.list, data);
+    } else {
+        cases = file_cases(args, spec, data);
+        matrices.name = args.what;
+        for (const auto& m : cases.front().mapping.matrices) matrices.list.push_back(m.shape);
+    }
+    const auto machines = machines_json(data, matrices.list);
+    if (context.json) {
+        Json rows = Json::array();
+        for (const auto& c : cases) rows.push_back(case_json(c));
+        return print_json({{"name", matrices.name},
+                           {"backend", spec.name},
+                           {"cases", rows},
+                           {"machines", machines},
+                           {"parameters", parameters_json(data.parameters)}});
+    }
+    print_out("{} on {}: {}, {:.6g} operations per inference\n\n", matrices.name, spec.name,
+              count_text(matrices.list.size(), "matrix", "matrices"), cases.front().cost.operations);
+    print_cases(cases);
+    print_machines(machines);
+    if (args.parameters)
+        print_out("\n{}", format_table(table_of(parameters_json(data.parameters),
+                                                {"parameter", "value", "low", "high", "unit", "source"})));
+}
+
+Json neurram_json(const NeurramCheck& check) {
+    Json rows = Json::array();
+    for (const auto& r : check.rows)
+        rows.push_back({{"input_bits", r.measured.input_bits},
+                        {"output_bits", r.measured.output_bits},
+                        {"phases", r.measured.phases},
+                        {"tops", r.measured.tops},
+                        {"model_tops", r.tops},
+                        {"tops_per_watt", r.measured.tops_per_watt},
+                        {"model_tops_per_watt", r.tops_per_watt}});
+    return rows;
+}
+
+void print_paper(const std::vector<PaperRow>& rows, const NeurramCheck& check) {
+    TextTable table = {{"number", "paper", "computed", "unit", "agrees", "where", "arithmetic"}};
+    for (const auto& r : rows)
+        table.push_back({r.published.name, r.published.text, r.printed, r.published.unit,
+                         r.agrees ? (*r.agrees ? "yes" : "no") : "", r.published.where, r.published.how});
+    print_out("{}\nNotes:\n", format_table(table));
+    for (const auto& r : rows) {
+        if (!r.published.note.empty()) print_out("  {}: {}\n", r.published.name, r.published.note);
+    }
+    TextTable points = {{"bits in", "bits out", "phases", "TOPS", "model", "TOPS/W", "model"}};
+    for (const auto& r : check.rows)
+        points.push_back({std::to_string(r.measured.input_bits), std::to_string(r.measured.output_bits),
+                          std::to_string(r.measured.phases), fmt::format("{:.4g}", r.measured.tops),
+                          fmt::format("{:.4g}", r.tops), fmt::format("{:.4g}", r.measured.tops_per_watt),
+                          fmt::format("{:.4g}", r.tops_per_watt)});
+    print_out(
+        "\nA second chip, NeuRRAM (48 cores): median error of the model {:.1f} % in TOPS, {:.1f} % in "
+        "TOPS/W\n{}",
+        100 * check.median_tops_error, 100 * check.median_tops_per_watt_error, format_table(points));
+}
+
+void show_paper(const Context& context) {
+    const auto data = cost_data();
+    const auto rows = paper_rows(data);
+    const auto check = neurram_check(data.neurram);
+    if (!context.json) return print_paper(rows, check);
+    Json list = Json::array();
+    for (const auto& r : rows)
+        list.push_back({{"name", r.published.name},
+                        {"published", r.published.text},
+                        {"computed", r.computed},
+                        {"printed", r.printed},
+                        {"agrees", r.agrees ? Json(*r.agrees) : Json()},
+                        {"unit", r.published.unit},
+                        {"where", r.published.where},
+                        {"how", r.published.how},
+                        {"note", r.published.note}});
+    print_json({{"values", list},
+                {"neurram", neurram_json(check)},
+                {"neurram_median_tops_error", check.median_tops_error},
+                {"neurram_median_tops_per_watt_error", check.median_tops_per_watt_error}});
+}
+
+void add_work_options(CLI::App& verb, DigitalWork& work) {
+    const auto count = [](std::string_view help) { return FieldInfo{.help = help, .unit = "", .min = 0}; };
+    bind_fields(verb, {field("exponentials", work.exponentials, count("Exponentials per inference, digital")),
+                       field("divisions", work.divisions, count("Divisions per inference, digital")),
+                       field("norm_elements", work.norm_elements,
+                             count("Elements squared and added for norms per inference, digital")),
+                       field("additions", work.additions,
+                             count("Additions per inference beside the partial sums of tiles, digital")),
+                       field("multiplications", work.multiplications,
+                             count("Multiplications per inference, digital"))});
+}
+
+}  // namespace
+
+void add_cost(CLI::App& root, Context& context) {
+    auto args = std::make_shared<CostArgs>();
+    auto* verb = add_verb(root, "cost", "Time, energy and area of matrices on a chip, or the paper's numbers",
+                          {"imka cost --network resnet18-in", "imka cost --shapes 512x1024@1024 --chips 1",
+                           "imka cost plan.json --exponentials 262144 --divisions 65536", "imka cost paper"});
+    add_common_options(*verb, context);
+    verb->add_option("what", args->what, "A mapping file of 'imka map', or 'paper'")
+        ->type_name("FILE.json|paper");
+    add_matrix_options(*verb, args->matrices);
+    add_chip_options(*verb, args->chip);
+    add_enum_option(*verb, "--cuts", args->cuts, "Where matrices are cut");
+    bind_fields(*verb,
+                {field("chips", args->chips, range::between(0, 65536, "Most chips; 0 = as many as needed"))});
+    add_work_options(*verb, args->work);
+    verb->add_flag("--parameters", args->parameters, "Print the constants with unit, interval and source");
+    verb->callback([args, verb, &context] {
+        if (!args->what.empty())
+            reject_without_effect(*verb, {"--network", "--shapes", "--matrices", "--cuts", "--chips"},
+                                  "'" + args->what + "' was given");
+        if (args->what == "paper") {
+            reject_without_effect(*verb,
+                                  {"--backend", "--chip-set", "--exponentials", "--divisions",
+                                   "--norm-elements", "--additions", "--multiplications", "--parameters"},
+                                  "the numbers of the paper are fixed");
+            return show_paper(context);
+        }
+        show_cost(*args, context);
+    });
+}
+
+}  // namespace imka::app

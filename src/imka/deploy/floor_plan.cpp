@@ -1,0 +1,285 @@
+#include "imka/deploy/floor_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace imka {
+namespace {
+
+using CoreRegions = std::map<std::uint32_t, std::vector<Region>>;
+
+CoreRegions by_core(const Mapping& mapping) {
+    CoreRegions cores;
+    for (const auto& r : mapping.regions) cores[r.core].push_back(r);
+    return cores;
+}
+
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            default:
+                // XML has no other control characters.
+                out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+        }
+    }
+    return out;
+}
+
+// Neighbouring matrices get hues far apart; lightness changes after a turn.
+std::string colour(std::size_t matrix) {
+    const auto hue = std::fmod(static_cast<double>(matrix) * 137.508, 360.0);
+    return fmt::format("hsl({:.0f},55%,{}%)", hue, matrix / 8 % 2 == 0 ? 72 : 60);
+}
+
+std::string tile_text(const Region& r) {
+    return fmt::format("[{}:{}, {}:{}]", r.tile.first_row, r.tile.first_row + r.tile.rows, r.tile.first_col,
+                       r.tile.first_col + r.tile.cols);
+}
+
+std::string replica_text(const Mapping& mapping, const Region& r) {
+    return mapping.matrices[r.matrix].replicas > 1 ? fmt::format(" #{}", r.replica) : "";
+}
+
+std::string region_label(const Mapping& mapping, const Region& r) {
+    return mapping.matrices[r.matrix].shape.name + replica_text(mapping, r);
+}
+
+std::string core_title(const Mapping& mapping, const CoreUse& use) {
+    const auto chip =
+        mapping.grid.chips > 1 ? fmt::format("chip {}, ", use.core / mapping.grid.cores) : std::string();
+    return fmt::format("{}core {}: {:.1f} %", chip, use.core % mapping.grid.cores, 100.0 * use.utilisation);
+}
+
+// Sizes of the picture, in pixels.
+struct Layout {
+    double side = 0.0;  // of the longer side of a core
+    double width = 0.0;
+    double height = 0.0;
+    std::size_t columns = 0;
+    static constexpr double kGap = 16.0;
+    static constexpr double kTitle = 18.0;
+    static constexpr double kTop = 56.0;
+};
+
+Layout layout_of(const CoreGrid& grid, std::size_t cores) {
+    Layout out;
+    out.columns = std::clamp<std::size_t>(
+        static_cast<std::size_t>(std::ceil(std::sqrt(1.6 * static_cast<double>(cores)))), 1, 16);
+    out.columns = std::min(out.columns, std::max<std::size_t>(cores, 1));
+    out.side = out.columns <= 4 ? 280.0 : std::max(104.0, 1200.0 / static_cast<double>(out.columns));
+    const auto longest = static_cast<double>(std::max(grid.rows, grid.cols));
+    out.width = out.side * static_cast<double>(grid.cols) / longest;
+    out.height = out.side * static_cast<double>(grid.rows) / longest;
+    return out;
+}
+
+// A label that fits the region, turned where it is high; empty if there is no room.
+std::string label_svg(const std::string& label, double x, double y, double w, double h) {
+    constexpr double kChar = 5.6;
+    constexpr double kHigh = 11.0;
+    const bool turned = h > w && static_cast<double>(label.size()) * kChar > w;
+    const auto room = static_cast<std::size_t>(std::max(0.0, (turned ? h : w) - 4.0) / kChar);
+    if ((turned ? w : h) < kHigh || room < 3) return {};
+    const auto text = label.size() <= room ? label : ".." + label.substr(label.size() - room + 2);
+    const double cx = x + w / 2;
+    const double cy = y + h / 2;
+    const auto turn = turned ? fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", cx, cy) : "";
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"l\"{}>{}</text>\n", cx, cy + 3.5, turn,
+                       escaped(text));
+}
+
+std::string region_svg(const Mapping& mapping, const Region& r, const Layout& layout, double x, double y) {
+    const double sx = layout.width / static_cast<double>(mapping.grid.cols);
+    const double sy = layout.height / static_cast<double>(mapping.grid.rows);
+    const double left = x + sx * r.col;
+    const double top = y + sy * r.row;
+    const double w = sx * static_cast<double>(r.tile.cols);
+    const double h = sy * static_cast<double>(r.tile.rows);
+    const auto tip = fmt::format("{} {}: {} x {} at row {}, column {}", region_label(mapping, r),
+                                 tile_text(r), r.tile.rows, r.tile.cols, r.row, r.col);
+    return fmt::format(
+               "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" "
+               "class=\"r\"><title>{}</title></rect>\n",
+               left, top, w, h, colour(r.matrix), escaped(tip)) +
+           label_svg(region_label(mapping, r), left, top, w, h);
+}
+
+std::string legend_svg(const Mapping& mapping, double width, double& y) {
+    constexpr double kEntry = 250.0;
+    const auto columns =
+        std::max<std::size_t>(1, static_cast<std::size_t>((width - 2 * Layout::kGap) / kEntry));
+    std::string out;
+    for (std::size_t m = 0; m < mapping.matrices.size(); ++m) {
+        const auto& shape = mapping.matrices[m].shape;
+        const double x = Layout::kGap + kEntry * static_cast<double>(m % columns);
+        if (m > 0 && m % columns == 0) y += 18.0;
+        auto name = fmt::format("{} ({} x {})", shape.name, shape.inputs, shape.outputs);
+        if (name.size() > 38) name = ".." + name.substr(name.size() - 36);
+        out += fmt::format(
+            "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\" class=\"r\"/>"
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"t\">{}</text>\n",
+            x, y, colour(m), x + 18.0, y + 10.0, escaped(name));
+    }
+    y += 30.0;
+    return out;
+}
+
+// A letter per region: A to Z, a to z, 0 to 9, and again.
+char letter(std::size_t n) {
+    constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    return kLetters[n % kLetters.size()];
+}
+
+constexpr std::size_t kLines = 16;
+constexpr std::size_t kColumns = 32;
+
+std::vector<std::string> core_picture(const CoreGrid& grid, const std::vector<Region>& regions) {
+    std::vector<std::string> lines(kLines, std::string(kColumns, '.'));
+    for (std::size_t y = 0; y < kLines; ++y) {
+        for (std::size_t x = 0; x < kColumns; ++x) {
+            // The cell in the middle of the character.
+            const auto row = (2 * y + 1) * grid.rows / (2 * kLines);
+            const auto col = (2 * x + 1) * grid.cols / (2 * kColumns);
+            const auto found = std::ranges::find_if(regions, [&](const Region& r) {
+                return row >= r.row && row < r.row + r.tile.rows && col >= r.col && col < r.col + r.tile.cols;
+            });
+            if (found != regions.end())
+                lines[y][x] = letter(static_cast<std::size_t>(found - regions.begin()));
+        }
+    }
+    return lines;
+}
+
+std::map<std::string, std::vector<Region>> by_name(const Mapping& mapping) {
+    std::map<std::string, std::vector<Region>> names;
+    for (const auto& m : mapping.matrices) names[m.shape.name] = {};
+    for (auto r : mapping.regions) {
+        const auto& name = mapping.matrices[r.matrix].shape.name;
+        r.matrix = 0;  // numbers of matrices may differ
+        names[name].push_back(r);
+    }
+    return names;
+}
+
+std::string place_text(const Region& r) {
+    return fmt::format("core {} ({}, {})", r.core, r.row, r.col);
+}
+
+void compare_regions(const std::string& name, const std::vector<Region>& before,
+                     const std::vector<Region>& after, std::vector<std::string>& lines) {
+    const auto same_tiles = std::ranges::equal(before, after, [](const Region& a, const Region& b) {
+        return a.tile == b.tile && a.replica == b.replica;
+    });
+    if (!same_tiles) {
+        lines.push_back(fmt::format("{}: cut into {} tiles instead of {}, or at other places", name,
+                                    after.size(), before.size()));
+        return;
+    }
+    for (std::size_t k = 0; k < before.size(); ++k) {
+        if (before[k] == after[k]) continue;
+        lines.push_back(fmt::format("{} {}: {} -> {}", name, tile_text(before[k]), place_text(before[k]),
+                                    place_text(after[k])));
+    }
+}
+
+}  // namespace
+
+std::string floor_plan_svg(const Mapping& mapping, const std::string& title) {
+    const auto cores = by_core(mapping);
+    const auto uses = core_uses(mapping);
+    const auto layout = layout_of(mapping.grid, cores.size());
+    const auto step_x = layout.width + Layout::kGap;
+    const auto step_y = layout.height + Layout::kGap + Layout::kTitle;
+    const auto width = std::max(
+        560.0, Layout::kGap + step_x * static_cast<double>(std::max<std::size_t>(1, layout.columns)));
+    std::string body;
+    std::size_t n = 0;
+    for (const auto& [core, regions] : cores) {
+        const double x = Layout::kGap + step_x * static_cast<double>(n % layout.columns);
+        const double y = Layout::kTop + Layout::kTitle + step_y * static_cast<double>(n / layout.columns);
+        body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"t\">{}</text>\n", x, y - 5.0,
+                            core_title(mapping, uses[n]));
+        body +=
+            fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"c\"/>\n",
+                        x, y, layout.width, layout.height);
+        for (const auto& r : regions) body += region_svg(mapping, r, layout, x, y);
+        ++n;
+    }
+    double y =
+        Layout::kTop + step_y * std::ceil(static_cast<double>(n) / static_cast<double>(layout.columns)) + 8;
+    const auto legend = legend_svg(mapping, width, y);
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+        "height=\"{1:.0f}\" font-family=\"sans-serif\">\n"
+        "<style>.t{{font-size:12px;fill:#222}}.l{{font-size:10px;fill:#111;text-anchor:middle}}"
+        ".r{{stroke:#333;stroke-width:.5}}.c{{fill:#f4f4f4;stroke:#888}}</style>\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+        "<text x=\"{2}\" y=\"24\" font-size=\"16\">{3}</text>\n"
+        "<text x=\"{2}\" y=\"42\" class=\"t\">rows of a core are inputs, columns are outputs; {4} of {5} x "
+        "{6}; "
+        "{7:.1f} % of their cells in use</text>\n{8}{9}</svg>\n",
+        width, y, Layout::kGap, escaped(title),
+        cores.size() == 1 ? "1 core" : fmt::format("{} cores", cores.size()), mapping.grid.rows,
+        mapping.grid.cols, 100.0 * utilisation(mapping), body, legend);
+}
+
+std::string floor_plan_text(const Mapping& mapping) {
+    std::string out;
+    const auto uses = core_uses(mapping);
+    std::size_t n = 0;
+    for (const auto& [core, regions] : by_core(mapping)) {
+        out += fmt::format("{}, {:.6g} products per inference\n", core_title(mapping, uses[n]),
+                           uses[n].products);
+        const auto picture = core_picture(mapping.grid, regions);
+        for (std::size_t k = 0; k < std::max(kLines, regions.size()); ++k) {
+            out += k < kLines ? "  " + picture[k] : std::string(2 + kColumns, ' ');
+            if (k < regions.size())
+                out += fmt::format("  {} {} {} at ({}, {})", letter(k), region_label(mapping, regions[k]),
+                                   tile_text(regions[k]), regions[k].row, regions[k].col);
+            out += "\n";
+        }
+        out += "\n";
+        ++n;
+    }
+    return out;
+}
+
+std::vector<std::string> mapping_differences(const Mapping& before, const Mapping& after) {
+    std::vector<std::string> lines;
+    if (const auto a = cores_used(before), b = cores_used(after); a != b)
+        lines.push_back(fmt::format("cores: {} -> {}", a, b));
+    const auto old_names = by_name(before);
+    const auto new_names = by_name(after);
+    for (const auto& [name, regions] : old_names) {
+        if (const auto found = new_names.find(name); found == new_names.end()) {
+            lines.push_back(fmt::format("{}: only in the first mapping", name));
+        } else {
+            compare_regions(name, regions, found->second, lines);
+        }
+    }
+    for (const auto& [name, regions] : new_names) {
+        if (!old_names.contains(name)) lines.push_back(fmt::format("{}: only in the second mapping", name));
+    }
+    return lines;
+}
+
+}  // namespace imka

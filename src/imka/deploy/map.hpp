@@ -1,0 +1,48 @@
+// The mapper: places matrices on as few cores as possible, several on one core, and proves a lower bound.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "imka/base/names.hpp"
+#include "imka/deploy/mapping.hpp"
+#include "imka/deploy/pack.hpp"
+
+namespace imka {
+
+// Where a matrix may be cut into tiles.
+enum class Cuts {
+    grid,  // at multiples of the rows and columns of a core
+    free,  // also elsewhere, where that saves a core
+};
+template <>
+struct EnumNames<Cuts> {
+    static constexpr std::string_view what = "cuts";
+    static constexpr std::string_view values[] = {"grid", "free"};
+};
+
+struct MapOptions {
+    Cuts cuts = Cuts::grid;
+    std::size_t chips = 0;     // most chips; 0: as many as needed
+    std::size_t replicas = 1;  // copies of all matrices, each on cores of its own; 0: as many as fit
+    // Most products of a core per inference; 0: no limit. Matrices with more get several copies, so that
+    // inferences can follow each other at this interval.
+    double core_products = 0.0;
+    std::uint64_t seed = 0;  // of the search
+};
+
+struct MapResult {
+    Mapping mapping;
+    std::size_t cores = 0;           // used, on all chips
+    PackBound bound;                 // no mapping with these cuts and copies uses fewer cores
+    std::size_t one_tile_cores = 0;  // cores with one tile per core, cut at multiples of the core
+    bool optimal() const { return cores == bound.bins; }
+};
+
+// The same arguments give the same mapping. Grid.chips is ignored (options.chips). Error{bad_config} if the
+// matrices do not fit the chips: names the tightest constraint, the missing cores and the smallest changes
+// that fit.
+MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options = {});
+
+}  // namespace imka

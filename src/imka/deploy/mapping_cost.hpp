@@ -1,0 +1,60 @@
+// Time, energy and area of one inference of a mapped network, with the digital work around the cores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "imka/deploy/cost_data.hpp"
+#include "imka/deploy/mapping.hpp"
+
+namespace imka {
+
+// Digital operations of one inference beside those of the mapping.
+struct DigitalWork {
+    double exponentials = 0.0;
+    double divisions = 0.0;
+    double norm_elements = 0.0;  // squared and added for norms
+    double additions = 0.0;
+    double multiplications = 0.0;
+};
+
+// A value with the interval that follows from the intervals of the parameters.
+struct CostValue {
+    double value = 0.0;
+    double low = 0.0;
+    double high = 0.0;
+};
+
+struct MappingCost {
+    double core_products = 0.0;  // per inference, of all cores
+    double operations = 0.0;     // 2 per weight and vector
+    // Matrices one after another, each on all its copies and tiles at once.
+    double latency_seconds = 0.0;
+    // Between two inferences that follow each other: the work of the busiest core.
+    double interval_seconds = 0.0;
+    std::optional<double> core_joules;  // none if the power of the chip is unknown
+    double partial_sums = 0.0;          // additions of the outputs of row tiles
+    double chip_bytes = 0.0;            // inputs and outputs of regions
+    double host_bytes = 0.0;  // inputs of the first and outputs of the last matrix, and between chips
+    CostValue digital_seconds;
+    CostValue digital_joules;
+    CostValue link_seconds;
+    CostValue link_joules;
+    double area_mm2 = 0.0;       // of all chips
+    double lifetime_writes = 0;  // how often the chip can be written with new weights
+};
+
+// Regions of one matrix on different cores work at once, on one core one after another.
+MappingCost mapping_cost(const Mapping& mapping, const ChipSpec& spec, const DigitalWork& work,
+                         const CostData& data);
+
+// The same work on another machine: a model, not a measurement.
+struct MachineCost {
+    double seconds = 0.0;
+    double joules = 0.0;
+    double joules_without_static = 0.0;
+    bool memory_bound = false;
+};
+MachineCost machine_cost(const Machine& machine, const MatrixList& list);
+
+}  // namespace imka

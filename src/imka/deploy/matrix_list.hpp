@@ -1,0 +1,50 @@
+// Lists of matrices to place on a chip: names and sizes, from text, from files, or of known networks.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace imka {
+
+struct ListedMatrix {
+    std::string name;
+    std::size_t inputs = 0;
+    std::size_t outputs = 0;
+    std::size_t calls = 1;    // call sites that use the weights; they are placed once
+    std::size_t vectors = 1;  // input vectors per call in one inference
+    bool operator==(const ListedMatrix&) const = default;
+};
+using MatrixList = std::vector<ListedMatrix>;
+
+inline constexpr std::size_t kMostMatrices = 65536;
+inline constexpr std::size_t kMostSide = std::size_t{1} << 24U;     // inputs or outputs
+inline constexpr std::size_t kMostVectors = std::size_t{1} << 40U;  // calls or vectors
+
+// Error{bad_config} for an empty list, sizes out of range and duplicate or empty names.
+void validate(const MatrixList& list);
+
+// "640x128 128x10*2@1024": inputs x outputs, *calls, @vectors. Names are m0, m1, ...
+MatrixList parse_shapes(std::string_view text);
+
+// By extension: .csv with the columns name,inputs,outputs[,calls[,vectors]]; .yaml and .json with a list
+// `matrices` of maps with these keys; .npy and .safetensors: the shapes of the weights, one row per input
+// (tensors of one row, such as biases, are left out).
+MatrixList load_matrix_list(const std::filesystem::path& path);
+
+struct Network {
+    std::string name;
+    std::string description;
+    MatrixList matrices;
+    std::optional<std::size_t> known_cores;     // best known, for cores of 256 x 256 and grid cuts
+    std::optional<std::size_t> released_cores;  // of the published mapping
+};
+// The networks included in the library (networks/networks.yaml).
+std::vector<Network> known_networks();
+// Error{bad_config} that lists the known names if there is none.
+Network known_network(const std::string& name);
+
+}  // namespace imka

@@ -53,6 +53,17 @@ TEST(Gemm, DoubleProductIsTheNaiveOne) {
     expect_product_nt<double>(1.2e-16);
 }
 
+TEST(Gemm, PlainProductIsTheTransposedOneOfTheTranspose) {
+    const auto a = random_matrix<float>(37, 50, 3);
+    const auto b = random_matrix<float>(50, 6, 4);
+    Matrix<float> c(37, 6);
+    Matrix<float> expected(37, 6);
+    gemm_nn(a, b, c);
+    gemm_nt(a, transposed(b.view()).view(), expected);
+    for (std::size_t i = 0; i < c.values().size(); ++i)
+        EXPECT_NEAR(c.values()[i], expected.values()[i], 1e-5) << i;
+}
+
 TEST(Gemm, TransposedProductsAreTheNaiveOnes) {
     const auto a = random_matrix<float>(37, 5, 3);
     const auto b = random_matrix<float>(37, 6, 4);

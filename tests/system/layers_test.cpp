@@ -27,9 +27,9 @@ using Problems = std::vector<std::string>;
 
 // Folders by step; folders of the same step must not include each other.
 const std::map<std::string, int, std::less<>> kStep = {
-    {"base", 0},      {"io", 1},      {"ops", 2},         {"linalg", 3},  {"data", 4},     {"kernel", 4},
-    {"chip", 4},      {"metrics", 4}, {"omega", 5},       {"deploy", 6},  {"features", 7}, {"learn", 8},
-    {"attention", 8}, {"train", 9},   {"experiment", 10}, {"report", 11}, {"apps", 12}};
+    {"base", 0},  {"io", 1},        {"ops", 2},   {"linalg", 3},      {"data", 4},    {"kernel", 4},
+    {"chip", 4},  {"metrics", 4},   {"graph", 4}, {"omega", 5},       {"deploy", 6},  {"features", 7},
+    {"learn", 8}, {"attention", 8}, {"train", 9}, {"experiment", 10}, {"report", 11}, {"apps", 12}};
 
 // Third-party headers by prefix, and the files that may include them. Headers of the library must not: users
 // of the library need none of them.
@@ -44,6 +44,7 @@ const std::vector<Home> kHomes = {
      "src/imka/base/config\\.cpp|src/imka/.*_io\\.cpp|src/imka/io/safetensors\\.cpp|"
      "src/imka/experiment/.*|apps/.*"},
     {"mpi", "src/imka/experiment/mpi\\.cpp"},
+    {"onnx/|google/protobuf/", "src/imka/graph/onnx_import\\.cpp"},
     {"curl/", "src/imka/data/fetch\\.cpp"},
     {"openssl/", "src/imka/base/sha256\\.cpp"},
     {"zlib|bzlib|lzma|zstd", "src/imka/io/.*"},

@@ -53,6 +53,7 @@ struct StateSummary {
           bias(over_seeds(s, [](const auto& m) { return m.parts.bias; })),
           snr_db(over_seeds(s, [](const auto& m) { return m.parts.snr_db; })),
           saturated(over_seeds(s, [](const auto& m) { return m.saturated; })),
+          limited(over_seeds(s, [](const auto& m) { return m.limited; })),
           clipped(over_seeds(s, [](const auto& m) { return m.clipped; })) {}
     Summary error;
     std::optional<Summary> linear;
@@ -60,6 +61,7 @@ struct StateSummary {
     Summary bias;
     Summary snr_db;
     Summary saturated;
+    Summary limited;
     Summary clipped;
 };
 
@@ -76,21 +78,22 @@ Json states_json(const Args& args, const std::vector<MeasuredState>& states) {
                         {"bias", summary_json(s.bias)},
                         {"snr_db", summary_json(s.snr_db)},
                         {"saturated", summary_json(s.saturated)},
+                        {"limited", summary_json(s.limited)},
                         {"clipped_inputs", summary_json(s.clipped)}});
     }
     return list;
 }
 
 void print_states(const Args& args, const std::vector<MeasuredState>& states) {
-    TextTable table = {
-        {"state", "error %", "linear %", "residual %", "bias %", "SNR dB", "saturated %", "clipped %", ""}};
+    TextTable table = {{"state", "error %", "linear %", "residual %", "bias %", "SNR dB", "saturated %",
+                        "limited %", "clipped %", ""}};
     const auto percent = [](const Summary& s) { return fmt::format("{:.3g}", 100.0 * s.mean); };
     const auto optional = [&](const std::optional<Summary>& s) { return s ? percent(*s) : std::string("-"); };
     for (const auto& state : states) {
         const StateSummary s(state);
         table.push_back({state.name, mean_text(s.error, 100.0), optional(s.linear), optional(s.residual),
                          percent(s.bias), fmt::format("{:.1f}", s.snr_db.mean), percent(s.saturated),
-                         percent(s.clipped), state_note(args, state.name)});
+                         percent(s.limited), percent(s.clipped), state_note(args, state.name)});
     }
     print_out("{}", format_table(table));
 }

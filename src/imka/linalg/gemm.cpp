@@ -143,6 +143,14 @@ void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<
                 c.data(), as_blas(c.stride()));
 }
 
+void gemm_nn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
+    assert(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols());
+    const BlasCall call;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(a.rows()), as_blas(b.cols()),
+                as_blas(a.cols()), 1.0F, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0F,
+                c.data(), as_blas(c.stride()));
+}
+
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
     const BlasCall call;

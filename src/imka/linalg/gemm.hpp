@@ -16,6 +16,9 @@ namespace imka {
 void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c);
 
+// c = a b; a is n x k, b is k x m, c is n x m.
+void gemm_nn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
+
 // c = aᵀ b; a is k x n, b is k x m, c is n x m.
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 

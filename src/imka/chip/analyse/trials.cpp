@@ -248,6 +248,7 @@ Measurement measure(const ProgrammedChip& chip, const Problem& problem, Simulato
         execute(*driver, 0, problem.inputs.view(), {.seed = product_seed(problem.seed)}, exec);
     return {.parts = error_parts(problem.inputs.view(), y.view(), problem.exact.view()),
             .saturated = share(trace.saturated, trace.conversions),
+            .limited = share(trace.limited, trace.results),
             .clipped = share(trace.clipped_inputs, trace.inputs)};
 }
 

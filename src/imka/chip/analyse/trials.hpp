@@ -121,6 +121,7 @@ std::uint64_t product_seed(std::uint64_t chip_seed);
 struct Measurement {
     ErrorParts parts;
     double saturated = 0.0;  // share of conversions
+    double limited = 0.0;    // share of results at the product limit
     double clipped = 0.0;    // share of inputs
 };
 

@@ -1,0 +1,80 @@
+// Runs a graph digitally, on all cores. Products with weights that do not change can be given to something
+// else, such as a chip.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/base/matrix.hpp"
+#include "imka/graph/graph.hpp"
+#include "imka/graph/static_matrices.hpp"
+
+namespace imka::graph {
+
+// One call of MatrixHook::multiply.
+struct MatrixCall {
+    std::size_t matrix = 0;     // index in Executor::matrices()
+    std::size_t node = 0;       // index in Graph::nodes
+    std::size_t first_row = 0;  // rows of this node so far in this run
+};
+
+// Multiplies rows with the static matrices of a graph. Calls come from one thread, in the order of the nodes.
+class MatrixHook {
+public:
+    virtual ~MatrixHook() = default;
+    // y = x W for the matrix W of the call. False if this matrix stays digital; then y is not used.
+    virtual bool multiply(const MatrixCall& call, MatrixView<const float> x, const Exec& exec,
+                          MatrixView<float> y) = 0;
+};
+
+struct RunResult {
+    std::vector<Tensor> outputs;  // in the order of Graph::outputs
+    std::size_t peak_bytes = 0;   // memory of all intermediate tensors
+};
+
+// Memory that tensors take and return: a buffer is used again by later tensors.
+class BufferPool {
+public:
+    std::size_t take(std::size_t bytes);  // returns the number of a buffer
+    void give_back(std::size_t buffer) { buffers_[buffer].taken = false; }
+    std::byte* data(std::size_t buffer) { return buffers_[buffer].memory.data(); }
+    std::size_t bytes() const;
+
+private:
+    struct Buffer {
+        std::vector<std::byte, AlignedAllocator<std::byte>> memory;
+        bool taken = false;
+    };
+    std::vector<Buffer> buffers_;
+};
+
+// A graph prepared for many runs. The memory of a run is kept for the next one.
+class Executor {
+public:
+    // Error{bad_data} if the graph is not valid (verify).
+    explicit Executor(Graph graph);
+
+    const Graph& graph() const { return graph_; }
+    const std::vector<StaticMatrix>& matrices() const { return matrices_; }
+
+    // Inputs in the order of Graph::inputs. Results do not depend on the number of threads. hook may be null.
+    // Error{bad_data} if an input has the wrong type or shape, or a node does not accept its inputs.
+    RunResult run(std::span<const TensorView> inputs, MatrixHook* hook, const Exec& exec);
+
+private:
+    friend class GraphRun;
+    Graph graph_;
+    std::vector<StaticMatrix> matrices_;
+    std::vector<std::vector<std::size_t>> node_matrices_;  // by node and group
+    std::vector<Matrix<float>> packed_;                    // by matrix: outputs x inputs, if stored otherwise
+    std::vector<std::size_t> uses_;                        // by value: nodes and graph outputs that read it
+    BufferPool pool_;
+};
+
+// The outputs of one node. Error{bad_data} if an output would have more than max_bytes.
+std::vector<Tensor> run_node(const Node& node, const std::vector<const TensorView*>& inputs,
+                             std::size_t max_bytes, const Exec& exec);
+
+}  // namespace imka::graph

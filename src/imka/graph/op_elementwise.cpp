@@ -560,7 +560,7 @@ void run_clip(const Operands& o) {
 }
 
 void infer_clip(Inference& i) {
-    for (const std::size_t k : {1, 2}) {
+    for (const std::size_t k : {1U, 2U}) {
         check_same_type(i, 0, k);
         if (i.has(k) && i.inputs[k].value != nullptr && i.inputs[k].value->count() != 1)
             fail_node(i.node, "the limits must be scalars");

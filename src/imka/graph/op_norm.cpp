@@ -146,7 +146,7 @@ void infer_layer_norm(Inference& i) {
     for (std::size_t a = axis; a < moments.size(); ++a) moments[a] = {1};
     i.set(1, DType::f32, moments);
     i.set(2, DType::f32, moments);
-    for (const std::size_t k : {1, 2}) {
+    for (const std::size_t k : {1U, 2U}) {
         if (!i.has(k) || !i.ranked(k)) continue;
         const auto both = broadcast_dims(i.node, i.dims(0), i.dims(k));
         for (std::size_t a = 0; a < both.size(); ++a) {

@@ -215,7 +215,7 @@ void run_matmul_integer(const Operands& o) {
 void infer_qlinear_matmul(Inference& i) {
     if (i.type(7) != DType::u8 && i.type(7) != DType::i8) fail_type(i.node, i.type(7));
     infer_integer_product(i, 0, 3, i.type(7));
-    for (const std::size_t k : {1, 4, 6}) {
+    for (const std::size_t k : {1U, 4U, 6U}) {
         if (i.type(k) != DType::f32) fail_type(i.node, i.type(k));
         const bool one = !i.ranked(k) || i.dims(k).empty() || i.dims(k)[0].size == 1 || !i.dims(k)[0].known();
         if (!one) fail_unsupported(i.node, "one scale per tensor is supported");

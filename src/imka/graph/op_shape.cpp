@@ -239,7 +239,9 @@ struct AxisSlice {
 };
 
 AxisSlice slice_of(const Node& node, std::int64_t size, const AxisSlice& wanted_range) {
-    auto [start, step, end] = wanted_range;  // count is the end here
+    std::int64_t start = wanted_range.first;
+    std::int64_t step = wanted_range.step;
+    std::int64_t end = wanted_range.count;  // the end of the range here
     if (step == 0) fail_node(node, "steps must not be 0");
     if (step == std::numeric_limits<std::int64_t>::min()) step += 1;
     const auto clamp = [&](std::int64_t x) {

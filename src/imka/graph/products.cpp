@@ -46,7 +46,9 @@ void multiply_part(const ProductBatch& batch, const Part& part, const T* a, cons
 
 void multiply(const ProductBatch& batch, const TensorView& a, const TensorView& b, const Exec& exec,
               const MutableTensorView& c) {
-    const auto [rows, inner, cols] = batch.sizes;
+    const std::size_t rows = batch.sizes.rows;
+    const std::size_t inner = batch.sizes.inner;
+    const std::size_t cols = batch.sizes.cols;
     if (rows == 0 || cols == 0) return;
     if (inner == 0) {
         std::fill_n(c.data, c.bytes(), std::byte{0});

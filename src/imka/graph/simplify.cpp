@@ -194,7 +194,7 @@ struct WithConstant {
 };
 std::optional<WithConstant> with_constant(const Graph& graph, const Node& node) {
     if (node.inputs.size() != 2) return std::nullopt;
-    for (const std::size_t k : {1, 0}) {
+    for (const std::size_t k : {1U, 0U}) {
         if (constant(graph, node, k) != nullptr) return WithConstant{node.inputs[1 - k], node.inputs[k]};
     }
     return std::nullopt;
@@ -296,7 +296,7 @@ std::optional<Node> match_gelu(const Graph& graph, const Links& links, const Nod
     if (node.op != "Mul" && node.op != "Div") return std::nullopt;
     const auto gelu = [&](ValueId x) { return Node{node.name, "Gelu", 20, {}, {x}, node.outputs}; };
     const auto product = [&](const Node& mul, const auto& argument) -> std::optional<ValueId> {
-        for (const std::size_t k : {0, 1}) {
+        for (const std::size_t k : {0U, 1U}) {
             const auto x = match_erf_sum(graph, links, mul.inputs[k]);
             const auto other = x ? argument(mul.inputs[1 - k]) : std::nullopt;
             if (x && other == *x) return *x;

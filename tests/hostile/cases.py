@@ -58,6 +58,7 @@ BASES = {
     "chip explain": [f"{PRODUCT} --seed 0", "--dataset ringnorm --log-ratio 0 --gram-rows 20 --seed 0"],
     "chip program": [f"{PRODUCT} --iterations 2"],
     "chip fit": ["in/pairs.csv", "--measured in/measured.csv --experiment in/tiny_chip.yaml --no-leave-out"],
+    "run": ["in/model.onnx"],
     "map": ["--shapes 64x64,300x70", "--network ks"],
     "cost": ["--shapes 64x64,300x70", "--network ks"],
     "chip signatures": [

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import pathlib
 import random
 import struct
 import subprocess
@@ -118,6 +119,8 @@ def make(imka, folder):
         (folder / f"a.csv.{end}").write_bytes(packed)
     # About 1 GB of zeros in 1 MB.
     (folder / "bomb.csv.gz").write_bytes(gzip.compress(b"0" * (1 << 20), mtime=0) * 1000)
+    models = pathlib.Path(__file__).resolve().parents[1] / "models"
+    (folder / "model.onnx").write_bytes((models / "mlp_opset17.onnx").read_bytes())
     made = [
         ["ridge", "--dataset", "in/a.csv", "--n-components", "16", "--save", "in/model.imka"],
         ["ridge", "--dataset", "in/hostile.csv", "--n-components", "16", "--save", "in/hostile.imka"],

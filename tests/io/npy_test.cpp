@@ -206,5 +206,31 @@ TEST(Npy, RefusesOtherFilesAndHeaders) {
     EXPECT_THAT(fault(huge), HasSubstr("an NPY header of 2147483647 bytes is too large"));
 }
 
+TEST(NpyArrays, KeepTypeShapeAndBytes) {
+    const TempDir dir;
+    const auto path = dir / "a.npy";
+    for (const NpyArray& array :
+         {NpyArray{.type = "f4", .shape = {2, 1, 3}, .bytes = std::vector<char>(24, 'x')},
+          NpyArray{.type = "i8", .shape = {}, .bytes = std::vector<char>(8, 'y')},
+          NpyArray{.type = "b1", .shape = {0, 5}},
+          NpyArray{.type = "u1", .shape = {3}, .bytes = {1, 2, 3}}}) {
+        write_npy_array(path, array);
+        const auto back = read_npy_array(path);
+        EXPECT_EQ(back.type, array.type);
+        EXPECT_EQ(back.shape, array.shape);
+        EXPECT_EQ(back.bytes, array.bytes);
+    }
+    const auto error = [&](const std::string& bytes) {
+        std::ofstream(path, std::ios::binary) << bytes;
+        return error_of([&] { (void)read_npy_array(path); });
+    };
+    const std::string four(16, 'x');
+    EXPECT_THAT(error(npy(head("<f4", "(2, 2, 2)"), four)), HasSubstr("expected 32 bytes of values, got 16"));
+    EXPECT_THAT(error(npy(head("<f4", "(1, 2)"), four)), HasSubstr("got 16"));
+    EXPECT_THAT(error(npy(head("<f4", "(4294967296, 4294967296, 4294967296)"), four)), HasSubstr("expected"));
+    EXPECT_THAT(error(npy(head("<c8", "(2,)"), four)), HasSubstr("unsupported type"));
+    EXPECT_THAT(error("\x93NUMPY"), HasSubstr("truncated"));
+}
+
 }  // namespace
 }  // namespace imka

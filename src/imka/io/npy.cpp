@@ -22,6 +22,7 @@ static_assert(std::endian::native == std::endian::little, "NPY and float32 bytes
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxHeader = std::size_t{1} << 20U;
+constexpr std::size_t kMaxDimensions = 64;
 constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 31U;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
 // Header length of files we write: fixed, so that the row count can be filled in last.
@@ -67,7 +68,11 @@ class HeaderParser {
 public:
     HeaderParser(std::string_view text, const ByteStream& stream) : text_(text), stream_(stream) {}
 
-    NpyHeader parse() {
+    struct Parsed {
+        const ValueType* type = nullptr;
+        std::vector<std::uint64_t> shape;
+    };
+    Parsed parse() {
         expect('{');
         while (!take('}')) {
             const auto key = string();
@@ -80,13 +85,13 @@ public:
         if (descr_.empty() || order_.empty() || !shape_seen_) {
             fail_header("it must have the keys 'descr', 'fortran_order' and 'shape'");
         }
-        return checked();
+        return {.type = &value_type(), .shape = std::move(shape_)};
     }
-
-private:
     [[noreturn]] void fail_header(std::string_view reason) const {
         stream_.fail_file(fmt::format("invalid NPY header: {}", reason));
     }
+
+private:
     void blanks() {
         while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
     }
@@ -157,14 +162,13 @@ private:
             if (error != std::errc{}) fail_header("'shape' must hold integers from 0 to 2^64 - 1");
             text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
             shape_.push_back(value);
-            if (shape_.size() > 2) fail_header("more than two dimensions; a table has one or two");
+            if (shape_.size() > kMaxDimensions)
+                fail_header(fmt::format("more than {} dimensions", kMaxDimensions));
             comma = take(',');
         }
-        if (shape_.empty()) fail_header("no dimensions; a table has one or two");
         if (shape_.size() == 1 && !comma) fail_header("'shape' must be a tuple");
     }
-    NpyHeader checked() const {
-        NpyHeader header;
+    const ValueType& value_type() const {
         const auto order = descr_.front();
         if (order == '>') fail_header(fmt::format("{} is big-endian; write it as '<'", in_quotes(descr_)));
         const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const ValueType& known) {
@@ -177,14 +181,7 @@ private:
         if (order_ == "True") {
             fail_header("the values are stored by columns (Fortran order); store them by rows (C order)");
         }
-        header.value_bytes = type->bytes;
-        header.convert = type->convert;
-        header.rows = shape_[0];
-        header.cols = shape_.size() == 2 ? shape_[1] : 1;
-        if (header.cols == 0) fail_header("a table needs at least one column");
-        if (header.cols > kMaxColumns)
-            fail_header(fmt::format("{} columns; at most 2^31 are supported", header.cols));
-        return header;
+        return *type;
     }
 
     std::string_view text_;
@@ -215,7 +212,22 @@ void check_size(const ByteStream& stream, const NpyHeader& header) {
     }
 }
 
-NpyHeader read_header(ByteStream& stream) {
+NpyHeader table_header(const HeaderParser& parser, const HeaderParser::Parsed& parsed) {
+    const auto& shape = parsed.shape;
+    if (shape.size() > 2) parser.fail_header("more than two dimensions; a table has one or two");
+    if (shape.empty()) parser.fail_header("no dimensions; a table has one or two");
+    NpyHeader header{.rows = shape[0],
+                     .cols = shape.size() == 2 ? shape[1] : 1,
+                     .value_bytes = parsed.type->bytes,
+                     .convert = parsed.type->convert};
+    if (header.cols == 0) parser.fail_header("a table needs at least one column");
+    if (header.cols > kMaxColumns)
+        parser.fail_header(fmt::format("{} columns; at most 2^31 are supported", header.cols));
+    return header;
+}
+
+// The text of the header; the stream is then at the first value.
+std::string read_header_text(ByteStream& stream) {
     std::string start(kMagic.size() + 2, '\0');
     const auto count = stream.read(start);
     if (count == 0) stream.fail_file("is empty");
@@ -230,22 +242,39 @@ NpyHeader read_header(ByteStream& stream) {
     std::uint32_t length = 0;
     std::memcpy(&length, length_bytes.data(), length_bytes.size());
     if (length > kMaxHeader) stream.fail_file(fmt::format("an NPY header of {} bytes is too large", length));
-    const auto text = read_exactly(stream, length);
-    const auto header = HeaderParser(text, stream).parse();
+    return read_exactly(stream, length);
+}
+
+NpyHeader read_header(ByteStream& stream) {
+    const auto text = read_header_text(stream);
+    HeaderParser parser(text, stream);
+    const auto header = table_header(parser, parser.parse());
     check_size(stream, header);
     return header;
 }
 
-std::string written_header(std::uint64_t rows, std::uint64_t cols) {
+// Bytes of an array; a double, since the product may not fit an integer.
+double array_bytes(const NpyArray& array, std::size_t value_bytes) {
+    auto bytes = static_cast<double>(value_bytes);
+    for (const auto n : array.shape) bytes *= static_cast<double>(n);
+    return bytes;
+}
+
+// shape: "2, 3"
+std::string written_header(std::string_view descr, std::string_view shape, std::size_t length) {
     std::string header(kMagic);
     header += '\x01';
     header += '\x00';
-    const auto rest = static_cast<std::uint16_t>(kWrittenHeader - kMagic.size() - 4);
+    const auto rest = static_cast<std::uint16_t>(length - kMagic.size() - 4);
     header += static_cast<char>(rest & 0xffU);
     header += static_cast<char>(rest >> 8U);
-    header += fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, cols);
-    header.resize(kWrittenHeader - 1, ' ');
+    header += fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+    header.resize(length - 1, ' ');
     return header + '\n';
+}
+
+std::string written_header(std::uint64_t rows, std::uint64_t cols) {
+    return written_header("<f4", fmt::format("{}, {}", rows, cols), kWrittenHeader);
 }
 
 }  // namespace
@@ -278,6 +307,42 @@ bool NpyRows::next(std::span<const float>& row) {
                                       bad - values_.begin() + 1));
     row = values_;
     return true;
+}
+
+NpyArray read_npy_array(const std::filesystem::path& path) {
+    ByteStream stream(path, {});
+    const auto text = read_header_text(stream);
+    HeaderParser parser(text, stream);
+    auto [type, shape] = parser.parse();
+    NpyArray array{.type = std::string(type->name), .shape = std::move(shape)};
+    const double expected = array_bytes(array, type->bytes);
+    const auto there = stream.remaining();
+    if (there && expected != static_cast<double>(*there))
+        stream.fail_file(fmt::format("expected {} bytes of values, got {}", expected, *there));
+    check_fits_memory(expected, 1.0, 1, path.string() + ": the array");
+    const auto size = static_cast<std::size_t>(expected);
+    if (there) array.bytes.reserve(size);
+    while (array.bytes.size() < size) {
+        const auto first = array.bytes.size();
+        array.bytes.resize(std::min(size, first + kChunkBytes));
+        const auto part = std::span(array.bytes).subspan(first);
+        if (stream.read(part) != part.size())
+            stream.fail_file(fmt::format("truncated: expected {} bytes of values", size));
+    }
+    char extra = 0;
+    if (stream.read(std::span(&extra, 1)) != 0) stream.fail_file("bytes follow the values");
+    return array;
+}
+
+void write_npy_array(const std::filesystem::path& path, const NpyArray& array) {
+    std::string shape;
+    for (const auto n : array.shape) shape += fmt::format("{}, ", n);
+    const auto descr = (array.type.ends_with('1') ? "|" : "<") + array.type;
+    const std::size_t length = (kMagic.size() + 4 + descr.size() + shape.size() + 63) / 64 * 64 + 64;
+    AtomicFile file(path);
+    file.write(written_header(descr, shape, length));
+    file.write(std::as_bytes(std::span(array.bytes)));
+    file.commit();
 }
 
 Matrix<float> read_npy(const std::filesystem::path& path) {

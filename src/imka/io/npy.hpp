@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "imka/base/file.hpp"
@@ -51,6 +52,17 @@ private:
 Matrix<float> read_npy(const std::filesystem::path& path);
 
 void write_npy(const std::filesystem::path& path, MatrixView<const float> values);
+
+// An array of any number of dimensions, as stored.
+struct NpyArray {
+    std::string type;                       // "f4", "f8", "i1" ... "u8", "b1"
+    std::vector<std::uint64_t> shape = {};  // empty: one value
+    std::vector<char> bytes = {};
+};
+// The size is checked against the file before memory is allocated; for compressed files memory grows with the
+// data.
+NpyArray read_npy_array(const std::filesystem::path& path);
+void write_npy_array(const std::filesystem::path& path, const NpyArray& array);
 
 // Writes rows as they arrive; commit() writes the row count into the header.
 class NpyWriter {

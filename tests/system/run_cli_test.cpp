@@ -1,0 +1,85 @@
+// imka run from the command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "imka/graph/onnx_import.hpp"
+#include "imka/io/npy.hpp"
+#include "support/command.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string model(const std::string& name) {
+    return (std::filesystem::path(source_dir()) / "tests/models" / name).string();
+}
+
+// The stored input of a model as NPY.
+imka::NpyArray stored(const std::string& name, const std::string& type) {
+    const auto tensor = imka::graph::load_onnx_tensor(model(name));
+    imka::NpyArray array{.type = type, .shape = {tensor.shape.begin(), tensor.shape.end()}};
+    array.bytes.resize(tensor.bytes.size());
+    std::memcpy(array.bytes.data(), tensor.bytes.data(), tensor.bytes.size());
+    return array;
+}
+
+std::vector<float> floats(const imka::NpyArray& array) {
+    std::vector<float> out(array.bytes.size() / sizeof(float));
+    std::memcpy(out.data(), array.bytes.data(), array.bytes.size());
+    return out;
+}
+
+TEST(RunCli, GivesTheOutputsOfPyTorch) {
+    if (!imka::graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    const TempDir dir;
+    const auto x = (dir / "x.npy").string();
+    const auto y = (dir / "y.npy").string();
+    imka::write_npy_array(x, stored("cnn_opset17_input_0.pb", "f4"));
+    const auto r =
+        run_imka("run " + model("cnn_opset17.onnx") + " --input " + x + " --output " + y + " --json");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto j = json::parse(r.out);
+    EXPECT_EQ(j.at("outputs").size(), 1U);
+    EXPECT_GT(j.at("peak_bytes"), 0);
+    const auto expected = floats(stored("cnn_opset17_output_0.pb", "f4"));
+    const auto got = imka::read_npy_array(y);
+    EXPECT_EQ(got.shape, stored("cnn_opset17_output_0.pb", "f4").shape);
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(floats(got)[i], expected[i], 1e-5);
+}
+
+TEST(RunCli, DescribesAModel) {
+    if (!imka::graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    const auto text = run_imka("run " + model("mlp_opset13.onnx")).out;
+    EXPECT_THAT(text, HasSubstr("matrix that can be placed on a chip"));
+    const auto j = json::parse(run_imka("run " + model("encoder_opset17.onnx") + " --json").out);
+    EXPECT_EQ(j.at("inputs").size(), 1U);
+    EXPECT_GE(j.at("matrices").size(), 4U);
+}
+
+TEST(RunCli, RefusesWhatDoesNotFit) {
+    if (!imka::graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    const TempDir dir;
+    const auto x = (dir / "x.npy").string();
+    const auto y = (dir / "y.npy").string();
+    const auto command = "run " + model("mlp_opset13.onnx") + " --output " + y;
+    imka::write_npy_array(x, {.type = "f4", .shape = {2, 3}, .bytes = std::vector<char>(24)});
+    expect_fails(command + " --input " + x, 3, "");
+    EXPECT_FALSE(std::filesystem::exists(y));
+    expect_fails(command, 2, "--input");
+    expect_fails(command + " --input nowhere.npy", 3, "nowhere.npy");
+    expect_fails("run " + x, 3, "x.npy");
+    const auto tokens = (dir / "t.npy").string();
+    imka::write_npy_array(tokens, {.type = "f4", .shape = {1, 2}, .bytes = std::vector<char>(8)});
+    expect_fails("run " + model("encoder_opset17.onnx") + " --output " + y + " --input " + tokens, 3,
+                 "f32 values");
+}
+
+}  // namespace

@@ -54,6 +54,6 @@ sanitizer_folders() {
 }
 # Tests of statistics and races in these folders: slow, and other tests cover the same code. scripts/check asan runs them.
 # shellcheck disable=SC2034 # used by scripts/test
-slow_under_sanitizers='FastLaw.*:Linalg.CallsFromManyThreadsGiveTheBitsTheyGiveAlone:Claim.NeverHasTwoHoldersWhileItsFileComesAndGoes'
+slow_under_sanitizers='FastLaw.*:Pack.IsProven*:KnownExperiments.*:Linalg.CallsFromManyThreadsGiveTheBitsTheyGiveAlone:Claim.NeverHasTwoHoldersWhileItsFileComesAndGoes'
 
 mkdir -p build

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,64 +15,17 @@
 #include "imka/graph/executor.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/simplify.hpp"
-#include "imka/io/npy.hpp"
+#include "imka/graph/tensor_file.hpp"
 #include "terminal.hpp"
 
 namespace imka::app {
 namespace {
-
-using graph::DType;
 
 struct Args {
     std::filesystem::path model;
     std::vector<std::string> inputs;   // FILE, or NAME=FILE
     std::vector<std::string> outputs;  // the same
 };
-
-struct ArrayType {
-    std::string_view npy;
-    DType type;
-};
-constexpr ArrayType kArrayTypes[] = {{"f4", DType::f32}, {"f8", DType::f64},  {"i1", DType::i8},
-                                     {"i2", DType::i16}, {"i4", DType::i32},  {"i8", DType::i64},
-                                     {"u1", DType::u8},  {"u2", DType::u16},  {"u4", DType::u32},
-                                     {"u8", DType::u64}, {"b1", DType::bool_}};
-
-graph::Tensor converted_to(const graph::Tensor& in, DType type) {
-    if (in.type == type) return in;
-    graph::Tensor out(type, in.shape);
-    graph::visit_dtype(in.type, [&](auto from) {
-        graph::visit_dtype(type, [&](auto to) {
-            const auto a = in.values<decltype(from)>();
-            const auto b = out.values<decltype(to)>();
-            std::ranges::transform(a, b.begin(), graph::converted<decltype(to), decltype(from)>);
-        });
-    });
-    return out;
-}
-
-// Numbers become the type of the model's input; floats do not silently become integers.
-graph::Tensor read_tensor(const std::string& file, const graph::Value& input) {
-    const auto array = read_npy_array(file);
-    graph::Tensor tensor(std::ranges::find(kArrayTypes, array.type, &ArrayType::npy)->type,
-                         {array.shape.begin(), array.shape.end()});
-    std::memcpy(tensor.bytes.data(), array.bytes.data(), array.bytes.size());
-    if (graph::is_float(tensor.type) && !graph::is_float(input.type.type))
-        fail(ErrorCode::bad_data,
-             fmt::format("{}: {} values; the input {} is {}", file, to_string(tensor.type),
-                         in_quotes(input.name), graph::to_text(input.type)));
-    return converted_to(tensor, input.type.type);
-}
-
-// 16-bit floats, which NPY files here do not have, become float32.
-void write_tensor(const std::string& file, const graph::Tensor& tensor) {
-    const auto* type = std::ranges::find(kArrayTypes, tensor.type, &ArrayType::type);
-    if (type == std::end(kArrayTypes)) return write_tensor(file, converted_to(tensor, DType::f32));
-    NpyArray array{.type = std::string(type->npy), .shape = {tensor.shape.begin(), tensor.shape.end()}};
-    array.bytes.resize(tensor.bytes.size());
-    std::memcpy(array.bytes.data(), tensor.bytes.data(), tensor.bytes.size());
-    write_npy_array(file, array);
-}
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
     std::vector<std::string> names;
@@ -145,7 +97,7 @@ std::vector<graph::Tensor> read_inputs(const Args& args, const graph::Graph& g) 
         if (file == files.end())
             fail(ErrorCode::bad_usage, fmt::format("no file for the input {}; add --input {}=FILE.npy",
                                                    in_quotes(names[i]), names[i]));
-        tensors.push_back(read_tensor(file->second, g.values[g.inputs[i]]));
+        tensors.push_back(graph::read_tensor(file->second, g.values[g.inputs[i]]));
     }
     return tensors;
 }
@@ -168,7 +120,7 @@ void run_model(const Args& args, graph::Graph g, const Context& context) {
     Json list = Json::array();
     for (std::size_t i = 0; i < out_names.size(); ++i) {
         const auto file = files.find(out_names[i]);
-        if (file != files.end()) write_tensor(file->second, result.outputs[i]);
+        if (file != files.end()) graph::write_tensor(file->second, result.outputs[i]);
         list.push_back({{"name", out_names[i]},
                         {"type", to_string(result.outputs[i].type)},
                         {"shape", result.outputs[i].shape},

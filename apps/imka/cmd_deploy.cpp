@@ -23,7 +23,6 @@
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/schedule.hpp"
-#include "imka/graph/onnx_import.hpp"
 #include "imka/graph/static_matrices.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
@@ -292,7 +291,7 @@ void deploy_model(Args& args, const Context& context) {
     if (args.calibrate.empty() && (!args.output.empty() || args.explain))
         fail(ErrorCode::bad_usage, fmt::format("{} needs calibration inputs: add --calibrate FILE.npy",
                                                args.explain ? "--explain" : "--output"));
-    auto g = graph::load_onnx(args.model);
+    auto g = load_network(args.model);
     const auto inputs =
         args.calibrate.empty() ? std::vector<graph::Tensor>{} : read_inputs(g, args.calibrate, "--calibrate");
     if (!args.shapes.empty()) args.options.input_shapes = given_shapes(args, g);
@@ -355,7 +354,8 @@ void diff_files(const Args& args, Context& context) {
 }
 
 void add_model_options(CLI::App& verb, Args& args) {
-    verb.add_option("model", args.model, "ONNX file")->check(CLI::ExistingFile);
+    verb.add_option("model", args.model, "ONNX file, or a ridge model of 'imka ridge --save' (.safetensors)")
+        ->check(CLI::ExistingFile);
     add_matrix_options(verb, args.matrices);
     add_chip_options(verb, args.chip);
     verb.add_option(

@@ -7,9 +7,15 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
+#include "imka/graph/onnx_import.hpp"
 #include "imka/graph/tensor_file.hpp"
+#include "imka/learn/ridge_graph.hpp"
 
 namespace imka::app {
+
+graph::Graph load_network(const std::filesystem::path& file) {
+    return file.extension() == ".safetensors" ? graph_of(load_model(file)) : graph::load_onnx(file);
+}
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
     std::vector<std::string> names;

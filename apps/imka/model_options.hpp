@@ -1,6 +1,7 @@
 // Options of verbs that read a model and arrays for its inputs.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -10,6 +11,9 @@
 #include "imka/graph/graph.hpp"
 
 namespace imka::app {
+
+// An ONNX model, or a ridge model (.safetensors) as a graph.
+graph::Graph load_network(const std::filesystem::path& file);
 
 std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);
 

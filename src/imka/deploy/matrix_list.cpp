@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "imka/base/error.hpp"
@@ -89,13 +90,39 @@ MatrixList read_csv_list(const std::filesystem::path& path) {
     return list;
 }
 
+// The keys after and after_all; none of them: nothing.
+std::optional<CallSite> read_site(YamlReader& entry) {
+    if (entry.find("after") == nullptr && entry.find("after_all") == nullptr) return std::nullopt;
+    CallSite site;
+    if (entry.find("after") != nullptr) site.after = entry.texts("after");
+    if (entry.find("after_all") != nullptr) site.after_all = entry.texts("after_all");
+    return site;
+}
+
+// calls: a number, or a list of maps with what each call waits for.
+void read_calls(YamlReader& entry, ListedMatrix& shape) {
+    const auto* calls = entry.find("calls");
+    if (calls != nullptr && calls->is_list()) {
+        for (auto& call : entry.maps("calls")) {
+            auto site = read_site(call);
+            if (!site) call.fail_here("expected 'after' or 'after_all'");
+            shape.sites.push_back(std::move(*site));
+            call.done();
+        }
+        shape.calls = shape.sites.size();
+        return;
+    }
+    if (calls != nullptr) shape.calls = entry.whole_number("calls", kMostVectors);
+    if (auto site = read_site(entry)) shape.sites = {std::move(*site)};
+}
+
 MatrixList read_yaml_list(YamlReader& reader) {
     MatrixList list;
     for (auto& entry : reader.maps("matrices")) {
         ListedMatrix shape{.name = entry.text("name"),
                            .inputs = entry.whole_number("inputs", kMostSide),
                            .outputs = entry.whole_number("outputs", kMostSide)};
-        if (entry.find("calls") != nullptr) shape.calls = entry.whole_number("calls", kMostVectors);
+        read_calls(entry, shape);
         if (entry.find("vectors") != nullptr) shape.vectors = entry.whole_number("vectors", kMostVectors);
         entry.done();
         list.push_back(std::move(shape));
@@ -142,6 +169,32 @@ void check_range(const ListedMatrix& m, std::string_view what, std::size_t value
              fmt::format("matrix {}: {} {}; expected 1 to {}", in_quotes(m.name), value, what, most));
 }
 
+void check_sites(const MatrixList& list) {
+    std::map<std::string_view, const ListedMatrix*> known;
+    for (const auto& m : list) known.emplace(m.name, &m);
+    const auto check = [&](const ListedMatrix& m, const std::string& name) {
+        const auto [matrix, call] = split_call_name(name);
+        const auto found = known.find(matrix);
+        if (found == known.end()) {
+            std::vector<std::string_view> names;
+            for (const auto& other : list) names.push_back(other.name);
+            fail(ErrorCode::bad_config,
+                 fmt::format("matrix {}: after {}: no such matrix; {}", in_quotes(m.name), in_quotes(name),
+                             nearest_names(matrix, names)));
+        }
+        if (call && *call >= found->second->calls)
+            fail(ErrorCode::bad_config,
+                 fmt::format("matrix {}: after {}: the matrix has {} calls, counted from 0",
+                             in_quotes(m.name), in_quotes(name), found->second->calls));
+    };
+    for (const auto& m : list) {
+        for (const auto& site : m.sites) {
+            for (const auto& name : site.after) check(m, name);
+            for (const auto& name : site.after_all) check(m, name);
+        }
+    }
+}
+
 Network read_network(YamlReader& reader) {
     Network network{.name = reader.text("name"), .description = reader.text("description")};
     if (reader.find("known_cores") != nullptr)
@@ -175,6 +228,14 @@ void validate(const MatrixList& list) {
         check_range(m, "calls", m.calls, kMostVectors);
         check_range(m, "vectors", m.vectors, kMostVectors);
     }
+    check_sites(list);
+}
+
+CallName split_call_name(std::string_view name) {
+    const auto mark = name.rfind('#');
+    if (mark == std::string_view::npos) return {name, std::nullopt};
+    const auto call = parse_count(name.substr(mark + 1));
+    return call ? CallName{name.substr(0, mark), call} : CallName{name, std::nullopt};
 }
 
 MatrixList parse_shapes(std::string_view text) {

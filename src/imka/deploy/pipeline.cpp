@@ -1,0 +1,306 @@
+#include "imka/deploy/pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "imka/base/error.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::size_t kMostRows = std::size_t{1}
+                                  << 31U;  // so that products of two numbers of rows fit 64 bits
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+// A call of a listed matrix and the calls that it reads.
+struct Call {
+    std::uint32_t matrix = 0;
+    std::vector<std::pair<std::size_t, Reads>> inputs;  // calls
+};
+
+std::string call_name(const ListedMatrix& m, std::size_t call) {
+    return m.calls == 1 ? m.name : fmt::format("{}#{}", m.name, call);
+}
+
+// The calls of all matrices, numbered matrix by matrix.
+class Calls {
+public:
+    explicit Calls(const MatrixList& list) : list_(list) {
+        for (std::size_t m = 0; m < list.size(); ++m) {
+            first_.push_back(count_);
+            count_ += list[m].calls;
+            if (count_ > kMostMatrices)
+                fail(ErrorCode::bad_config,
+                     fmt::format("matrix {}: more than {} calls up to this one; a schedule has at most that "
+                                 "many",
+                                 in_quotes(list[m].name), kMostMatrices));
+            matrices_.emplace(list[m].name, m);
+        }
+    }
+
+    std::vector<Call> read() const {
+        std::vector<Call> calls;
+        for (std::uint32_t m = 0; m < list_.size(); ++m) {
+            for (std::size_t c = 0; c < list_[m].calls; ++c) {
+                Call call{.matrix = m, .inputs = {}};
+                if (const auto sites = list_[m].sites.size(); sites == 0) {
+                    if (!calls.empty()) call.inputs.emplace_back(calls.size() - 1, Reads::all);
+                } else {
+                    const auto& site = list_[m].sites[std::min(c, sites - 1)];
+                    for (const auto& name : site.after) add(m, c, name, Reads::rows, call);
+                    for (const auto& name : site.after_all) add(m, c, name, Reads::all, call);
+                }
+                calls.push_back(std::move(call));
+            }
+        }
+        return calls;
+    }
+
+private:
+    // validate(list) has checked the names.
+    void add(std::size_t matrix, std::size_t call, const std::string& name, Reads reads, Call& out) const {
+        const auto [other, site] = split_call_name(name);
+        const auto m = matrices_.at(std::string(other));
+        const auto calls = list_[m].calls;
+        const bool same = calls == list_[matrix].calls;
+        const std::size_t first = site ? *site : same ? call : 0;
+        const std::size_t count = site || same ? 1 : calls;
+        for (std::size_t c = first; c < first + count; ++c) out.inputs.emplace_back(first_[m] + c, reads);
+    }
+
+    const MatrixList& list_;
+    std::vector<std::size_t> first_;
+    std::map<std::string, std::size_t> matrices_;
+    std::size_t count_ = 0;
+};
+
+// Calls so that inputs come first; otherwise in the order of the list.
+std::vector<std::size_t> sorted(const std::vector<Call>& calls, const MatrixList& list) {
+    std::vector<std::vector<std::size_t>> readers(calls.size());
+    std::vector<std::size_t> waits(calls.size());
+    std::set<std::size_t> ready;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+        waits[c] = calls[c].inputs.size();
+        for (const auto& [input, reads] : calls[c].inputs) readers[input].push_back(c);
+        if (waits[c] == 0) ready.insert(c);
+    }
+    std::vector<std::size_t> order;
+    while (!ready.empty()) {
+        const auto c = *ready.begin();
+        ready.erase(ready.begin());
+        order.push_back(c);
+        for (const auto reader : readers[c]) {
+            if (--waits[reader] == 0) ready.insert(reader);
+        }
+    }
+    if (order.size() < calls.size()) {
+        const auto stuck = std::ranges::find_if(waits, [](std::size_t n) { return n > 0; }) - waits.begin();
+        const auto& name = list[calls[static_cast<std::size_t>(stuck)].matrix].name;
+        fail(ErrorCode::bad_config,
+             fmt::format("matrix {}: 'after' leads back to the matrix itself", in_quotes(name)));
+    }
+    return order;
+}
+
+// Positions of steps among the products: the last product before a step, the first one behind it.
+struct Neighbours {
+    std::vector<std::size_t> product;  // number of a product in order; kNone: digital
+    std::vector<std::size_t> last_before;
+    std::vector<std::size_t> first_behind;
+    std::size_t products = 0;
+};
+
+Neighbours neighbours_of(const std::vector<PipelineStep>& steps) {
+    Neighbours n;
+    for (const auto& step : steps) {
+        std::size_t last = kNone;
+        for (const auto& input : step.inputs) {
+            const auto p = n.product[input.step] != kNone ? n.product[input.step] : n.last_before[input.step];
+            if (p != kNone) last = last == kNone ? p : std::max(last, p);
+        }
+        n.last_before.push_back(last);
+        n.product.push_back(step.matrices.empty() ? kNone : n.products++);
+    }
+    n.first_behind.assign(steps.size(), kNone);
+    for (std::size_t s = steps.size(); s-- > 0;) {
+        const auto p = n.product[s] != kNone ? n.product[s] : n.first_behind[s];
+        for (const auto& input : steps[s].inputs)
+            n.first_behind[input.step] = std::min(n.first_behind[input.step], p);
+    }
+    return n;
+}
+
+// Which products every other product has to come before or after. All products before p lead to p if none of
+// them is first read behind p; all products behind p depend on p if none of them reads only from before p.
+std::vector<bool> cuts_of(const Neighbours& n) {
+    std::vector<std::size_t> behind(n.products, kNone);
+    std::vector<std::size_t> before(n.products, kNone);
+    for (std::size_t s = 0; s < n.product.size(); ++s) {
+        if (n.product[s] == kNone) continue;
+        behind[n.product[s]] = n.first_behind[s];
+        before[n.product[s]] = n.last_before[s];
+    }
+    std::vector<bool> cut(n.products, true);
+    std::size_t furthest = 0;
+    for (std::size_t p = 0; p < n.products; ++p) {
+        if (p > 0) furthest = std::max(furthest, behind[p - 1]);
+        if (furthest > p) cut[p] = false;
+    }
+    std::size_t nearest = kNone;
+    for (std::size_t p = n.products; p-- > 0;) {
+        if (p + 1 < n.products) nearest = std::min(nearest, before[p + 1] == kNone ? 0 : before[p + 1] + 1);
+        if (nearest < p + 1) cut[p] = false;
+    }
+    return cut;
+}
+
+// The branch of every product: products between two cuts that lead to each other share one.
+std::vector<std::size_t> branch_roots(const std::vector<PipelineStep>& steps, const Neighbours& n,
+                                      const std::vector<bool>& cut) {
+    std::vector<std::size_t> root(n.products);
+    std::iota(root.begin(), root.end(), 0);
+    const auto find = [&](std::size_t p) {
+        while (root[p] != p) p = root[p] = root[root[p]];
+        return p;
+    };
+    // The products that a step has in reach without another product between.
+    std::vector<std::set<std::size_t>> sources(steps.size());
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        std::set<std::size_t> reached;
+        for (const auto& input : steps[s].inputs) reached.merge(std::set(sources[input.step]));
+        if (n.product[s] == kNone) {
+            sources[s] = std::move(reached);
+            continue;
+        }
+        const auto p = n.product[s];
+        for (const auto q : reached) {
+            if (!cut[p] && !cut[q]) root[std::max(find(p), find(q))] = std::min(find(p), find(q));
+        }
+        if (!cut[p]) sources[s] = {p};
+    }
+    for (std::size_t p = 0; p < n.products; ++p) root[p] = find(p);
+    return root;
+}
+
+std::vector<std::size_t> chain_numbers(const std::vector<PipelineStep>& steps,
+                                       const std::vector<Chain>& chains) {
+    std::vector<std::size_t> numbers(steps.size());
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+        for (const auto& branch : chains[c].branches) {
+            for (const auto s : branch) numbers[s] = c;
+        }
+    }
+    return numbers;
+}
+
+// "fc1 [Add, Relu] -> fc2"
+std::string branch_text(const Pipeline& pipeline, const std::vector<std::size_t>& branch,
+                        const std::vector<std::size_t>& chain) {
+    std::string text;
+    bool open = false;  // a bracket
+    for (const auto s : branch) {
+        const auto& step = pipeline.steps[s];
+        std::string cached;
+        for (const auto& input : step.inputs) {
+            if (chain[input.step] + 1 < chain[s])
+                cached += fmt::format(" (cached {})", pipeline.steps[input.step].name);
+        }
+        if (step.matrices.empty()) {
+            text += fmt::format("{}{}{}", open ? ", " : text.empty() ? "[" : " [", step.op, cached);
+            open = true;
+            continue;
+        }
+        text += fmt::format("{}{}{}{}", open ? "]" : "", text.empty() ? "" : " -> ", step.name, cached);
+        open = false;
+    }
+    return text + (open ? "]" : "");
+}
+
+}  // namespace
+
+std::vector<Chain> chains_of(const std::vector<PipelineStep>& steps) {
+    const auto n = neighbours_of(steps);
+    const auto cut = cuts_of(n);
+    const auto root = branch_roots(steps, n, cut);
+    // Successive cuts are one chain, and so are the products between two of them.
+    std::vector<std::size_t> chain(n.products);
+    for (std::size_t p = 1; p < n.products; ++p) chain[p] = chain[p - 1] + (cut[p] == cut[p - 1] ? 0 : 1);
+    std::vector<Chain> chains(n.products == 0 ? 1 : chain.back() + 1);
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> branches;  // chain and root to branch
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        auto p = n.product[s] != kNone ? n.product[s] : n.last_before[s];
+        if (p == kNone) p = std::min(n.first_behind[s], n.products);  // digital steps at the beginning
+        if (p >= n.products) p = 0;
+        const auto c = n.products == 0 ? 0 : chain[p];
+        const auto key = std::pair(c, n.products == 0 || cut[p] ? kNone : root[p]);
+        const auto [found, added] = branches.try_emplace(key, chains[c].branches.size());
+        if (added) chains[c].branches.emplace_back();
+        chains[c].branches[found->second].push_back(s);
+    }
+    return chains;
+}
+
+Pipeline pipeline_of(const MatrixList& list) {
+    validate(list);
+    const auto calls = Calls(list).read();
+    const auto order = sorted(calls, list);
+    std::vector<std::size_t> place(calls.size());
+    for (std::size_t k = 0; k < order.size(); ++k) place[order[k]] = k;
+    std::vector<bool> read(calls.size());
+    Pipeline pipeline;
+    for (const auto c : order) {
+        const auto& m = list[calls[c].matrix];
+        if (m.vectors > kMostRows)
+            fail(ErrorCode::bad_config, fmt::format("matrix {}: {} vectors; a schedule has at most {}",
+                                                    in_quotes(m.name), m.vectors, kMostRows));
+        PipelineStep step{.name = {}, .op = "MatMul", .matrices = {calls[c].matrix}, .rows = m.vectors};
+        for (const auto& [input, reads] : calls[c].inputs) {
+            step.inputs.push_back({place[input], reads});
+            read[input] = true;
+        }
+        const auto rows = static_cast<double>(m.vectors);
+        if (step.inputs.empty()) step.input_bytes = rows * static_cast<double>(m.inputs);
+        step.output_bytes = rows * static_cast<double>(m.outputs);
+        pipeline.steps.push_back(std::move(step));
+    }
+    std::size_t first = 0;
+    for (const auto& m : list) {
+        for (std::size_t c = 0; c < m.calls; ++c) pipeline.steps[place[first + c]].name = call_name(m, c);
+        first += m.calls;
+    }
+    for (std::size_t c = 0; c < calls.size(); ++c) pipeline.steps[place[c]].is_output = !read[c];
+    pipeline.chains = chains_of(pipeline.steps);
+    return pipeline;
+}
+
+std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, const StepInput& input,
+                        std::size_t rows) {
+    const auto all = pipeline.steps[input.step].rows;
+    if (rows == 0) return 0;
+    if (input.reads == Reads::all) return all;
+    return std::min(all, (rows * all + step.rows - 1) / step.rows + input.ahead);
+}
+
+std::string pipeline_text(const Pipeline& pipeline) {
+    const auto chain = chain_numbers(pipeline.steps, pipeline.chains);
+    std::string text;
+    for (std::size_t c = 0; c < pipeline.chains.size(); ++c) {
+        const auto& branches = pipeline.chains[c].branches;
+        if (branches.size() == 1) {
+            text += fmt::format("{:3}  {}\n", c + 1, branch_text(pipeline, branches[0], chain));
+            continue;
+        }
+        text += fmt::format("{:3}  {} branches\n", c + 1, branches.size());
+        for (const auto& branch : branches)
+            text += fmt::format("       {}\n", branch_text(pipeline, branch, chain));
+    }
+    return text;
+}
+
+}  // namespace imka

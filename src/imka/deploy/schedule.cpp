@@ -1,0 +1,610 @@
+#include "imka/deploy/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/chip/analyse/cost.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::size_t kMostInferences = 65536;
+constexpr std::size_t kMostSpans = 10'000'000;
+constexpr std::size_t kMostSamples = 16384;  // of a step, on the critical path
+constexpr std::size_t kMostOverlaps = 4096;  // steps
+
+// A part of every block of rows, on one resource.
+struct Lane {
+    Resource resource;
+    std::uint32_t matrix = kNoMatrix;
+    std::uint32_t copy = 0;
+    std::size_t part = 0;  // part `part` of `parts` of the rows
+    std::size_t parts = 1;
+    double seconds = 0.0;  // per row
+};
+
+// Lanes that work at once.
+using Phase = std::vector<Lane>;
+
+// A step as work: phases one after another, in blocks of rows.
+struct Stage {
+    std::vector<Phase> phases;
+    std::size_t rows = 1;
+    std::size_t parts = 1;  // most copies that share the rows
+    std::size_t block = 1;  // rows
+    double priority = 0.0;  // seconds to the end of the network
+    std::size_t blocks() const { return (rows + block - 1) / block; }
+    std::size_t first_row(std::size_t b) const { return std::min(rows, b * block); }
+};
+
+double operations(const DigitalWork& w) {
+    return w.exponentials + w.divisions + w.norm_elements + w.additions + w.multiplications;
+}
+
+std::vector<std::vector<std::size_t>> readers_of(const Pipeline& pipeline) {
+    std::vector<std::vector<std::size_t>> readers(pipeline.steps.size());
+    for (std::size_t s = 0; s < pipeline.steps.size(); ++s) {
+        for (const auto& input : pipeline.steps[s].inputs) readers[input.step].push_back(s);
+    }
+    return readers;
+}
+
+void check(const Pipeline& pipeline, const Mapping& mapping, const ScheduleOptions& options) {
+    if (options.inferences < 1 || options.inferences > kMostInferences)
+        fail(ErrorCode::bad_config,
+             fmt::format("{} inferences; expected 1 to {}", options.inferences, kMostInferences));
+    for (const auto& step : pipeline.steps) {
+        for (const auto m : step.matrices) {
+            if (m >= mapping.matrices.size())
+                fail(ErrorCode::bad_config, fmt::format("step {} multiplies matrix {}; the mapping has {}",
+                                                        in_quotes(step.name), m, mapping.matrices.size()));
+        }
+    }
+}
+
+// The copies of each matrix that each of its calls uses: calls that can be at work at the same time share
+// them out, if there are enough.
+class CopyShares {
+public:
+    CopyShares(const Pipeline& pipeline, const Mapping& mapping) {
+        std::map<std::uint32_t, std::vector<std::size_t>> calls;
+        bool several = false;
+        for (std::size_t s = 0; s < pipeline.steps.size(); ++s) {
+            for (const auto m : pipeline.steps[s].matrices) {
+                calls[m].push_back(s);
+                several = several || (calls[m].size() > 1 && mapping.matrices[m].replicas > 1);
+            }
+        }
+        if (!several || pipeline.steps.size() > kMostOverlaps) return;
+        const Overlaps overlap(pipeline);
+        for (const auto& [m, steps] : calls) {
+            if (mapping.matrices[m].replicas > 1) share_out(m, steps, overlap, mapping.matrices[m].replicas);
+        }
+    }
+
+    std::vector<std::uint32_t> copies(std::uint32_t matrix, std::size_t step, std::size_t replicas) const {
+        const auto found = slots_.find({matrix, step});
+        const auto [slot, count] =
+            found == slots_.end() ? std::pair<std::size_t, std::size_t>(0, 1) : found->second;
+        std::vector<std::uint32_t> list;
+        for (std::size_t k = slot; k < replicas; k += count) list.push_back(static_cast<std::uint32_t>(k));
+        return list;
+    }
+
+private:
+    void share_out(std::uint32_t matrix, const std::vector<std::size_t>& steps, const Overlaps& overlap,
+                   std::size_t replicas) {
+        for (std::size_t first = 0; first < steps.size();) {
+            // Calls up to the next one that overlaps none of them.
+            std::vector<std::size_t> slot;
+            std::size_t last = first;
+            for (; last < steps.size(); ++last) {
+                std::set<std::size_t> taken;
+                bool joined = last == first;
+                for (std::size_t k = first; k < last; ++k) {
+                    if (!overlap(steps[k], steps[last])) continue;
+                    taken.insert(slot[k - first]);
+                    joined = true;
+                }
+                if (!joined) break;
+                std::size_t free = 0;
+                while (taken.contains(free)) ++free;
+                slot.push_back(free);
+            }
+            const auto count = *std::ranges::max_element(slot) + 1;
+            for (std::size_t k = first; k < last; ++k) {
+                if (count <= replicas) slots_[{matrix, steps[k]}] = {slot[k - first], count};
+            }
+            first = last;
+        }
+    }
+
+    std::map<std::pair<std::uint32_t, std::size_t>, std::pair<std::size_t, std::size_t>> slots_;
+};
+
+// Builds the stages of a pipeline.
+class Stages {
+public:
+    Stages(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec, const CostData& data)
+        : pipeline_(pipeline),
+          mapping_(mapping),
+          shares_(pipeline, mapping),
+          product_(product_seconds(spec.core)),
+          digital_rate_(parameter(data.parameters, "digital_rate").value),
+          link_rate_(parameter(data.parameters, "host_link_rate").value) {
+        for (const auto& r : mapping.regions) {
+            ++regions_[{r.matrix, r.replica}][r.core];
+            output_cols_[{r.matrix, r.replica}] += static_cast<double>(r.tile.cols);
+        }
+    }
+
+    std::vector<Stage> build(const ScheduleOptions& options) const {
+        std::vector<Stage> stages;
+        const auto moved = options.links ? moved_steps() : std::vector<bool>(pipeline_.steps.size());
+        for (std::size_t s = 0; s < pipeline_.steps.size(); ++s) {
+            const auto& step = pipeline_.steps[s];
+            Stage stage{.phases = {}, .rows = step.rows};
+            const auto rows = static_cast<double>(step.rows);
+            if (options.links) add_single(ResourceKind::link, step.input_bytes / link_rate_ / rows, stage);
+            double additions = 0.0;
+            if (!step.matrices.empty()) stage.phases.push_back(products(s, additions));
+            if (options.digital)
+                add_single(ResourceKind::digital, (operations(step.work) / rows + additions) / digital_rate_,
+                           stage);
+            if (moved[s]) add_single(ResourceKind::link, step.output_bytes / link_rate_ / rows, stage);
+            for (const auto& phase : stage.phases) {
+                for (const auto& lane : phase) stage.parts = std::max(stage.parts, lane.parts);
+            }
+            stages.push_back(std::move(stage));
+        }
+        set_priorities(stages);
+        set_blocks(options, stages);
+        return stages;
+    }
+
+private:
+    static void add_single(ResourceKind kind, double seconds, Stage& stage) {
+        if (seconds > 0.0) stage.phases.push_back({Lane{.resource = {kind, 0}, .seconds = seconds}});
+    }
+
+    // additions: partial sums per row.
+    Phase products(std::size_t s, double& additions) const {
+        Phase phase;
+        for (const auto m : pipeline_.steps[s].matrices) {
+            const auto copies = shares_.copies(m, s, mapping_.matrices[m].replicas);
+            for (std::size_t k = 0; k < copies.size(); ++k) {
+                const auto found = regions_.find({m, copies[k]});
+                if (found == regions_.end())
+                    fail(ErrorCode::bad_config,
+                         fmt::format("matrix {}, replica {}: has no region",
+                                     in_quotes(mapping_.matrices[m].shape.name), copies[k]));
+                for (const auto& [core, regions] : found->second)
+                    phase.push_back({.resource = {ResourceKind::core, core},
+                                     .matrix = m,
+                                     .copy = copies[k],
+                                     .part = k,
+                                     .parts = copies.size(),
+                                     .seconds = static_cast<double>(regions) * product_});
+                additions += (output_cols_.at({m, copies[k]}) -
+                              static_cast<double>(mapping_.matrices[m].shape.outputs)) /
+                             static_cast<double>(copies.size());
+            }
+        }
+        return phase;
+    }
+
+    // Steps whose results go over the host link: outputs, and what a product on other chips reads.
+    std::vector<bool> moved_steps() const {
+        std::vector<std::set<std::size_t>> chips(pipeline_.steps.size());
+        std::vector<bool> moved(pipeline_.steps.size());
+        for (std::size_t s = 0; s < pipeline_.steps.size(); ++s) {
+            const auto& step = pipeline_.steps[s];
+            for (const auto m : step.matrices) {
+                for (const auto& r : mapping_.regions) {
+                    if (r.matrix == m) chips[s].insert(r.core / mapping_.grid.cores);
+                }
+            }
+            for (const auto& input : step.inputs) {
+                const auto& from = chips[input.step];
+                if (step.matrices.empty()) chips[s].insert(from.begin(), from.end());
+                if (!step.matrices.empty() && !from.empty() && from != chips[s]) moved[input.step] = true;
+            }
+            moved[s] = moved[s] || step.is_output;
+        }
+        return moved;
+    }
+
+    void set_priorities(std::vector<Stage>& stages) const {
+        for (std::size_t s = stages.size(); s-- > 0;) {
+            double seconds = 0.0;
+            for (const auto& phase : stages[s].phases) {
+                double longest = 0.0;
+                for (const auto& lane : phase)
+                    longest = std::max(longest, lane.seconds / static_cast<double>(lane.parts));
+                seconds += longest * static_cast<double>(stages[s].rows);
+            }
+            stages[s].priority += seconds;
+            for (const auto& input : pipeline_.steps[s].inputs)
+                stages[input.step].priority = std::max(stages[input.step].priority, stages[s].priority);
+        }
+    }
+
+    static void set_blocks(const ScheduleOptions& options, std::vector<Stage>& stages) {
+        for (std::size_t most = std::size_t{1} << 20U; most > 0; most /= 2) {
+            std::size_t spans = 0;
+            for (auto& stage : stages) {
+                stage.block = stage.parts * ((stage.rows - 1) / (stage.parts * most) + 1);
+                for (const auto& phase : stage.phases)
+                    spans += stage.blocks() * phase.size() * options.inferences;
+            }
+            if (spans <= options.most_spans) return;
+            if (most == 1 && spans > kMostSpans)
+                fail(ErrorCode::bad_config,
+                     fmt::format("a schedule of {} inferences has {} spans; the limit is {}",
+                                 options.inferences, spans, kMostSpans));
+        }
+    }
+
+    const Pipeline& pipeline_;
+    const Mapping& mapping_;
+    CopyShares shares_;
+    double product_;
+    double digital_rate_;
+    double link_rate_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::map<std::uint32_t, std::size_t>> regions_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, double> output_cols_;
+};
+
+// The critical path: when rows are done if no resource is ever busy with something else. Sampled at multiples
+// of the copies; every value is a lower bound.
+class CriticalPath {
+public:
+    CriticalPath(const Pipeline& pipeline, const std::vector<Stage>& stages) : pipeline_(pipeline) {
+        for (std::size_t s = 0; s < stages.size(); ++s) add(stages[s], s);
+    }
+    double seconds() const {
+        double longest = 0.0;
+        for (const auto& step : steps_) longest = std::max(longest, step.done.back());
+        return longest;
+    }
+
+private:
+    struct Samples {
+        std::size_t block = 1;
+        std::vector<double> done;  // done[k]: of the first k blocks
+    };
+
+    double ready(std::size_t s, std::size_t rows) const {
+        double time = 0.0;
+        const auto& step = pipeline_.steps[s];
+        for (const auto& input : step.inputs) {
+            const auto& in = steps_[input.step];
+            const auto need = needed_rows(pipeline_, step, input, rows);
+            const bool all = need == pipeline_.steps[input.step].rows;
+            time = std::max(time, all ? in.done.back() : in.done[need / in.block]);
+        }
+        return time;
+    }
+
+    void add(const Stage& stage, std::size_t s) {
+        Samples samples{.block = stage.parts * ((stage.rows - 1) / (stage.parts * kMostSamples) + 1),
+                        .done = {0.0}};
+        const auto count = (stage.rows + samples.block - 1) / samples.block;
+        std::vector<double> first;  // when the first row of each block can begin, and its last
+        std::vector<double> last;
+        for (std::size_t k = 0; k < count; ++k) {
+            first.push_back(ready(s, k * samples.block + 1));
+            last.push_back(ready(s, std::min(stage.rows, (k + 1) * samples.block)));
+        }
+        for (const auto& phase : stage.phases) pass(phase, samples.block, stage.rows, first, last);
+        samples.done.insert(samples.done.end(), last.begin(), last.end());
+        steps_.push_back(std::move(samples));
+    }
+
+    // Parts of a matrix and the least time of a row on its copies.
+    static std::set<std::pair<std::size_t, double>> speeds(const Phase& phase) {
+        std::map<std::tuple<std::uint32_t, std::uint32_t>, double> copies;
+        std::map<std::uint32_t, std::pair<std::size_t, double>> matrices;
+        for (const auto& lane : phase) {
+            auto& longest = copies[{lane.matrix, lane.copy}];
+            longest = std::max(longest, lane.seconds);
+        }
+        for (const auto& lane : phase) {
+            const auto seconds = copies[{lane.matrix, lane.copy}];
+            auto& [parts, least] = matrices.try_emplace(lane.matrix, lane.parts, seconds).first->second;
+            parts = lane.parts;
+            least = std::min(least, seconds);
+        }
+        std::set<std::pair<std::size_t, double>> out;
+        for (const auto& [matrix, speed] : matrices) out.insert(speed);
+        return out;
+    }
+
+    // Replaces when rows can begin by when they are done.
+    static void pass(const Phase& phase, std::size_t block, std::size_t rows, std::vector<double>& first,
+                     std::vector<double>& last) {
+        std::vector<double> first_done(first.size(), 0.0);
+        std::vector<double> last_done(first.size(), 0.0);
+        for (const auto& [parts, seconds] : speeds(phase)) {
+            double done = 0.0;
+            for (std::size_t k = 0; k < first.size(); ++k) {
+                const auto count = std::min(rows, (k + 1) * block) - k * block;
+                first_done[k] = std::max({first_done[k], done, first[k] + seconds});
+                done = std::max({done + static_cast<double>(count / parts) * seconds,
+                                 first[k] + static_cast<double>((count + parts - 1) / parts) * seconds,
+                                 last[k] + seconds});
+                last_done[k] = std::max(last_done[k], done);
+            }
+        }
+        first = std::move(first_done);
+        last = std::move(last_done);
+    }
+
+    const Pipeline& pipeline_;
+    std::vector<Samples> steps_;
+};
+
+// Simulates the resources, event by event.
+class Simulation {
+public:
+    Simulation(const Pipeline& pipeline, const std::vector<Stage>& stages, std::size_t inferences)
+        : pipeline_(pipeline), stages_(stages), readers_(readers_of(pipeline)), inferences_(inferences) {
+        progress_.resize(inferences * stages.size());
+        for (std::size_t i = 0; i < inferences; ++i) {
+            for (std::size_t s = 0; s < stages.size(); ++s) {
+                progress_[i * stages.size() + s].blocks.resize(stages[s].blocks());
+                pending_.push_back({i, s});
+            }
+        }
+    }
+
+    std::vector<Span> run() {
+        release();
+        dispatch();
+        while (!events_.empty()) {
+            const double now = events_.top().time;
+            now_ = now;
+            while (!events_.empty() && events_.top().time == now) {
+                const auto event = events_.top();
+                events_.pop();
+                finish(event);
+            }
+            release();
+            dispatch();
+        }
+        return std::move(spans_);
+    }
+
+    // End of every inference.
+    const std::vector<double>& ends() const { return ends_; }
+
+private:
+    struct BlockState {
+        std::uint32_t phase = 0;
+        std::uint32_t open = 0;  // lanes of the phase that are not done
+        bool done = false;
+    };
+    struct Progress {
+        std::vector<BlockState> blocks;
+        std::size_t released = 0;  // blocks
+        std::size_t done = 0;      // blocks, without a gap
+    };
+    struct StepRef {
+        std::size_t inference = 0;
+        std::size_t step = 0;
+    };
+    struct Task {
+        std::size_t inference = 0;
+        double priority = 0.0;
+        std::size_t block = 0;
+        std::size_t step = 0;
+        std::size_t lane = 0;
+        auto order() const { return std::tuple(inference, -priority, block, step, lane); }
+        bool operator<(const Task& other) const { return other.order() < order(); }  // first on top
+    };
+    struct Event {
+        double time = 0.0;
+        std::size_t number = 0;  // of the span, to break ties
+        Task task;
+        Resource resource;
+        bool operator<(const Event& other) const {
+            return std::pair(other.time, other.number) < std::pair(time, number);
+        }
+    };
+    struct Queue {
+        std::priority_queue<Task> waiting;
+        bool busy = false;
+    };
+
+    Progress& progress(std::size_t inference, std::size_t step) {
+        return progress_[inference * stages_.size() + step];
+    }
+    std::size_t rows_done(std::size_t inference, std::size_t step) {
+        return stages_[step].first_row(progress(inference, step).done);
+    }
+
+    // Starts all blocks whose inputs are there.
+    void release() {
+        while (!pending_.empty()) {
+            const auto [i, s] = pending_.back();
+            pending_.pop_back();
+            auto& p = progress(i, s);
+            const auto before = p.done;
+            while (p.released < stages_[s].blocks() && is_ready(i, s, p.released)) {
+                enter(i, s, p.released);
+                ++p.released;
+            }
+            advance(i, s, before);
+        }
+    }
+
+    bool is_ready(std::size_t i, std::size_t s, std::size_t block) {
+        const auto& step = pipeline_.steps[s];
+        const auto rows = stages_[s].first_row(block + 1);
+        return std::ranges::all_of(step.inputs, [&](const StepInput& input) {
+            return rows_done(i, input.step) >= needed_rows(pipeline_, step, input, rows);
+        });
+    }
+
+    // Begins the current phase of a block, or ends the block behind the last one.
+    void enter(std::size_t i, std::size_t s, std::size_t b) {
+        auto& state = progress(i, s).blocks[b];
+        if (state.phase == stages_[s].phases.size()) {
+            state.done = true;
+            return;
+        }
+        const auto& phase = stages_[s].phases[state.phase];
+        for (std::size_t l = 0; l < phase.size(); ++l) {
+            if (part_of(s, b, phase[l]).second == 0) continue;
+            ++state.open;
+            queues_[phase[l].resource].waiting.push({i, stages_[s].priority, b, s, l});
+            woken_.insert(phase[l].resource);
+        }
+    }
+
+    // First row and number of rows of a lane.
+    std::pair<std::size_t, std::size_t> part_of(std::size_t s, std::size_t b, const Lane& lane) const {
+        const auto first = stages_[s].first_row(b);
+        const auto rows = stages_[s].first_row(b + 1) - first;
+        const auto begin = rows * lane.part / lane.parts;
+        return {first + begin, rows * (lane.part + 1) / lane.parts - begin};
+    }
+
+    void dispatch() {
+        for (const auto& resource : woken_) {
+            auto& queue = queues_[resource];
+            if (queue.busy || queue.waiting.empty()) continue;
+            const auto task = queue.waiting.top();
+            queue.waiting.pop();
+            queue.busy = true;
+            const auto phase = progress(task.inference, task.step).blocks[task.block].phase;
+            const auto& lane = stages_[task.step].phases[phase][task.lane];
+            const auto [first, rows] = part_of(task.step, task.block, lane);
+            const double end = now_ + static_cast<double>(rows) * lane.seconds;
+            events_.push({end, spans_.size(), task, resource});
+            spans_.push_back({.step = static_cast<std::uint32_t>(task.step),
+                              .inference = static_cast<std::uint32_t>(task.inference),
+                              .resource = resource,
+                              .matrix = lane.matrix,
+                              .copy = lane.copy,
+                              .first_row = first,
+                              .rows = rows,
+                              .begin = now_,
+                              .end = end});
+        }
+        woken_.clear();
+    }
+
+    void finish(const Event& event) {
+        const auto& [i, priority, b, s, lane] = event.task;
+        queues_[event.resource].busy = false;
+        woken_.insert(event.resource);
+        auto& p = progress(i, s);
+        auto& state = p.blocks[b];
+        if (--state.open > 0) return;
+        ++state.phase;
+        const auto before = p.done;
+        enter(i, s, b);
+        advance(i, s, before);
+    }
+
+    // Counts blocks that are done, and looks at the readers of new rows.
+    void advance(std::size_t i, std::size_t s, std::size_t before) {
+        auto& p = progress(i, s);
+        while (p.done < p.blocks.size() && p.blocks[p.done].done) ++p.done;
+        if (p.done == before) return;
+        for (const auto reader : readers_[s]) pending_.push_back({i, reader});
+        if (p.done < p.blocks.size()) return;
+        ends_.resize(inferences_, 0.0);
+        ends_[i] = now_;
+    }
+
+    const Pipeline& pipeline_;
+    const std::vector<Stage>& stages_;
+    std::vector<std::vector<std::size_t>> readers_;
+    std::size_t inferences_;
+    std::vector<Progress> progress_;
+    std::vector<StepRef> pending_;
+    std::map<Resource, Queue> queues_;
+    std::set<Resource> woken_;
+    std::priority_queue<Event> events_;
+    std::vector<Span> spans_;
+    std::vector<double> ends_;
+    double now_ = 0.0;
+};
+
+std::vector<ResourceUse> uses_of(const std::vector<Span>& spans) {
+    std::map<Resource, double> seconds;
+    for (const auto& span : spans) seconds[span.resource] += span.end - span.begin;
+    std::vector<ResourceUse> uses;
+    for (const auto& [resource, busy] : seconds) uses.push_back({resource, busy});
+    return uses;
+}
+
+}  // namespace
+
+std::string resource_name(const Resource& resource, const CoreGrid& grid) {
+    if (resource.kind != ResourceKind::core) return std::string(to_string(resource.kind));
+    const auto chip = grid.chips > 1 ? fmt::format("chip {}, ", resource.core / grid.cores) : std::string();
+    return fmt::format("{}core {}", chip, resource.core % grid.cores);
+}
+
+Overlaps::Overlaps(const Pipeline& pipeline) {
+    const auto count = pipeline.steps.size();
+    std::vector<std::vector<bool>> ancestors;
+    const auto merge = [](const std::vector<bool>& from, std::vector<bool>& to) {
+        for (std::size_t k = 0; k < to.size(); ++k) to[k] = to[k] || from[k];
+    };
+    for (const auto& step : pipeline.steps) {
+        std::vector<bool> up(count);
+        std::vector<bool> before(count);
+        for (const auto& input : step.inputs) {
+            merge(ancestors[input.step], up);
+            up[input.step] = true;
+            merge(before_[input.step], before);
+            if (needed_rows(pipeline, step, input, 1) < pipeline.steps[input.step].rows) continue;
+            merge(ancestors[input.step], before);
+            before[input.step] = true;
+        }
+        ancestors.push_back(std::move(up));
+        before_.push_back(std::move(before));
+    }
+}
+
+Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
+                       const CostData& data, const ScheduleOptions& options) {
+    check(pipeline, mapping, options);
+    const auto stages = Stages(pipeline, mapping, spec, data).build(options);
+    Simulation simulation(pipeline, stages, options.inferences);
+    Schedule schedule{.grid = mapping.grid, .inferences = options.inferences, .spans = simulation.run()};
+    std::ranges::stable_sort(schedule.spans, {}, &Span::begin);
+    schedule.uses = uses_of(schedule.spans);
+    for (const auto& span : schedule.spans)
+        schedule.makespan_seconds = std::max(schedule.makespan_seconds, span.end);
+    const auto path = CriticalPath(pipeline, stages).seconds();
+    schedule.bound = {.seconds = path, .reason = "critical path", .critical_path_seconds = path};
+    double busiest = 0.0;
+    for (const auto& use : schedule.uses) {
+        busiest = std::max(busiest, use.seconds);
+        if (use.seconds <= schedule.bound.seconds) continue;
+        schedule.bound.seconds = use.seconds;
+        schedule.bound.reason = resource_name(use.resource, mapping.grid);
+    }
+    schedule.interval_seconds = busiest;
+    if (options.inferences > 1) {
+        const auto& ends = simulation.ends();
+        schedule.interval_seconds =
+            (ends.back() - ends.front()) / static_cast<double>(options.inferences - 1);
+    }
+    return schedule;
+}
+
+}  // namespace imka

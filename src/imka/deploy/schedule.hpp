@@ -1,0 +1,105 @@
+// Who works when: the products and digital operations of inferences on cores, digital unit and host link.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/names.hpp"
+#include "imka/deploy/cost_data.hpp"
+#include "imka/deploy/mapping.hpp"
+#include "imka/deploy/pipeline.hpp"
+
+namespace imka {
+
+// What works on one thing at a time.
+enum class ResourceKind { core, digital, link };
+template <>
+struct EnumNames<ResourceKind> {
+    static constexpr std::string_view what = "resource";
+    static constexpr std::string_view values[] = {"core", "digital unit", "host link"};
+};
+struct Resource {
+    ResourceKind kind = ResourceKind::core;
+    std::uint32_t core = 0;  // counted over all chips; 0 for the digital unit and the link
+    auto operator<=>(const Resource&) const = default;
+};
+std::string resource_name(const Resource& resource, const CoreGrid& grid);  // "chip 1, core 3"
+
+inline constexpr std::uint32_t kNoMatrix = std::numeric_limits<std::uint32_t>::max();
+
+// Successive rows of a step on a resource, without a break.
+struct Span {
+    std::uint32_t step = 0;
+    std::uint32_t inference = 0;
+    Resource resource;
+    std::uint32_t matrix = kNoMatrix;  // of a core: in the mapping
+    std::uint32_t copy = 0;            // of the matrix
+    std::size_t first_row = 0;
+    std::size_t rows = 0;
+    double begin = 0.0;  // seconds
+    double end = 0.0;
+    bool operator==(const Span&) const = default;
+};
+
+struct ScheduleOptions {
+    std::size_t inferences = 1;  // that follow each other
+    bool digital = true;         // false: digital operations take no time
+    bool links = false;          // true: inputs, outputs and values between chips take time on the host link
+    // Rows are scheduled in blocks, so that there are at most about this many spans.
+    std::size_t most_spans = 100'000;
+};
+
+// What no schedule of this mapping can be faster than, and why.
+struct ScheduleBound {
+    double seconds = 0.0;
+    std::string reason;                  // "critical path", "core 3", "digital unit", "host link"
+    double critical_path_seconds = 0.0;  // one inference that never waits for a busy resource
+};
+
+struct ResourceUse {
+    Resource resource;
+    double seconds = 0.0;  // at work
+};
+
+struct Schedule {
+    CoreGrid grid;
+    std::size_t inferences = 1;
+    std::vector<Span> spans;  // by begin
+    double makespan_seconds = 0.0;
+    // Between the ends of inferences that follow each other; of a single one: the work of the busiest
+    // resource.
+    double interval_seconds = 0.0;
+    ScheduleBound bound;
+    std::vector<ResourceUse> uses;  // of every resource with work
+};
+
+// List scheduling: a free resource takes the waiting block with the earliest inference, then the longest path
+// to the end, then the lowest rows. A core does one product at a time; tiles of a matrix on different cores
+// work at once; copies share the rows of a call, and calls that can be at work at the same time have copies
+// of their own where there are enough. Error{bad_config} if pipeline and mapping do not fit.
+Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
+                       const CostData& data, const ScheduleOptions& options = {});
+
+// Independent check, without code of the scheduler: nothing overlaps on a resource, every row begins after
+// the rows that it needs, every row of every matrix is done exactly once on all cores of one copy, and takes
+// the time of its products. Error{bad_data} that names the first problem.
+void verify_schedule(const Schedule& schedule, const Pipeline& pipeline, const Mapping& mapping,
+                     const ChipSpec& spec);
+
+// Whether two steps of one inference can be at work at the same time: neither needs all rows of the other
+// before its own first row. Square in the number of steps.
+class Overlaps {
+public:
+    explicit Overlaps(const Pipeline& pipeline);
+    bool operator()(std::size_t a, std::size_t b) const { return !before_[b][a] && !before_[a][b]; }
+
+private:
+    std::vector<std::vector<bool>> before_;  // before_[s][t]: all of t is done before s begins
+};
+
+}  // namespace imka

@@ -1,0 +1,204 @@
+// Check of schedules; shares no code with the scheduler.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/chip/analyse/cost.hpp"
+#include "imka/deploy/schedule.hpp"
+
+namespace imka {
+namespace {
+
+using Key = std::pair<std::uint32_t, std::uint32_t>;  // inference and step
+
+class Verifier {
+public:
+    Verifier(const Schedule& schedule, const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec)
+        : schedule_(schedule), pipeline_(pipeline), mapping_(mapping), product_(product_seconds(spec.core)) {}
+
+    void run() {
+        for (const auto& span : schedule_.spans) check_range(span);
+        check_overlaps();
+        for (const auto& span : schedule_.spans) spans_[{span.inference, span.step}].push_back(&span);
+        for (auto& [key, list] : spans_) {
+            std::ranges::sort(list, {}, [](const Span* s) { return std::pair(s->first_row, s->begin); });
+        }
+        for (std::uint32_t i = 0; i < schedule_.inferences; ++i) {
+            for (std::uint32_t s = 0; s < pipeline_.steps.size(); ++s) {
+                check_rows({i, s});
+                check_order({i, s});
+            }
+        }
+    }
+
+private:
+    [[noreturn]] void fail_span(const Span& span, std::string_view what) const {
+        const auto name = span.step < pipeline_.steps.size() ? pipeline_.steps[span.step].name : "?";
+        fail(ErrorCode::bad_data,
+             fmt::format("step {}, inference {}, rows {} to {} on {}: {}", in_quotes(name), span.inference,
+                         span.first_row, span.first_row + span.rows,
+                         resource_name(span.resource, mapping_.grid), what));
+    }
+
+    void check_range(const Span& span) const {
+        if (span.step >= pipeline_.steps.size()) fail_span(span, "no such step");
+        const auto& step = pipeline_.steps[span.step];
+        if (span.inference >= schedule_.inferences) fail_span(span, "no such inference");
+        if (span.rows == 0 || span.first_row > step.rows || span.rows > step.rows - span.first_row)
+            fail_span(span, fmt::format("the step has {} rows", step.rows));
+        if (!(span.begin >= 0.0 && span.end >= span.begin && span.end <= schedule_.makespan_seconds))
+            fail_span(span, fmt::format("from {} to {} s of {} s", span.begin, span.end,
+                                        schedule_.makespan_seconds));
+        if (span.resource.kind != ResourceKind::core) return;
+        if (std::ranges::find(step.matrices, span.matrix) == step.matrices.end())
+            fail_span(span, "a matrix that the step does not use");
+        std::size_t regions = 0;
+        for (const auto& r : mapping_.regions) {
+            if (r.matrix == span.matrix && r.replica == span.copy && r.core == span.resource.core) ++regions;
+        }
+        if (regions == 0) fail_span(span, "the copy of the matrix has no region on the core");
+        const double expected = static_cast<double>(span.rows) * static_cast<double>(regions) * product_;
+        if (std::abs(span.end - span.begin - expected) > 1e-9 * schedule_.makespan_seconds)
+            fail_span(span,
+                      fmt::format("takes {} s; its products take {} s", span.end - span.begin, expected));
+    }
+
+    void check_overlaps() const {
+        std::map<Resource, std::vector<const Span*>> resources;
+        for (const auto& span : schedule_.spans) resources[span.resource].push_back(&span);
+        for (auto& [resource, list] : resources) {
+            std::ranges::sort(list, {}, [](const Span* s) { return std::pair(s->begin, s->end); });
+            for (std::size_t k = 1; k < list.size(); ++k) {
+                if (list[k]->begin < list[k - 1]->end)
+                    fail_span(
+                        *list[k],
+                        fmt::format("begins at {} s, before step {} ends at {} s", list[k]->begin,
+                                    in_quotes(pipeline_.steps[list[k - 1]->step].name), list[k - 1]->end));
+            }
+        }
+    }
+
+    // All cores of a copy do the same rows, and the copies together all rows once.
+    void check_rows(const Key& key) const {
+        using Rows = std::vector<std::pair<std::size_t, std::size_t>>;  // first and end, sorted
+        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Rows> done;  // matrix, copy, core
+        if (const auto found = spans_.find(key); found != spans_.end()) {
+            for (const auto* span : found->second) {
+                if (span->resource.kind == ResourceKind::core)
+                    done[{span->matrix, span->copy, span->resource.core}].emplace_back(
+                        span->first_row, span->first_row + span->rows);
+            }
+        }
+        const auto& step = pipeline_.steps[key.second];
+        for (const auto m : step.matrices) {
+            std::map<std::uint32_t, std::set<std::uint32_t>> cores;  // of each copy
+            for (const auto& r : mapping_.regions) {
+                if (r.matrix == m) cores[r.replica].insert(r.core);
+            }
+            Rows all;
+            for (const auto& [copy, list] : cores) {
+                const Rows rows = done[{m, copy, *list.begin()}];
+                for (const auto core : list) {
+                    if (done[{m, copy, core}] != rows)
+                        fail_step(key, m, "the cores of a copy do different rows");
+                }
+                all.insert(all.end(), rows.begin(), rows.end());
+            }
+            std::ranges::sort(all);
+            std::size_t end = 0;
+            for (const auto& [first, last] : all) {
+                if (first != end)
+                    fail_step(key, m, fmt::format("row {} is done twice or never", std::min(first, end)));
+                end = last;
+            }
+            if (end != step.rows) fail_step(key, m, fmt::format("row {} is never done", end));
+        }
+    }
+
+    [[noreturn]] void fail_step(const Key& key, std::uint32_t matrix, const std::string& what) const {
+        fail(ErrorCode::bad_data,
+             fmt::format("step {}, inference {}, matrix {}: {}", in_quotes(pipeline_.steps[key.second].name),
+                         key.first, in_quotes(mapping_.matrices[matrix].shape.name), what));
+    }
+
+    // When the first `rows` rows of a step are there; steps without work pass on what they read.
+    double available(const Key& key, std::size_t rows) {
+        if (rows == 0) return 0.0;
+        const auto found = spans_.find(key);
+        if (found != spans_.end()) {
+            const auto& ends = latest_ends(key, found->second);
+            const auto behind =
+                std::ranges::lower_bound(ends, rows, {}, &std::pair<std::size_t, double>::first);
+            return behind == ends.begin() ? 0.0 : std::prev(behind)->second;
+        }
+        const auto [place, added] = passed_.try_emplace({key, rows}, 0.0);
+        if (!added) return place->second;
+        const auto& step = pipeline_.steps[key.second];
+        double time = 0.0;
+        for (const auto& input : step.inputs)
+            time = std::max(time, available({key.first, static_cast<std::uint32_t>(input.step)},
+                                            need(step, input, rows)));
+        return passed_[{key, rows}] = time;
+    }
+
+    // Written again here on purpose.
+    std::size_t need(const PipelineStep& step, const StepInput& input, std::size_t rows) const {
+        const auto all = pipeline_.steps[input.step].rows;
+        if (input.reads == Reads::all) return all;
+        std::size_t n = rows * all / step.rows;
+        if (n * step.rows < rows * all) ++n;
+        return std::min(all, n + (input.reads == Reads::window ? input.ahead : 0));
+    }
+
+    // First rows of the spans with the latest end up to them.
+    const std::vector<std::pair<std::size_t, double>>& latest_ends(const Key& key,
+                                                                   const std::vector<const Span*>& spans) {
+        auto& ends = ends_[key];
+        if (!ends.empty()) return ends;
+        double latest = 0.0;
+        for (const auto* span : spans) {
+            latest = std::max(latest, span->end);
+            ends.emplace_back(span->first_row, latest);
+        }
+        return ends;
+    }
+
+    void check_order(const Key& key) {
+        const auto found = spans_.find(key);
+        if (found == spans_.end()) return;
+        const auto& step = pipeline_.steps[key.second];
+        for (const auto* span : found->second) {
+            for (const auto& input : step.inputs) {
+                const auto rows = need(step, input, span->first_row + span->rows);
+                const auto ready = available({key.first, static_cast<std::uint32_t>(input.step)}, rows);
+                if (ready > span->begin)
+                    fail_span(*span,
+                              fmt::format("begins at {} s; {} rows of step {} are there at {} s", span->begin,
+                                          rows, in_quotes(pipeline_.steps[input.step].name), ready));
+            }
+        }
+    }
+
+    const Schedule& schedule_;
+    const Pipeline& pipeline_;
+    const Mapping& mapping_;
+    double product_;
+    std::map<Key, std::vector<const Span*>> spans_;
+    std::map<Key, std::vector<std::pair<std::size_t, double>>> ends_;
+    std::map<std::pair<Key, std::size_t>, double> passed_;
+};
+
+}  // namespace
+
+void verify_schedule(const Schedule& schedule, const Pipeline& pipeline, const Mapping& mapping,
+                     const ChipSpec& spec) {
+    Verifier(schedule, pipeline, mapping, spec).run();
+}
+
+}  // namespace imka

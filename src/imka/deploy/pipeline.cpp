@@ -199,12 +199,19 @@ std::vector<std::size_t> chain_numbers(const std::vector<PipelineStep>& steps,
     return numbers;
 }
 
-// "fc1 [Add, Relu] -> fc2"
+// "fc1 [Add, Relu] -> fc2"; of a long branch the beginning and the end.
 std::string branch_text(const Pipeline& pipeline, const std::vector<std::size_t>& branch,
                         const std::vector<std::size_t>& chain) {
+    constexpr std::size_t kMostSteps = 40;
     std::string text;
     bool open = false;  // a bracket
-    for (const auto s : branch) {
+    for (std::size_t k = 0; k < branch.size(); ++k) {
+        if (branch.size() > kMostSteps && k == kMostSteps / 2) {
+            text += fmt::format("{} -> ({} steps)", open ? "]" : "", branch.size() - kMostSteps);
+            open = false;
+            k = branch.size() - kMostSteps / 2;
+        }
+        const auto s = branch[k];
         const auto& step = pipeline.steps[s];
         std::string cached;
         for (const auto& input : step.inputs) {

@@ -57,8 +57,8 @@ TEST(Pipeline, OfAListFollowsItsDependencies) {
     EXPECT_EQ(pipeline_text(pipeline),
               "  1  in\n"
               "  2  2 branches\n"
-              "       q -> omega#0\n"
-              "       k -> omega#1\n"
+              "     - q -> omega#0\n"
+              "     - k -> omega#1\n"
               "  3  out -> last (cached in)\n");
     const auto& out = step_named(pipeline, "out");
     EXPECT_EQ(out.inputs.size(), 2U);
@@ -69,14 +69,14 @@ TEST(Pipeline, OfAPerformerHasParallelProjections) {
     const auto pipeline = pipeline_of(known_network("performer-listops").matrices);
     EXPECT_EQ(pipeline_text(pipeline),
               "  1  3 branches\n"
-              "       layers.0.k_proj#0 -> layers.0.omega#1\n"
-              "       layers.0.v_proj#0\n"
-              "       layers.0.q_proj#0 -> layers.0.omega#0\n"
+              "     - layers.0.k_proj#0 -> layers.0.omega#1\n"
+              "     - layers.0.v_proj#0\n"
+              "     - layers.0.q_proj#0 -> layers.0.omega#0\n"
               "  2  layers.0.out_proj#0 -> layers.0.fc1#0 -> layers.0.fc2#0\n"
               "  3  3 branches\n"
-              "       layers.0.k_proj#1 -> layers.0.omega#3\n"
-              "       layers.0.v_proj#1\n"
-              "       layers.0.q_proj#1 -> layers.0.omega#2\n"
+              "     - layers.0.k_proj#1 -> layers.0.omega#3\n"
+              "     - layers.0.v_proj#1\n"
+              "     - layers.0.q_proj#1 -> layers.0.omega#2\n"
               "  4  layers.0.out_proj#1 -> layers.0.fc1#1 -> layers.0.fc2#1 -> classifier -> last\n");
     for (const auto* name :
          {"performer-aan", "performer-cifar10", "performer-imdb", "performer-pathfinder"}) {

@@ -70,6 +70,7 @@ void add_ridge(CLI::App& root, Context& context);
 void add_sweep(CLI::App& root, Context& context);
 void add_chip(CLI::App& root, Context& context);
 void add_map(CLI::App& root, Context& context);
+void add_deploy(CLI::App& root, Context& context);
 void add_run(CLI::App& root, Context& context);
 void add_cost(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);

@@ -1,102 +1,44 @@
-// imka run: describes an ONNX model, or runs it digitally on arrays.
+// imka run: describes a model (ONNX or deployed), or runs it on arrays: digitally, or on the emulated chip.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app.hpp"
+#include "chip/options.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
+#include "imka/chip/simulate/emulator.hpp"
+#include "imka/deploy/deployed_model.hpp"
+#include "imka/deploy/plan_file.hpp"
+#include "imka/deploy/recording.hpp"
 #include "imka/graph/executor.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/simplify.hpp"
-#include "imka/io/npy.hpp"
-#include "terminal.hpp"
+#include "model_options.hpp"
 
 namespace imka::app {
 namespace {
-
-using graph::DType;
 
 struct Args {
     std::filesystem::path model;
     std::vector<std::string> inputs;   // FILE, or NAME=FILE
     std::vector<std::string> outputs;  // the same
+    ChipArgs chip{.chip = "fp32"};
+    std::vector<std::string> calibrate;  // as inputs
+    std::uint64_t seed = 0;              // of the noise
+    std::optional<std::uint64_t> chip_seed;
+    std::filesystem::path record;
+    std::filesystem::path replay;
 };
 
-struct ArrayType {
-    std::string_view npy;
-    DType type;
-};
-constexpr ArrayType kArrayTypes[] = {{"f4", DType::f32}, {"f8", DType::f64},  {"i1", DType::i8},
-                                     {"i2", DType::i16}, {"i4", DType::i32},  {"i8", DType::i64},
-                                     {"u1", DType::u8},  {"u2", DType::u16},  {"u4", DType::u32},
-                                     {"u8", DType::u64}, {"b1", DType::bool_}};
-
-graph::Tensor converted_to(const graph::Tensor& in, DType type) {
-    if (in.type == type) return in;
-    graph::Tensor out(type, in.shape);
-    graph::visit_dtype(in.type, [&](auto from) {
-        graph::visit_dtype(type, [&](auto to) {
-            const auto a = in.values<decltype(from)>();
-            const auto b = out.values<decltype(to)>();
-            std::ranges::transform(a, b.begin(), graph::converted<decltype(to), decltype(from)>);
-        });
-    });
-    return out;
-}
-
-// Numbers become the type of the model's input; floats do not silently become integers.
-graph::Tensor read_tensor(const std::string& file, const graph::Value& input) {
-    const auto array = read_npy_array(file);
-    graph::Tensor tensor(std::ranges::find(kArrayTypes, array.type, &ArrayType::npy)->type,
-                         {array.shape.begin(), array.shape.end()});
-    std::memcpy(tensor.bytes.data(), array.bytes.data(), array.bytes.size());
-    if (graph::is_float(tensor.type) && !graph::is_float(input.type.type))
-        fail(ErrorCode::bad_data,
-             fmt::format("{}: {} values; the input {} is {}", file, to_string(tensor.type),
-                         in_quotes(input.name), graph::to_text(input.type)));
-    return converted_to(tensor, input.type.type);
-}
-
-// 16-bit floats, which NPY files here do not have, become float32.
-void write_tensor(const std::string& file, const graph::Tensor& tensor) {
-    const auto* type = std::ranges::find(kArrayTypes, tensor.type, &ArrayType::type);
-    if (type == std::end(kArrayTypes)) return write_tensor(file, converted_to(tensor, DType::f32));
-    NpyArray array{.type = std::string(type->npy), .shape = {tensor.shape.begin(), tensor.shape.end()}};
-    array.bytes.resize(tensor.bytes.size());
-    std::memcpy(array.bytes.data(), tensor.bytes.data(), tensor.bytes.size());
-    write_npy_array(file, array);
-}
-
-std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
-    std::vector<std::string> names;
-    for (const auto id : ids) names.push_back(g.values[id].name);
-    return names;
-}
-
-// The file of each name. Texts are NAME=FILE, or FILE if there is only one name.
-std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
-                                            const std::vector<std::string>& names, std::string_view option) {
-    std::map<std::string, std::string> files;
-    for (const auto& text : texts) {
-        const auto equals = text.find('=');
-        const auto name = equals == std::string::npos ? std::string() : text.substr(0, equals);
-        const bool known = std::ranges::find(names, name) != names.end();
-        if (!known && names.size() != 1)
-            fail(ErrorCode::bad_usage, fmt::format("{} {}: expected NAME=FILE.npy, with NAME one of {}",
-                                                   option, in_quotes(text), fmt::join(names, ", ")));
-        if (!files.try_emplace(known ? name : names.front(), known ? text.substr(equals + 1) : text).second)
-            fail(ErrorCode::bad_usage,
-                 fmt::format("{}: {} is given twice", option, in_quotes(known ? name : names.front())));
-    }
-    return files;
+bool is_plan(const Args& args) {
+    return args.model.extension() == ".plan";
 }
 
 Json value_json(const graph::Value& v) {
@@ -114,18 +56,36 @@ Json model_json(const Args& args, const graph::Graph& g, const std::vector<graph
     return j;
 }
 
-void describe_model(const Args& args, const graph::Graph& g, const Context& context) {
-    const auto matrices = graph::static_matrices(g);
-    if (context.json) return print_json(model_json(args, g, matrices));
-    std::map<std::string, int> operators;
-    for (const auto& node : g.nodes) ++operators[node.op];
-    print_out("{}: {} nodes\n\n", args.model.string(), g.nodes.size());
+Json chip_json(const DeployedModel& model) {
+    const auto& chip = model.chip;
+    return {{"backend", chip.plan.spec.name}, {"state", to_string(state_of(chip))},
+            {"chip_seed", chip.seed},         {"seconds", chip.time.seconds},
+            {"chips", chip.plan.spec.chips},  {"cores", core_count(chip.plan)},
+            {"matrices", model.matrices}};
+}
+
+void print_values(const graph::Graph& g) {
     TextTable values = {{"", "name", "type"}};
     for (const auto id : g.inputs)
         values.push_back({"input", g.values[id].name, graph::to_text(g.values[id].type)});
     for (const auto id : g.outputs)
         values.push_back({"output", g.values[id].name, graph::to_text(g.values[id].type)});
     print_out("{}\n", format_table(values));
+}
+
+// `deployed`: null for an ONNX model.
+void describe_model(const Args& args, const graph::Graph& g, const DeployedModel* deployed,
+                    const Context& context) {
+    const auto matrices = graph::static_matrices(g);
+    if (context.json) {
+        auto json = model_json(args, g, matrices);
+        if (deployed != nullptr) json["on_chip"] = chip_json(*deployed);
+        return print_json(json);
+    }
+    std::map<std::string, int> operators;
+    for (const auto& node : g.nodes) ++operators[node.op];
+    print_out("{}: {} nodes\n\n", args.model.string(), g.nodes.size());
+    print_values(g);
     TextTable ops = {{"operator", "nodes"}};
     for (const auto& [op, count] : operators) ops.push_back({op, std::to_string(count)});
     print_out("{}\n", format_table(ops));
@@ -134,27 +94,29 @@ void describe_model(const Args& args, const graph::Graph& g, const Context& cont
         table.push_back(
             {m.name, std::to_string(m.inputs), std::to_string(m.outputs), std::to_string(m.uses.size())});
     print_out("{}", matrices.empty() ? "no matrix with constant weights\n" : format_table(table));
+    if (deployed == nullptr) return;
+    print_out("\non {}: {} of {} matrices, {} cores, {} at {:.4g} s after programming, chip seed {}\n",
+              deployed->chip.plan.spec.name, deployed->matrices.size(), matrices.size(),
+              core_count(deployed->chip.plan), to_string(state_of(deployed->chip)),
+              deployed->chip.time.seconds, deployed->chip.seed);
 }
 
-std::vector<graph::Tensor> read_inputs(const Args& args, const graph::Graph& g) {
-    const auto names = names_of(g, g.inputs);
-    const auto files = files_of(args.inputs, names, "--input");
-    std::vector<graph::Tensor> tensors;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        const auto file = files.find(names[i]);
-        if (file == files.end())
-            fail(ErrorCode::bad_usage, fmt::format("no file for the input {}; add --input {}=FILE.npy",
-                                                   in_quotes(names[i]), names[i]));
-        tensors.push_back(read_tensor(file->second, g.values[g.inputs[i]]));
-    }
-    return tensors;
+// What a run did, besides its outputs.
+struct Ran {
+    std::vector<graph::Tensor> outputs;
+    double seconds = 0.0;
+    Json json;         // more keys
+    std::string text;  // last lines
+};
+
+template <class Body>
+double seconds_of(Body&& body) {
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void run_model(const Args& args, graph::Graph g, const Context& context) {
-    const auto out_names = names_of(g, g.outputs);
-    const auto files = files_of(args.outputs, out_names, "--output");
-    for (const auto& [name, file] : files) check_folder(file);
-    const auto inputs = read_inputs(args, g);
+Ran run_digital(graph::Graph g, const std::vector<graph::Tensor>& inputs, const Context& context) {
     std::vector<graph::Shape> shapes;
     std::vector<graph::TensorView> views;
     for (const auto& t : inputs) {
@@ -162,37 +124,141 @@ void run_model(const Args& args, graph::Graph g, const Context& context) {
         views.push_back(t.view());
     }
     graph::Executor executor(graph::simplified(graph::with_input_shapes(std::move(g), shapes)));
-    const auto begin = std::chrono::steady_clock::now();
-    const auto result = executor.run(views, nullptr, context.exec);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    Json list = Json::array();
-    for (std::size_t i = 0; i < out_names.size(); ++i) {
-        const auto file = files.find(out_names[i]);
-        if (file != files.end()) write_tensor(file->second, result.outputs[i]);
-        list.push_back({{"name", out_names[i]},
-                        {"type", to_string(result.outputs[i].type)},
-                        {"shape", result.outputs[i].shape},
-                        {"file", file == files.end() ? Json() : Json(file->second)}});
-        if (!context.json)
-            print_out("{}: {} {}{}\n", out_names[i], to_string(result.outputs[i].type),
-                      graph::to_text(result.outputs[i].shape),
-                      file == files.end() ? "" : fmt::format(" written to {}", file->second));
-    }
-    if (context.json)
-        return print_json({{"model", args.model.string()},
-                           {"outputs", list},
-                           {"seconds", seconds},
-                           {"peak_bytes", result.peak_bytes}});
-    print_out("{:.3g} s, {:.3g} MB of intermediate tensors\n", seconds,
-              static_cast<double>(result.peak_bytes) / 1e6);
+    graph::RunResult result;
+    Ran ran;
+    ran.seconds = seconds_of([&] { result = executor.run(views, nullptr, context.exec); });
+    ran.json = {{"backend", "fp32"}, {"peak_bytes", result.peak_bytes}};
+    ran.text =
+        fmt::format("{:.3g} MB of intermediate tensors\n", static_cast<double>(result.peak_bytes) / 1e6);
+    ran.outputs = std::move(result.outputs);
+    return ran;
 }
 
-void run(const Args& args, const Context& context) {
+Json trace_json(const Trace& trace) {
+    return {{"core_products", trace.core_products},
+            {"conversions", trace.conversions},
+            {"saturated", trace.saturated},
+            {"results", trace.results},
+            {"limited", trace.limited},
+            {"inputs", trace.inputs},
+            {"clipped_inputs", trace.clipped_inputs},
+            {"bytes_in", trace.bytes_in},
+            {"bytes_out", trace.bytes_out},
+            {"digital_operations", trace.digital_operations}};
+}
+
+std::string trace_text(const Trace& trace) {
+    std::uint64_t products = 0;
+    for (const auto n : trace.core_products) products += n;
+    const auto share = [](std::uint64_t part, std::uint64_t all) {
+        return all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
+    };
+    return fmt::format(
+        "{} products of cores, {} conversions ({:.3g} % saturated), {:.3g} % of the results limited, {:.3g} "
+        "% of "
+        "the inputs clipped, {:.3g} MB to and {:.3g} MB from the cores\n",
+        products, trace.conversions, share(trace.saturated, trace.conversions),
+        share(trace.limited, trace.results), share(trace.clipped_inputs, trace.inputs),
+        static_cast<double>(trace.bytes_in) / 1e6, static_cast<double>(trace.bytes_out) / 1e6);
+}
+
+// The emulator, or what takes its place.
+std::unique_ptr<ChipDriver> make_driver(const Args& args, const DeployedModel& model, const Exec& exec) {
+    if (!args.replay.empty()) return std::make_unique<ReplayingDriver>(load_recording(args.replay));
+    auto emulator = make_emulator(model.chip, Simulator::fast, exec);
+    if (args.record.empty()) return emulator;
+    return std::make_unique<RecordingDriver>(std::move(emulator));
+}
+
+Ran run_deployed(const Args& args, const DeployedModel& model, const std::vector<graph::Tensor>& inputs,
+                 const Context& context) {
+    const auto driver = make_driver(args, model, context.exec);
+    ModelRun result;
+    Ran ran;
+    ran.seconds = seconds_of([&] { result = run_model(model, *driver, inputs, args.seed, context.exec); });
+    if (!args.record.empty())
+        save_recording(args.record, dynamic_cast<const RecordingDriver&>(*driver).recording());
+    ran.json = chip_json(model);
+    ran.json["seed"] = args.seed;
+    ran.json["trace"] = trace_json(result.trace);
+    ran.text = fmt::format("{}, chip seed {}, seed {}: {}", model.chip.plan.spec.name, model.chip.seed,
+                           args.seed, trace_text(result.trace));
+    ran.outputs = std::move(result.outputs);
+    return ran;
+}
+
+void show(const Args& args, const graph::Graph& g, const Ran& ran,
+          const std::map<std::string, std::string>& files, const Context& context) {
+    const auto names = names_of(g, g.outputs);
+    Json list = Json::array();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto& tensor = ran.outputs[i];
+        const auto file = files.find(names[i]);
+        list.push_back({{"name", names[i]},
+                        {"type", to_string(tensor.type)},
+                        {"shape", tensor.shape},
+                        {"file", file == files.end() ? Json() : Json(file->second)}});
+        if (!context.json)
+            print_out("{}: {} {}{}\n", names[i], to_string(tensor.type), graph::to_text(tensor.shape),
+                      file == files.end() ? "" : fmt::format(" written to {}", file->second));
+    }
+    if (!context.json) return print_out("{:.3g} s; {}", ran.seconds, ran.text);
+    Json json{{"model", args.model.string()}, {"outputs", list}, {"seconds", ran.seconds}};
+    json.update(ran.json);
+    print_json(json);
+}
+
+DeployedModel load_plan(const Args& args, const Exec& exec) {
+    auto model = load_deployed(args.model);
+    if (args.chip_seed) model = rebuilt(model, {model.chip.plan.spec, model.build, *args.chip_seed}, exec);
+    return model;
+}
+
+DeployedModel deploy_now(const Args& args, graph::Graph g, const Context& context) {
+    const auto spec = load_spec(args.chip);
+    if (args.calibrate.empty())
+        fail(ErrorCode::bad_usage, "a chip needs calibration inputs: add --calibrate FILE.npy");
+    const auto inputs = read_inputs(g, args.calibrate, "--calibrate");
+    DeployOptions options;
+    for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
+    auto placement = place_model(std::move(g), spec, options);
+    return deploy(std::move(placement), spec, {}, inputs, args.chip_seed.value_or(args.seed), context.exec);
+}
+
+void run_plan(const Args& args, const Context& context) {
+    const auto model = load_plan(args, context.exec);
+    if (args.inputs.empty()) return describe_model(args, model.graph, &model, context);
+    const auto files = output_files(model.graph, args.outputs);
+    const auto ran = run_deployed(args, model, read_inputs(model.graph, args.inputs, "--input"), context);
+    write_outputs(model.graph, ran.outputs, files);
+    show(args, model.graph, ran, files, context);
+}
+
+void run_onnx(const Args& args, const Context& context) {
+    auto g = graph::load_onnx(args.model);
+    if (args.inputs.empty()) return describe_model(args, g, nullptr, context);
+    const auto files = output_files(g, args.outputs);
+    const auto inputs = read_inputs(g, args.inputs, "--input");
+    const auto ran = args.chip.chip == "fp32"
+                         ? run_digital(g, inputs, context)
+                         : run_deployed(args, deploy_now(args, g, context), inputs, context);
+    write_outputs(g, ran.outputs, files);
+    show(args, g, ran, files, context);
+}
+
+void run(const CLI::App& verb, const Args& args, const Context& context) {
     if (args.inputs.empty() != args.outputs.empty())
         fail(ErrorCode::bad_usage, "expected both --input and --output, or neither to describe the model");
-    auto g = graph::load_onnx(args.model);
-    if (args.inputs.empty()) return describe_model(args, g, context);
-    run_model(args, std::move(g), context);
+    if (is_plan(args)) {
+        reject_without_effect(verb, {"--backend", "--chip-set", "--calibrate"},
+                              "the plan has its chip; 'imka deploy' compiles for another one");
+        return run_plan(args, context);
+    }
+    if (args.chip.chip == "fp32")
+        reject_without_effect(verb,
+                              {"--chip-set", "--calibrate", "--seed", "--chip-seed", "--record", "--replay"},
+                              "the model runs digitally; --backend names a chip");
+    run_onnx(args, context);
 }
 
 }  // namespace
@@ -200,18 +266,34 @@ void run(const Args& args, const Context& context) {
 void add_run(CLI::App& root, Context& context) {
     auto args = std::make_shared<Args>();
     auto* verb =
-        add_verb(root, "run", "Describe an ONNX model, or run it digitally",
+        add_verb(root, "run", "Describe a model, or run it digitally or on the emulated chip",
                  {"imka run model.onnx", "imka run model.onnx --input x.npy --output y.npy",
-                  "imka run model.onnx --input tokens=t.npy --input mask=m.npy --output y.npy --json"});
+                  "imka run model.onnx --input tokens=t.npy --input mask=m.npy --output y.npy --json",
+                  "imka run model.plan --input x.npy --output y.npy --seed 3",
+                  "imka run model.onnx --backend hermes --calibrate train.npy --input x.npy --output y.npy"});
     add_common_options(*verb, context);
-    verb->add_option("model", args->model, "ONNX file")->required()->check(CLI::ExistingFile);
+    verb->add_option("model", args->model, "ONNX file, or a deployed model (.plan) of 'imka deploy'")
+        ->required()
+        ->check(CLI::ExistingFile);
     verb->add_option(
         "--input", args->inputs,
         "Array of an input: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");
     verb->add_option(
         "--output", args->outputs,
         "File for an output: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");
-    verb->callback([args, &context] { run(*args, context); });
+    add_chip_options(*verb, args->chip);
+    verb->add_option("--calibrate", args->calibrate,
+                     "Calibration inputs to deploy an ONNX model with: as --input, with many inferences");
+    bind_fields(*verb, {field("seed", args->seed, {.help = "Seed of the noise of products"}),
+                        field("chip_seed", args->chip_seed,
+                              {.help = "Program a chip anew with this seed; auto: that of the plan"})});
+    verb->add_option("--record", args->record, "Write all products of the run, to repeat it without a chip")
+        ->type_name("FILE");
+    verb->add_option("--replay", args->replay, "Take all products from such a file")
+        ->type_name("FILE")
+        ->check(CLI::ExistingFile)
+        ->excludes("--record");
+    verb->callback([args, verb, &context] { run(*verb, *args, context); });
 }
 
 }  // namespace imka::app

@@ -159,6 +159,7 @@ int run(int argc, char** argv) {
     imka::app::add_reproduce(root, context);
     imka::app::add_chip(root, context);
     imka::app::add_map(root, context);
+    imka::app::add_deploy(root, context);
     imka::app::add_run(root, context);
     imka::app::add_cost(root, context);
     imka::app::add_bench(root, context);

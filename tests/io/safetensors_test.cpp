@@ -41,6 +41,8 @@ TensorFile example() {
     file.f32["empty"] = Matrix<float>(0, 3);
     file.f64["weights"] = Matrix<double>(1, 4);
     file.f64["weights"](0, 2) = 0.1;
+    file.u8["mask"] = Matrix<std::uint8_t>(1, 3);
+    file.u8["mask"](0, 1) = 255;
     return file;
 }
 
@@ -55,6 +57,7 @@ TEST(Safetensors, RoundTripsBitForBit) {
     EXPECT_EQ(back.f32.at("empty").cols(), 3U);
     EXPECT_EQ(std::memcmp(back.f32.at("omega").data(), file.f32.at("omega").data(), 60), 0);
     EXPECT_TRUE(back.f64 == file.f64);
+    EXPECT_TRUE(back.u8 == file.u8);
     write_safetensors(dir / "b.safetensors", back);
     EXPECT_EQ(read_file(dir / "a.safetensors", 1 << 20), read_file(dir / "b.safetensors", 1 << 20));
 }
@@ -66,7 +69,7 @@ TEST(Safetensors, HasTheDocumentedLayout) {
     std::uint64_t length = 0;
     std::memcpy(&length, bytes.data(), 8);
     EXPECT_EQ(length % 8, 0U);
-    EXPECT_EQ(bytes.size(), 8 + length + 4 * 8 + 15 * 4);
+    EXPECT_EQ(bytes.size(), 8 + length + 4 * 8 + 15 * 4 + 3);
     const auto header = nlohmann::json::parse(bytes.substr(8, length));
     EXPECT_EQ(header["weights"]["dtype"], "F64");
     EXPECT_EQ(header["weights"]["data_offsets"], (nlohmann::json{0, 32}));
@@ -139,7 +142,7 @@ TEST(Safetensors, RefusesInvalidTensors) {
     };
     EXPECT_EQ(with("\"F32\"", "[2]", "[0,8]"), "no error");
     EXPECT_THAT(with("\"F16\"", "[4]", "[0,8]"),
-                HasSubstr("unsupported type '\"F16\"'; expected F32 or F64"));
+                HasSubstr("unsupported type '\"F16\"'; expected F32, F64 or U8"));
     EXPECT_THAT(with("32", "[2]", "[0,8]"), HasSubstr("unsupported type '32'"));
     EXPECT_THAT(with("\"F32\"", "[1,1,2]", "[0,8]"), HasSubstr("3 dimensions; expected 1 or 2"));
     EXPECT_THAT(with("\"F32\"", "[]", "[0,8]"), HasSubstr("0 dimensions"));

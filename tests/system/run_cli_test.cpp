@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "imka/graph/onnx_import.hpp"
+#include "imka/graph/tensor_file.hpp"
 #include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/paths.hpp"
@@ -22,19 +24,8 @@ std::string model(const std::string& name) {
     return (std::filesystem::path(source_dir()) / "tests/models" / name).string();
 }
 
-// The stored input of a model as NPY.
-imka::NpyArray stored(const std::string& name, const std::string& type) {
-    const auto tensor = imka::graph::load_onnx_tensor(model(name));
-    imka::NpyArray array{.type = type, .shape = {tensor.shape.begin(), tensor.shape.end()}};
-    array.bytes.resize(tensor.bytes.size());
-    std::memcpy(array.bytes.data(), tensor.bytes.data(), tensor.bytes.size());
-    return array;
-}
-
-std::vector<float> floats(const imka::NpyArray& array) {
-    std::vector<float> out(array.bytes.size() / sizeof(float));
-    std::memcpy(out.data(), array.bytes.data(), array.bytes.size());
-    return out;
+imka::graph::Tensor stored(const std::string& name) {
+    return imka::graph::load_onnx_tensor(model(name));
 }
 
 TEST(RunCli, GivesTheOutputsOfPyTorch) {
@@ -42,17 +33,18 @@ TEST(RunCli, GivesTheOutputsOfPyTorch) {
     const TempDir dir;
     const auto x = (dir / "x.npy").string();
     const auto y = (dir / "y.npy").string();
-    imka::write_npy_array(x, stored("cnn_opset17_input_0.pb", "f4"));
+    imka::graph::write_tensor(x, stored("cnn_opset17_input_0.pb"));
     const auto r =
         run_imka("run " + model("cnn_opset17.onnx") + " --input " + x + " --output " + y + " --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto j = json::parse(r.out);
     EXPECT_EQ(j.at("outputs").size(), 1U);
     EXPECT_GT(j.at("peak_bytes"), 0);
-    const auto expected = floats(stored("cnn_opset17_output_0.pb", "f4"));
-    const auto got = imka::read_npy_array(y);
-    EXPECT_EQ(got.shape, stored("cnn_opset17_output_0.pb", "f4").shape);
-    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(floats(got)[i], expected[i], 1e-5);
+    const auto expected = stored("cnn_opset17_output_0.pb");
+    const auto got = imka::graph::read_tensor(y, {.name = "y", .type = {.type = expected.type}});
+    ASSERT_EQ(got.shape, expected.shape);
+    for (std::size_t i = 0; i < expected.values<float>().size(); ++i)
+        EXPECT_NEAR(got.values<float>()[i], expected.values<float>()[i], 1e-5);
 }
 
 TEST(RunCli, DescribesAModel) {

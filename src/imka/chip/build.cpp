@@ -21,17 +21,6 @@ double root_mean_square(MatrixView<const float> x) {
     return std::sqrt(sum / static_cast<double>(x.rows() * x.cols()));
 }
 
-// Standard deviations use all rows: they depend on a few outliers that a sample may miss.
-CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x, double input_scale) {
-    CalibrationConfig out{.inputs = static_cast<std::size_t>(c.calibration_inputs)};
-    const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
-    out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
-    if (alpha) out.deviations = *c.input_alpha;
-    if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
-    out.range = out.deviations * root_mean_square(x) * input_scale;
-    return out;
-}
-
 // Largest product of each output relative to the largest of all; empty if rows are not scaled. Inputs are
 // clipped to a given range first, so outliers do not count.
 std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float> inputs,
@@ -51,6 +40,26 @@ std::vector<float> row_factors(const ProjectionJob& job, MatrixView<const float>
     return factors;
 }
 
+}  // namespace
+
+ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit fit, const Exec& exec) {
+    if (kind == AgeCompensation::none) return chip;
+    if (kind == AgeCompensation::outputs) return with_calibrated_outputs(std::move(chip), fit, exec);
+    return compensated(std::move(chip), kind == AgeCompensation::global ? DriftCompensation::global
+                                                                        : DriftCompensation::column);
+}
+
+// Standard deviations use all rows: they depend on a few outliers that a sample may miss.
+CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x, double input_scale) {
+    CalibrationConfig out{.inputs = static_cast<std::size_t>(c.calibration_inputs)};
+    const bool alpha = c.input_alpha && *c.input_alpha > 0.0;
+    out.input_range = c.input_range.value_or(alpha ? InputRangeRule::deviation : InputRangeRule::max);
+    if (alpha) out.deviations = *c.input_alpha;
+    if (out.input_range != InputRangeRule::deviation || x.rows() == 0) return out;
+    out.range = out.deviations * root_mean_square(x) * input_scale;
+    return out;
+}
+
 BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibration) {
     BuildSteps steps{.placement = {.replicas = config.replicas, .replication = config.replication},
                      .calibration = calibration,
@@ -62,13 +71,13 @@ BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibrat
     return steps;
 }
 
-}  // namespace
-
-ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit fit, const Exec& exec) {
-    if (kind == AgeCompensation::none) return chip;
-    if (kind == AgeCompensation::outputs) return with_calibrated_outputs(std::move(chip), fit, exec);
-    return compensated(std::move(chip), kind == AgeCompensation::global ? DriftCompensation::global
-                                                                        : DriftCompensation::column);
+ProgrammedChip build_chip(Plan plan, const BuildSteps& steps, std::uint64_t seed, const Exec& exec) {
+    auto chip = program(std::move(plan), seed, steps.programming, exec);
+    chip = aged(std::move(chip), {.seconds = 0.0, .spacing_seconds = steps.time.spacing_seconds});
+    if (steps.output_fit) chip = with_calibrated_outputs(std::move(chip), *steps.output_fit, exec);
+    chip = aged(std::move(chip), steps.time);
+    return compensated(std::move(chip), steps.compensation, steps.output_fit.value_or(OutputFit::applied),
+                       exec);
 }
 
 ProgrammedChip build_chip(BuildJob job, const Exec& exec) {
@@ -79,12 +88,7 @@ ProgrammedChip build_chip(BuildJob job, const Exec& exec) {
                             .seed = job.seed,
                             .second_moment = std::move(job.second_moment)},
                            exec);
-    auto chip = program(std::move(plan), job.seed, steps.programming, exec);
-    chip = aged(std::move(chip), {.seconds = 0.0, .spacing_seconds = steps.time.spacing_seconds});
-    if (steps.output_fit) chip = with_calibrated_outputs(std::move(chip), *steps.output_fit, exec);
-    chip = aged(std::move(chip), steps.time);
-    return compensated(std::move(chip), steps.compensation, steps.output_fit.value_or(OutputFit::applied),
-                       exec);
+    return build_chip(std::move(plan), steps, job.seed, exec);
 }
 
 BuiltChip build_chip(const ProjectionJob& job, const Exec& exec) {

@@ -61,6 +61,8 @@ struct BuildJob {
     Matrix<double> second_moment = {};  // of all inputs, as in Calibration
 };
 ProgrammedChip build_chip(BuildJob job, const Exec& exec);
+// The steps after calibration of the plan: program, calibrate outputs, age, compensate.
+ProgrammedChip build_chip(Plan plan, const BuildSteps& steps, std::uint64_t seed, const Exec& exec);
 
 // How a matrix is put on a chip and when it is read.
 struct BuildConfig {
@@ -83,6 +85,11 @@ struct BuildConfig {
 Fields fields(BuildConfig& config);
 // Error{bad_config}, also for settings that exclude each other.
 void validate(const BuildConfig& config);
+
+// The settings of the steps. `inputs`: standard deviations are taken from all of these rows.
+CalibrationConfig calibration_of(const BuildConfig& config, MatrixView<const float> inputs,
+                                 double input_scale = 1.0);
+BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibration);
 
 // Returns a seed that is unique for (seed, purpose).
 std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t purpose);

@@ -236,6 +236,22 @@ Matrix<double> diagonal_block(const Matrix<double>& moment, const Tile& tile) {
     return block;
 }
 
+// The sample of a region. Inputs that are all 0, such as channels that were never active, tell no range: one
+// input at a time at the largest value of the matrix stands in for them.
+Matrix<float> inputs_or_units(const Plan& plan, const Region& region) {
+    auto inputs = region_inputs(plan, region);
+    const auto largest = [](const Matrix<float>& x) {
+        float most = 0.0F;
+        for (const float v : x.values()) most = std::max(most, std::abs(v));
+        return most;
+    };
+    const float all = largest(plan.matrices[region.matrix].inputs);
+    if (all == 0.0F || largest(inputs) > 0.0F) return inputs;
+    Matrix<float> units(region.tile.rows, region.tile.rows);
+    for (std::size_t r = 0; r < units.rows(); ++r) units(r, r) = all;
+    return units;
+}
+
 }  // namespace
 
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
@@ -262,8 +278,8 @@ Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
         const auto& region = plan.regions[work[t].second.front()];
         const auto weights = region_weights(plan, region);
         const auto block = diagonal_block(moment, region.tile);
-        auto scale = calibrate_scale(plan.spec, weights.view(), region_inputs(plan, region).view(),
-                                     calibration.config);
+        const auto inputs = inputs_or_units(plan, region);
+        auto scale = calibrate_scale(plan.spec, weights.view(), inputs.view(), calibration.config);
         scale.output_limits = product_limits(plan.spec.core.affine.limit, weights.view(), block.view());
         for (double& limit : scale.output_limits) limit /= scale.output_step;
         for (const auto r : work[t].second) plan.scales[r] = scale;

@@ -26,7 +26,7 @@ constexpr std::uint64_t kMaxHeader = std::uint64_t{16} << 20U;
 constexpr std::string_view kMetadata = "__metadata__";
 
 template <class T>
-constexpr std::string_view kTypeName = sizeof(T) == 4 ? "F32" : "F64";
+constexpr std::string_view kTypeName = sizeof(T) == 1 ? "U8" : sizeof(T) == 4 ? "F32" : "F64";
 
 // Byte range of a tensor, relative to the end of the header.
 struct Entry {
@@ -51,22 +51,25 @@ void add_entries(const std::map<std::string, Matrix<T>>& tensors, Json& header, 
 
 void check_names(const std::filesystem::path& path, const TensorFile& file) {
     const auto check = [&](const std::string& name) {
-        if (name == kMetadata || (file.f32.contains(name) && file.f64.contains(name))) {
+        const auto uses = file.f32.count(name) + file.f64.count(name) + file.u8.count(name);
+        if (name == kMetadata || uses > 1) {
             fail(ErrorCode::bad_usage,
                  fmt::format("{}: duplicate tensor name {}", path.string(), in_quotes(name)));
         }
     };
     for (const auto& tensor : file.f32) check(tensor.first);
     for (const auto& tensor : file.f64) check(tensor.first);
+    for (const auto& tensor : file.u8) check(tensor.first);
 }
 
-// Doubles first, so that every tensor is aligned to its value size.
+// Largest values first, so that every tensor is aligned to its value size.
 std::string header_text(const std::filesystem::path& path, const TensorFile& file) {
     Json header = Json::object();
     if (!file.metadata.empty()) header[std::string(kMetadata)] = file.metadata;
     std::uint64_t offset = 0;
     add_entries(file.f64, header, offset);
     add_entries(file.f32, header, offset);
+    add_entries(file.u8, header, offset);
     try {
         auto text = header.dump();
         text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -120,6 +123,13 @@ std::vector<std::uint64_t> unsigned_list(const Json& list, std::string_view what
     return list.get<std::vector<std::uint64_t>>();
 }
 
+// 0 for a type that is not supported.
+std::uint64_t value_bytes(std::string_view type) {
+    if (type == kTypeName<float>) return sizeof(float);
+    if (type == kTypeName<double>) return sizeof(double);
+    return type == kTypeName<std::uint8_t> ? 1 : 0;
+}
+
 Entry parse_entry(const std::string& name, const Json& value, const ByteStream& stream) {
     const auto place = fmt::format("tensor {}", in_quotes(name));
     if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
@@ -129,8 +139,8 @@ Entry parse_entry(const std::string& name, const Json& value, const ByteStream& 
     Entry entry;
     entry.name = name;
     if (value["dtype"].is_string()) entry.type = value["dtype"].get<std::string>();
-    if (entry.type != kTypeName<float> && entry.type != kTypeName<double>) {
-        stream.fail_file(fmt::format("{}: unsupported type {}; expected F32 or F64", place,
+    if (value_bytes(entry.type) == 0) {
+        stream.fail_file(fmt::format("{}: unsupported type {}; expected F32, F64 or U8", place,
                                      in_quotes(value["dtype"].dump(-1, ' ', true))));
     }
     const auto shape = unsigned_list(value["shape"], place + ": shape", stream);
@@ -150,11 +160,11 @@ Entry parse_entry(const std::string& name, const Json& value, const ByteStream& 
 
 // The size from the shape must match the size from the offsets; division avoids overflow.
 void check_entry_size(const Entry& entry, const ByteStream& stream) {
-    const std::uint64_t value_bytes = entry.type == kTypeName<float> ? sizeof(float) : sizeof(double);
+    const std::uint64_t size = value_bytes(entry.type);
     const std::uint64_t bytes = entry.end - entry.begin;
     const bool empty = entry.rows == 0 || entry.cols == 0;
-    const std::uint64_t values = bytes / value_bytes;
-    const bool agrees = bytes % value_bytes == 0 &&
+    const std::uint64_t values = bytes / size;
+    const bool agrees = bytes % size == 0 &&
                         (empty ? values == 0 : values % entry.cols == 0 && values / entry.cols == entry.rows);
     if (!agrees) {
         stream.fail_file(fmt::format("tensor {}: {} x {} values of {} do not fill {} bytes",
@@ -223,6 +233,7 @@ void write_safetensors(const std::filesystem::path& path, const TensorFile& file
     out.write(header);
     for (const auto& tensor : file.f64) out.write(std::as_bytes(tensor.second.values()));
     for (const auto& tensor : file.f32) out.write(std::as_bytes(tensor.second.values()));
+    for (const auto& tensor : file.u8) out.write(std::as_bytes(tensor.second.values()));
     out.commit();
 }
 
@@ -247,8 +258,10 @@ TensorFile read_safetensors(ByteStream stream) {
     for (const auto& entry : parse_entries(header, *size - length_bytes.size() - length, stream)) {
         if (entry.type == kTypeName<float>) {
             file.f32.emplace(entry.name, read_values<float>(entry, stream));
-        } else {
+        } else if (entry.type == kTypeName<double>) {
             file.f64.emplace(entry.name, read_values<double>(entry, stream));
+        } else {
+            file.u8.emplace(entry.name, read_values<std::uint8_t>(entry, stream));
         }
     }
     return file;

@@ -17,6 +17,7 @@ struct TensorFile {
     std::map<std::string, std::string> metadata;
     std::map<std::string, Matrix<float>> f32;
     std::map<std::string, Matrix<double>> f64;
+    std::map<std::string, Matrix<std::uint8_t>> u8;  // bytes of anything else
 };
 
 // Writes atomically. Error{bad_usage} if a name is duplicate or "__metadata__", or if any text is not UTF-8.

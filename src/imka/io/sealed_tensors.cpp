@@ -78,6 +78,7 @@ std::string checksum(const TensorFile& file) {
     }
     add_tensors(file.f32, hash);
     add_tensors(file.f64, hash);
+    add_tensors(file.u8, hash);
     return hash.hex();
 }
 
@@ -136,6 +137,27 @@ std::vector<double> SealedReader::f64(const std::string& name, std::size_t count
     return {m.values().begin(), m.values().end()};
 }
 
+Matrix<std::uint8_t> SealedReader::u8(const std::string& name, std::pair<std::size_t, std::size_t> shape) {
+    auto m = take(file_.u8, name, kAnyValue);
+    check_shape(name, m, shape);
+    return m;
+}
+
+TensorFile SealedReader::part(const std::string& prefix) {
+    TensorFile out;
+    const auto move = [&](auto& from, auto& to) {
+        for (auto it = from.lower_bound(prefix); it != from.end() && it->first.starts_with(prefix);) {
+            to[it->first.substr(prefix.size())] = std::move(it->second);
+            it = from.erase(it);
+        }
+    };
+    move(file_.metadata, out.metadata);
+    move(file_.f32, out.f32);
+    move(file_.f64, out.f64);
+    move(file_.u8, out.u8);
+    return out;
+}
+
 void SealedReader::done() const {
     const auto check = [](const auto& map) {
         if (!map.empty()) fail(ErrorCode::bad_data, fmt::format("unexpected entry '{}'", map.begin()->first));
@@ -143,6 +165,17 @@ void SealedReader::done() const {
     check(file_.metadata);
     check(file_.f32);
     check(file_.f64);
+    check(file_.u8);
+}
+
+void add_part(const std::string& prefix, TensorFile part, TensorFile& file) {
+    const auto add = [&](auto& from, auto& to) {
+        for (auto& [name, value] : from) to[prefix + name] = std::move(value);
+    };
+    add(part.metadata, file.metadata);
+    add(part.f32, file.f32);
+    add(part.f64, file.f64);
+    add(part.u8, file.u8);
 }
 
 Matrix<double> row_of(const std::vector<double>& values) {

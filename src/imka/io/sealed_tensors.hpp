@@ -1,6 +1,7 @@
 // safetensors files with a kind, a version and a checksum: models, chips and recordings.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -55,6 +56,9 @@ public:
     Matrix<double> f64(const std::string& name, std::pair<std::size_t, std::size_t> shape,
                        const ValueRange& range);
     std::vector<double> f64(const std::string& name, std::size_t count, const ValueRange& range);
+    Matrix<std::uint8_t> u8(const std::string& name, std::pair<std::size_t, std::size_t> shape);
+    // All entries whose names begin with the prefix, which is removed: a file within the file.
+    TensorFile part(const std::string& prefix);
     // Error{bad_data} if anything is left.
     void done() const;
 
@@ -72,6 +76,9 @@ auto read_sealed(const std::filesystem::path& path, const Read& read) {
         fail(e.code(), path.string() + ": " + e.what());
     }
 }
+
+// Adds a file within the file, for SealedReader::part.
+void add_part(const std::string& prefix, TensorFile part, TensorFile& file);
 
 // A tensor of one row.
 Matrix<double> row_of(const std::vector<double>& values);

@@ -1,0 +1,69 @@
+#include "model_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/base/names.hpp"
+#include "imka/graph/tensor_file.hpp"
+
+namespace imka::app {
+
+std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
+    std::vector<std::string> names;
+    for (const auto id : ids) names.push_back(g.values[id].name);
+    return names;
+}
+
+// The file of each name. Texts are NAME=FILE, or FILE if there is only one name.
+std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
+                                            const std::vector<std::string>& names, std::string_view option) {
+    std::map<std::string, std::string> files;
+    for (const auto& text : texts) {
+        const auto equals = text.find('=');
+        const auto name = equals == std::string::npos ? std::string() : text.substr(0, equals);
+        const bool known = std::ranges::find(names, name) != names.end();
+        if (!known && names.size() != 1)
+            fail(ErrorCode::bad_usage, fmt::format("{} {}: expected NAME=FILE.npy, with NAME one of {}",
+                                                   option, in_quotes(text), fmt::join(names, ", ")));
+        if (!files.try_emplace(known ? name : names.front(), known ? text.substr(equals + 1) : text).second)
+            fail(ErrorCode::bad_usage,
+                 fmt::format("{}: {} is given twice", option, in_quotes(known ? name : names.front())));
+    }
+    return files;
+}
+
+std::vector<graph::Tensor> read_inputs(const graph::Graph& graph, const std::vector<std::string>& texts,
+                                       std::string_view option) {
+    const auto names = names_of(graph, graph.inputs);
+    const auto files = files_of(texts, names, option);
+    std::vector<graph::Tensor> tensors;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto file = files.find(names[i]);
+        if (file == files.end())
+            fail(ErrorCode::bad_usage, fmt::format("no file for the input {}; add {} {}=FILE.npy",
+                                                   in_quotes(names[i]), option, names[i]));
+        tensors.push_back(graph::read_tensor(file->second, graph.values[graph.inputs[i]]));
+    }
+    return tensors;
+}
+
+std::map<std::string, std::string> output_files(const graph::Graph& graph,
+                                                const std::vector<std::string>& texts) {
+    auto files = files_of(texts, names_of(graph, graph.outputs), "--output");
+    for (const auto& [name, file] : files) check_folder(file);
+    return files;
+}
+
+void write_outputs(const graph::Graph& graph, std::span<const graph::Tensor> outputs,
+                   const std::map<std::string, std::string>& files) {
+    const auto names = names_of(graph, graph.outputs);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (const auto file = files.find(names[i]); file != files.end())
+            graph::write_tensor(file->second, outputs[i]);
+    }
+}
+
+}  // namespace imka::app

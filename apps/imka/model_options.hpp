@@ -1,0 +1,31 @@
+// Options of verbs that read a model and arrays for its inputs.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/graph/graph.hpp"
+
+namespace imka::app {
+
+std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);
+
+// The file of each name. Texts are NAME=FILE, or FILE if there is only one name.
+std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
+                                            const std::vector<std::string>& names, std::string_view option);
+
+// The inputs of a model from NPY files: FILE, or NAME=FILE for each input.
+std::vector<graph::Tensor> read_inputs(const graph::Graph& graph, const std::vector<std::string>& texts,
+                                       std::string_view option);
+
+// Files for all outputs: one text for each, as in files_of. Checks that their folders exist.
+std::map<std::string, std::string> output_files(const graph::Graph& graph,
+                                                const std::vector<std::string>& texts);
+// Writes the outputs that have a file.
+void write_outputs(const graph::Graph& graph, std::span<const graph::Tensor> outputs,
+                   const std::map<std::string, std::string>& files);
+
+}  // namespace imka::app

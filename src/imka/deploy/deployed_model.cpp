@@ -1,0 +1,112 @@
+#include "imka/deploy/deployed_model.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/deploy/model_calibration.hpp"
+#include "imka/deploy/on_chip.hpp"
+#include "imka/graph/static_matrices.hpp"
+
+namespace imka {
+namespace {
+
+// Weights of the named matrices, inputs x outputs.
+std::vector<Matrix<float>> weights_of(const graph::Graph& graph, std::span<const std::string> names) {
+    std::map<std::string, graph::StaticMatrix> known;
+    for (auto& m : graph::static_matrices(graph)) known.emplace(m.name, m);
+    std::vector<Matrix<float>> weights;
+    for (const auto& name : names) weights.push_back(graph::weights_of(graph, known.at(name)));
+    return weights;
+}
+
+// A seed per call site: regions of one core share its converters.
+std::uint64_t seed_of(std::uint64_t seed, const ModelCall& call) {
+    return derived_seed(seed, call.matrix + static_cast<std::uint32_t>(kMostMatrices) * call.use);
+}
+
+// The chip of a plan whose samples are given.
+ProgrammedChip built_chip(Plan plan, std::span<const Matrix<float>> samples, const Rebuild& how,
+                          const Exec& exec) {
+    Progress progress(exec, "calibrating matrices", samples.size());
+    CalibrationConfig calibration;
+    for (std::uint32_t k = 0; k < samples.size(); ++k) {
+        calibration = calibration_of(how.build, samples[k].view());
+        plan = calibrated(std::move(plan),
+                          {.matrix = k, .sample = samples[k].view(), .config = calibration, .seed = how.seed},
+                          without_progress(exec));
+        progress.update(k + 1);
+    }
+    return build_chip(std::move(plan), steps_of(how.build, calibration), how.seed, exec);
+}
+
+}  // namespace
+
+ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const DeployOptions& options) {
+    ModelPlacement out;
+    out.inference = with_one_inference(graph, options.input_shapes);
+    out.matrices = choose_matrices(graph, options.on_chip);
+    out.result = map_matrices(matrix_list(out.inference, out.matrices), grid_of(chip), options.map);
+    out.graph = std::move(graph);
+    return out;
+}
+
+DeployedModel deploy(ModelPlacement placement, const ChipSpec& chip, const BuildConfig& config,
+                     std::span<const graph::Tensor> inputs, std::uint64_t seed, const Exec& exec) {
+    validate(config);
+    DeployedModel model{
+        .graph = std::move(placement.graph), .matrices = std::move(placement.matrices), .build = config};
+    auto spec = chip;
+    spec.chips = static_cast<int>(placement.result.mapping.grid.chips);
+    auto plan = plan_of(placement.result.mapping, spec, weights_of(model.graph, model.matrices));
+    const auto samples =
+        collect_samples(model.graph, model.matrices, plan, inputs, {.config = config, .seed = seed}, exec);
+    model.chip = built_chip(std::move(plan), samples, {.spec = spec, .build = config, .seed = seed}, exec);
+    return model;
+}
+
+DeployedModel rebuilt(const DeployedModel& model, const Rebuild& rebuild, const Exec& exec) {
+    DeployedModel out{.graph = model.graph, .matrices = model.matrices, .build = rebuild.build};
+    auto plan = model.chip.plan;
+    plan.spec = rebuild.spec;
+    std::vector<Matrix<float>> samples;
+    for (auto& matrix : plan.matrices) samples.push_back(std::move(matrix.inputs));
+    out.chip = built_chip(std::move(plan), samples, rebuild, exec);
+    return out;
+}
+
+Mapping mapping_of(const DeployedModel& model) {
+    const auto& plan = model.chip.plan;
+    Mapping mapping{.grid = grid_of(plan.spec), .regions = plan.regions};
+    for (std::size_t k = 0; k < plan.matrices.size(); ++k) {
+        const auto& [weights, replicas, replication, inputs] = plan.matrices[k];
+        mapping.matrices.push_back(
+            {.shape = {model.matrices[k], weights.rows(), weights.cols()}, .replicas = replicas});
+    }
+    return mapping;
+}
+
+bool ChipHook::multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
+                        MatrixView<float> y) {
+    const auto trace = driver_.multiply(call.matrix, x, {seed_of(seed_, call), call.first_row}, exec, y);
+    trace_.add(trace);
+    record(exec, trace);
+    return true;
+}
+
+ModelRun run_model(const DeployedModel& model, ChipDriver& driver, std::span<const graph::Tensor> inputs,
+                   std::uint64_t seed, const Exec& exec) {
+    if (driver.matrices() != model.matrices.size())
+        fail(ErrorCode::bad_data,
+             fmt::format("the chip has {} matrices, the model {}", driver.matrices(), model.matrices.size()));
+    ChipHook hook(driver, seed);
+    ModelRun run;
+    run.outputs =
+        run_batches({.graph = model.graph, .matrices = model.matrices, .inputs = inputs}, &hook, exec);
+    run.trace = hook.trace();
+    return run;
+}
+
+}  // namespace imka

@@ -1,0 +1,81 @@
+// A model on a chip: its graph, the chip that holds its matrices, and how to run and program it again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/chip/build.hpp"
+#include "imka/chip/driver.hpp"
+#include "imka/deploy/map.hpp"
+#include "imka/deploy/model_batches.hpp"
+#include "imka/graph/graph.hpp"
+
+namespace imka {
+
+struct DeployedModel {
+    graph::Graph graph;
+    std::vector<std::string> matrices;  // static matrices of the graph, in the order of the chip's plan
+    ProgrammedChip chip;
+    BuildConfig build;  // how the chip was built
+};
+
+struct DeployOptions {
+    std::string on_chip = "all";  // choose_matrices
+    MapOptions map;
+    std::vector<graph::Shape> input_shapes = {};  // for sizes that the graph leaves open; may be empty
+};
+
+// Where the matrices of a model go. Needs no calibration inputs and touches no weights.
+struct ModelPlacement {
+    graph::Graph graph;                 // as given
+    graph::Graph inference;             // with the shapes of one inference
+    std::vector<std::string> matrices;  // chosen, in the order of the mapping
+    MapResult result;
+};
+// Error{bad_config} if they do not fit the chip.
+ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const DeployOptions& options);
+
+// Calibrates with the inputs (config.calibration_inputs inferences drawn by the seed; a note if there are
+// fewer), programs the chip, and reads it at config.read_seconds. range_scaling, lost_rows, replicas and
+// replication of the config have no effect. The same arguments give the same chip.
+DeployedModel deploy(ModelPlacement placement, const ChipSpec& chip, const BuildConfig& config,
+                     std::span<const graph::Tensor> inputs, std::uint64_t seed, const Exec& exec);
+
+// The same model on another chip with the same cores, calibrated with the inputs kept in the plan.
+struct Rebuild {
+    ChipSpec spec;
+    BuildConfig build;
+    std::uint64_t seed = 0;
+};
+DeployedModel rebuilt(const DeployedModel& model, const Rebuild& rebuild, const Exec& exec);
+
+// Which matrix has which cells. Names are those of the model.
+Mapping mapping_of(const DeployedModel& model);
+
+// Multiplies on a chip. Every use of a matrix has noise of its own, derived from the seed.
+class ChipHook : public ModelHook {
+public:
+    ChipHook(ChipDriver& driver, std::uint64_t seed) : driver_(driver), seed_(seed) {}
+    bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
+                  MatrixView<float> y) override;
+    const Trace& trace() const { return trace_; }
+
+private:
+    ChipDriver& driver_;
+    std::uint64_t seed_;
+    Trace trace_;
+};
+
+struct ModelRun {
+    std::vector<graph::Tensor> outputs;
+    Trace trace;
+};
+// `seed`: of the noise of products. Error{bad_data} if the driver has other matrices or the inputs do not
+// fit.
+ModelRun run_model(const DeployedModel& model, ChipDriver& driver, std::span<const graph::Tensor> inputs,
+                   std::uint64_t seed, const Exec& exec);
+
+}  // namespace imka

@@ -1,0 +1,217 @@
+#include "imka/deploy/model_batches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "imka/base/error.hpp"
+#include "imka/base/names.hpp"
+#include "imka/graph/simplify.hpp"
+
+namespace imka {
+namespace {
+
+using graph::Graph;
+using graph::Shape;
+using graph::Tensor;
+
+// Elements of one input per batch; small enough for the intermediate tensors of any usual network.
+constexpr std::size_t kBatchElements = std::size_t{1} << 20U;
+
+// Translates the calls of one executor.
+class CallNames : public graph::MatrixHook {
+public:
+    CallNames(const graph::Executor& executor, std::span<const std::string> names, ModelHook& hook)
+        : hook_(hook) {
+        std::map<std::string_view, std::uint32_t> numbers;
+        for (std::uint32_t k = 0; k < names.size(); ++k) numbers[names[k]] = k;
+        for (std::size_t m = 0; m < executor.matrices().size(); ++m) {
+            const auto& matrix = executor.matrices()[m];
+            const auto found = numbers.find(matrix.name);
+            if (found == numbers.end()) continue;
+            for (std::uint32_t use = 0; use < matrix.uses.size(); ++use)
+                calls_[{m, matrix.uses[use].node}] = {{found->second, use}, 0, 0};
+        }
+    }
+
+    bool multiply(const graph::MatrixCall& call, MatrixView<const float> x, const Exec& exec,
+                  MatrixView<float> y) override {
+        const auto found = calls_.find({call.matrix, call.node});
+        if (found == calls_.end()) return false;
+        auto& [id, done, in_batch] = found->second;
+        in_batch = std::max<std::uint64_t>(in_batch, call.first_row + x.rows());
+        return hook_.multiply({id.matrix, id.use, done + call.first_row}, x, exec, y);
+    }
+
+    void end_batch() {
+        for (auto& [key, use] : calls_) {
+            use.done += use.in_batch;
+            use.in_batch = 0;
+        }
+    }
+    // Continues after the rows that another executor of the same graph has multiplied.
+    void continue_after(const CallNames& other) {
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> done;
+        for (const auto& [key, use] : other.calls_) done[{use.id.matrix, use.id.use}] = use.done;
+        for (auto& [key, use] : calls_) use.done = done[{use.id.matrix, use.id.use}];
+    }
+
+private:
+    struct Id {
+        std::uint32_t matrix = 0;
+        std::uint32_t use = 0;
+    };
+    struct Use {
+        Id id;
+        std::uint64_t done = 0;      // rows of earlier batches
+        std::uint64_t in_batch = 0;  // rows of this batch so far
+    };
+    ModelHook& hook_;
+    std::map<std::pair<std::size_t, std::size_t>, Use> calls_;  // by matrix and node of the executor
+};
+
+// The executor of one batch size.
+struct Prepared {
+    std::size_t batch = 0;
+    graph::Executor executor;
+    std::optional<CallNames> names;
+};
+
+std::vector<Shape> shapes_of(std::span<const Tensor> inputs, std::size_t batch) {
+    std::vector<Shape> shapes;
+    for (const auto& t : inputs) {
+        shapes.push_back(t.shape);
+        shapes.back()[0] = static_cast<std::int64_t>(batch);
+    }
+    return shapes;
+}
+
+std::unique_ptr<Prepared> prepare(const BatchJob& job, std::size_t batch, ModelHook* hook) {
+    auto prepared = std::make_unique<Prepared>(
+        Prepared{.batch = batch,
+                 .executor = graph::Executor(
+                     graph::simplified(graph::with_input_shapes(job.graph, shapes_of(job.inputs, batch)))),
+                 .names = std::nullopt});
+    if (hook != nullptr) prepared->names.emplace(prepared->executor, job.matrices, *hook);
+    return prepared;
+}
+
+// The fixed first axis of the graph's inputs, if it has one.
+std::optional<std::size_t> fixed_batch(const Graph& graph) {
+    for (const auto id : graph.inputs) {
+        const auto& dims = graph.values[id].type.dims;
+        if (dims && !dims->empty() && dims->front().known())
+            return static_cast<std::size_t>(dims->front().size);
+    }
+    return std::nullopt;
+}
+
+std::size_t batch_of(const BatchJob& job, std::size_t inferences) {
+    if (const auto fixed = fixed_batch(job.graph)) return *fixed;
+    std::size_t elements = 1;
+    for (const auto& t : job.inputs) elements = std::max(elements, t.view().count() / inferences);
+    return std::clamp<std::size_t>(kBatchElements / elements, 1, inferences);
+}
+
+std::vector<std::uint32_t> batch_rows(std::size_t first, std::size_t batch, std::size_t inferences) {
+    std::vector<std::uint32_t> rows(batch);
+    for (std::size_t i = 0; i < batch; ++i)
+        rows[i] = static_cast<std::uint32_t>(std::min(first + i, inferences - 1));
+    return rows;
+}
+
+// Appends the first `count` of `batch` inferences of each output.
+void append(const std::vector<Tensor>& batch_outputs, std::size_t batch, std::size_t count,
+            std::vector<Tensor>& outputs) {
+    outputs.resize(batch_outputs.size());
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+        const auto& from = batch_outputs[k];
+        if (from.shape.empty() || from.shape[0] != static_cast<std::int64_t>(batch))
+            fail(
+                ErrorCode::bad_data,
+                fmt::format("output {} has shape {}, without the {} inferences of a batch as its first axis; "
+                            "run one batch at a time",
+                            k, graph::to_text(from.shape), batch));
+        auto& to = outputs[k];
+        if (to.bytes.empty()) {
+            to.type = from.type;
+            to.shape = from.shape;
+            to.shape[0] = 0;
+        }
+        to.shape[0] += static_cast<std::int64_t>(count);
+        const auto bytes = from.bytes.size() / batch * count;
+        to.bytes.insert(to.bytes.end(), from.bytes.begin(),
+                        from.bytes.begin() + static_cast<std::ptrdiff_t>(bytes));
+    }
+}
+
+std::vector<graph::TensorView> views_of(const std::vector<Tensor>& tensors) {
+    std::vector<graph::TensorView> views;
+    for (const auto& t : tensors) views.push_back(t.view());
+    return views;
+}
+
+}  // namespace
+
+std::size_t count_inferences(const Graph& graph, std::span<const Tensor> inputs) {
+    if (inputs.size() != graph.inputs.size())
+        fail(ErrorCode::bad_data,
+             fmt::format("the model has {} inputs, got {}", graph.inputs.size(), inputs.size()));
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const auto& name = graph.values[graph.inputs[k]].name;
+        if (inputs[k].shape.empty() || inputs[k].shape[0] == 0)
+            fail(ErrorCode::bad_data, fmt::format("input {} of shape {} holds no inference", in_quotes(name),
+                                                  graph::to_text(inputs[k].shape)));
+        if (inputs[k].shape[0] != inputs[0].shape[0])
+            fail(ErrorCode::bad_data, fmt::format("input {} has {} inferences, the first input has {}",
+                                                  in_quotes(name), inputs[k].shape[0], inputs[0].shape[0]));
+    }
+    if (inputs.empty()) fail(ErrorCode::bad_data, "the model has no inputs");
+    return static_cast<std::size_t>(inputs[0].shape[0]);
+}
+
+std::vector<Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec) {
+    const auto inferences = count_inferences(job.graph, job.inputs);
+    const auto fixed = fixed_batch(job.graph).has_value();
+    const auto batch = batch_of(job, inferences);
+    std::vector<Tensor> outputs;
+    std::unique_ptr<Prepared> now;
+    Progress progress(exec, job.label, inferences);
+    for (std::size_t first = 0; first < inferences; first += batch) {
+        const auto count = std::min(batch, inferences - first);
+        const auto size = fixed ? batch : count;
+        if (!now || now->batch != size) {
+            auto next = prepare(job, size, hook);
+            if (now && hook != nullptr) next->names->continue_after(*now->names);
+            now = std::move(next);
+        }
+        const auto inputs = select_inferences(job.inputs, batch_rows(first, size, inferences));
+        const auto result =
+            now->executor.run(views_of(inputs), now->names ? &*now->names : nullptr, without_progress(exec));
+        if (first == 0 && count == size && count == inferences) return result.outputs;
+        append(result.outputs, size, count, outputs);
+        if (now->names) now->names->end_batch();
+        progress.update(first + count);
+    }
+    return outputs;
+}
+
+std::vector<Tensor> select_inferences(std::span<const Tensor> inputs, std::span<const std::uint32_t> order) {
+    std::vector<Tensor> out;
+    for (const auto& from : inputs) {
+        auto shape = from.shape;
+        const auto bytes = from.bytes.size() / static_cast<std::size_t>(shape[0]);
+        shape[0] = static_cast<std::int64_t>(order.size());
+        Tensor& to = out.emplace_back(from.type, shape);
+        for (std::size_t i = 0; i < order.size() && bytes > 0; ++i)
+            std::memcpy(to.bytes.data() + i * bytes, from.bytes.data() + order[i] * bytes, bytes);
+    }
+    return out;
+}
+
+}  // namespace imka

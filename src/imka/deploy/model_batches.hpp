@@ -1,0 +1,50 @@
+// Runs a graph over many inputs, in batches that it accepts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/graph/executor.hpp"
+
+namespace imka {
+
+// Rows that a node multiplies with a matrix.
+struct ModelCall {
+    std::uint32_t matrix = 0;     // index in the names given to run_batches
+    std::uint32_t use = 0;        // number of the node among those that share the matrix
+    std::uint64_t first_row = 0;  // rows of this use so far, over all batches
+};
+
+// Multiplies the rows, or watches. Calls come from one thread.
+class ModelHook {
+public:
+    virtual ~ModelHook() = default;
+    // False if the product stays digital; then y is not used.
+    virtual bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
+                          MatrixView<float> y) = 0;
+};
+
+// Number of inferences in the inputs: the size of their first axis. Error{bad_data} if they differ, or an
+// input does not fit the graph.
+std::size_t count_inferences(const graph::Graph& graph, std::span<const graph::Tensor> inputs);
+
+struct BatchJob {
+    const graph::Graph& graph;
+    std::span<const std::string> matrices;  // names of the static matrices that the hook gets
+    std::span<const graph::Tensor> inputs;  // in the order of the graph's inputs
+    std::string_view label = "inferences";  // of the progress
+};
+// Outputs in the order of the graph's. A graph with a fixed first axis runs in chunks of it; the last one is
+// filled by repeating its last inference. Results do not depend on the size of the batches. hook may be null.
+// Error{bad_data} if inputs do not fit.
+std::vector<graph::Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec);
+
+// These inferences of all inputs, in this order.
+std::vector<graph::Tensor> select_inferences(std::span<const graph::Tensor> inputs,
+                                             std::span<const std::uint32_t> order);
+
+}  // namespace imka

@@ -1,0 +1,28 @@
+// Samples of the inputs of every matrix of a model, from a run of the model.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "imka/base/exec.hpp"
+#include "imka/chip/build.hpp"
+#include "imka/graph/graph.hpp"
+
+namespace imka {
+
+struct SampleOptions {
+    BuildConfig config;      // calibration_inputs inferences, and at most as many rows per matrix
+    std::uint64_t seed = 0;  // draws both
+};
+
+// One sample per matrix of the plan, as the chip will receive them: a first run finds the range of the inputs
+// of every matrix; in a second run the inputs of every matrix are converted by the chip's input converters
+// with that range before they are multiplied, so that later matrices see the rounding of earlier ones.
+// Error{bad_data} names a matrix whose inputs are not finite or all 0.
+std::vector<Matrix<float>> collect_samples(const graph::Graph& graph, std::span<const std::string> matrices,
+                                           const Plan& plan, std::span<const graph::Tensor> inputs,
+                                           const SampleOptions& options, const Exec& exec);
+
+}  // namespace imka

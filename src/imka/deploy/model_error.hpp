@@ -1,0 +1,39 @@
+// Where the error of a deployed model comes from: matrix by matrix, and by non-ideality of the chip.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "imka/chip/analyse/attribution.hpp"
+#include "imka/deploy/deployed_model.hpp"
+#include "imka/metrics/metrics.hpp"
+
+namespace imka {
+
+// Errors of one matrix, one value per chip.
+struct MatrixError {
+    std::string name;
+    Summary own;          // of its products, for the inputs that it got on the chip; relative
+    Summary accumulated;  // difference of its products from those of the model in FP32; relative
+    Summary alone;        // squared relative error of the outputs with only this matrix on the chip
+    Summary added;        // by how much that error grows when this matrix joins all before it on the chip
+};
+
+struct ModelError {
+    std::vector<MatrixError> matrices;
+    Summary total;  // squared relative error of the outputs with all matrices on the chip: the sum of `added`
+};
+
+// One chip per seed, built as the model's. Relative errors are roots of the sum of squares over the root of
+// the sum of squares of the FP32 values; outputs are the floating-point outputs of the graph. Error{bad_data}
+// if they are all 0.
+ModelError model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
+                       std::span<const std::uint64_t> seeds, const Exec& exec);
+
+// What causes the squared error of the outputs.
+ErrorAttribution attribute_model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
+                                       std::span<const std::uint64_t> seeds, const Exec& exec);
+
+}  // namespace imka

@@ -1,0 +1,71 @@
+#include "imka/graph/tensor_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "imka/base/error.hpp"
+#include "imka/base/names.hpp"
+#include "imka/io/npy.hpp"
+
+namespace imka::graph {
+namespace {
+
+struct ArrayType {
+    std::string_view npy;
+    DType type;
+};
+constexpr ArrayType kArrayTypes[] = {{"f4", DType::f32}, {"f8", DType::f64},  {"i1", DType::i8},
+                                     {"i2", DType::i16}, {"i4", DType::i32},  {"i8", DType::i64},
+                                     {"u1", DType::u8},  {"u2", DType::u16},  {"u4", DType::u32},
+                                     {"u8", DType::u64}, {"b1", DType::bool_}};
+
+Tensor converted_to(const Tensor& in, DType type) {
+    if (in.type == type) return in;
+    Tensor out(type, in.shape);
+    visit_dtype(in.type, [&](auto from) {
+        visit_dtype(type, [&](auto to) {
+            std::ranges::transform(in.values<decltype(from)>(), out.values<decltype(to)>().begin(),
+                                   converted<decltype(to), decltype(from)>);
+        });
+    });
+    return out;
+}
+
+Tensor as_tensor(const NpyArray& array) {
+    Tensor tensor(std::ranges::find(kArrayTypes, array.type, &ArrayType::npy)->type,
+                  {array.shape.begin(), array.shape.end()});
+    if (tensor.type == DType::bool_)  // a file may have any byte, a bool only 0 and 1
+        std::ranges::transform(array.bytes, tensor.bytes.begin(),
+                               [](char byte) { return std::byte{byte != 0}; });
+    else
+        std::ranges::copy(std::as_bytes(std::span(array.bytes)), tensor.bytes.begin());
+    return tensor;
+}
+
+}  // namespace
+
+Tensor read_tensor(const std::filesystem::path& path, const Value& input) {
+    const auto tensor = as_tensor(read_npy_array(path));
+    if (is_float(tensor.type) && !is_float(input.type.type))
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: {} values; the input {} is {}", path.string(), to_string(tensor.type),
+                         in_quotes(input.name), to_text(input.type)));
+    return converted_to(tensor, input.type.type);
+}
+
+void write_tensor(const std::filesystem::path& path, const Tensor& tensor) {
+    const auto* type = std::ranges::find(kArrayTypes, tensor.type, &ArrayType::type);
+    if (type == std::end(kArrayTypes)) return write_tensor(path, converted_to(tensor, DType::f32));
+    NpyArray array{.type = std::string(type->npy), .shape = {tensor.shape.begin(), tensor.shape.end()}};
+    array.bytes.resize(tensor.bytes.size());
+    std::ranges::copy(tensor.bytes, std::as_writable_bytes(std::span(array.bytes)).begin());
+    write_npy_array(path, array);
+}
+
+}  // namespace imka::graph

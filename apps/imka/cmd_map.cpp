@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app.hpp"
 #include "chip/options.hpp"
@@ -15,6 +16,8 @@
 #include "imka/deploy/map.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_file.hpp"
+#include "imka/deploy/schedule.hpp"
+#include "imka/deploy/timeline.hpp"
 #include "matrix_options.hpp"
 
 namespace imka::app {
@@ -28,10 +31,20 @@ struct MapArgs {
     double throughput = 0.0;
     std::filesystem::path output;
     std::filesystem::path svg;
+    std::filesystem::path timeline;
+    std::filesystem::path perfetto;
+    std::size_t inferences = 1;
     std::filesystem::path verify;
     std::vector<std::string> diff;
     bool floor_plan = false;
+    bool timeline_text = false;
     bool list = false;
+};
+
+// When the matrices of a mapping work; none where there are more calls than a schedule can have.
+struct Timing {
+    Pipeline pipeline;
+    Schedule schedule;
 };
 
 std::size_t weight_count(const MatrixList& list) {
@@ -46,6 +59,13 @@ std::size_t most_products(const Mapping& mapping) {
     return static_cast<std::size_t>(std::ceil(most));
 }
 
+// Per inference, of all cores. Copies share the vectors.
+double core_products(const Mapping& mapping) {
+    double sum = 0.0;
+    for (const auto& use : core_uses(mapping)) sum += use.products;
+    return sum;
+}
+
 Json cores_json(const Mapping& mapping) {
     Json cores = Json::array();
     for (const auto& use : core_uses(mapping))
@@ -56,9 +76,78 @@ Json cores_json(const Mapping& mapping) {
     return cores;
 }
 
+Timing timing_of(const MapArgs& args, const MatrixList& list, const Mapping& mapping, const ChipSpec& spec) {
+    Timing timing{.pipeline = pipeline_of(list), .schedule = {}};
+    timing.schedule = make_schedule(timing.pipeline, mapping, spec, cost_data(),
+                                    {.inferences = args.inferences, .digital = false});
+    verify_schedule(timing.schedule, timing.pipeline, mapping, spec);
+    return timing;
+}
+
+// Lists that are too long have a mapping, but no schedule.
+std::optional<Timing> find_timing(const MapArgs& args, const MatrixList& list, const Mapping& mapping,
+                                  const ChipSpec& spec) {
+    double calls = 0.0;
+    double vectors = 0.0;
+    for (const auto& m : list) {
+        calls += static_cast<double>(m.calls);
+        vectors = std::max(vectors, static_cast<double>(m.vectors));
+    }
+    const bool asked = !args.timeline.empty() || !args.perfetto.empty() || args.timeline_text;
+    if (!asked && (calls > static_cast<double>(kMostMatrices) || vectors > 2147483648.0)) return std::nullopt;
+    return timing_of(args, list, mapping, spec);
+}
+
+Json chains_json(const Pipeline& pipeline) {
+    Json chains = Json::array();
+    for (const auto& chain : pipeline.chains) {
+        Json branches = Json::array();
+        for (const auto& branch : chain.branches) {
+            Json names = Json::array();
+            for (const auto s : branch) names.push_back(pipeline.steps[s].name);
+            branches.push_back(names);
+        }
+        chains.push_back(branches);
+    }
+    return chains;
+}
+
+Json timing_json(const Timing& timing) {
+    const auto& s = timing.schedule;
+    return {{"inferences", s.inferences},
+            {"makespan_seconds", s.makespan_seconds},
+            {"bound_seconds", s.bound.seconds},
+            {"bound", s.bound.reason},
+            {"critical_path_seconds", s.bound.critical_path_seconds},
+            {"interval_seconds", s.interval_seconds},
+            {"chains", chains_json(timing.pipeline)}};
+}
+
+void print_timing(const Timing& timing) {
+    const auto& s = timing.schedule;
+    print_out("\npipeline, chain by chain:\n{}", pipeline_text(timing.pipeline));
+    print_out("\nmakespan of {}: {}; bound {} ({}), {:.3f} times; next inference after {}\n",
+              count_text(s.inferences, "inference", "inferences"), seconds_text(s.makespan_seconds),
+              seconds_text(s.bound.seconds), s.bound.reason, s.makespan_seconds / s.bound.seconds,
+              seconds_text(s.interval_seconds));
+    print_out("products only: digital work and links are left out\n");
+}
+
+// The mapping in the fewest cores, to compare with.
+struct Fewest {
+    std::size_t cores = 0;
+    double makespan_seconds = 0.0;
+};
+Fewest fewest_cores(const MapArgs& args, const MatrixList& list, const ChipSpec& spec) {
+    const auto result = map_matrices(list, grid_of(spec), {.seed = args.options.seed});
+    return {result.cores, timing_of(args, list, result.mapping, spec).schedule.makespan_seconds};
+}
+
 Json result_json(const MapResult& result, const MapArgs& args, const ChipSpec& spec) {
     const auto& mapping = result.mapping;
+    const auto joules = product_joules(spec.core);
     return {{"backend", spec.name},
+            {"objective", to_string(args.options.objective)},
             {"cuts", to_string(args.options.cuts)},
             {"matrices", mapping.matrices.size()},
             {"cores", result.cores},
@@ -70,6 +159,8 @@ Json result_json(const MapResult& result, const MapArgs& args, const ChipSpec& s
             {"one_tile_cores", result.one_tile_cores},
             {"utilisation", utilisation(mapping)},
             {"interval_seconds", static_cast<double>(most_products(mapping)) * product_seconds(spec.core)},
+            {"core_products", core_products(mapping)},
+            {"energy_joules", joules ? Json(core_products(mapping) * *joules) : Json()},
             {"verified", true},
             {"core_list", cores_json(mapping)}};
 }
@@ -91,6 +182,9 @@ void print_result(const MapResult& result, const MapArgs& args, const ChipSpec& 
     const auto products = most_products(mapping);
     print_out("busiest core: {} per inference, {:.4g} us\n", count_text(products, "product", "products"),
               1e6 * static_cast<double>(products) * product_seconds(spec.core));
+    const auto joules = product_joules(spec.core);
+    print_out("core products: {:.6g} per inference{}\n", core_products(mapping),
+              joules ? fmt::format(", {:.4g} uJ", 1e6 * *joules * core_products(mapping)) : "");
     print_out("verified: every weight has one cell, and products through the mapping are exact\n");
     if (args.floor_plan) print_out("\n{}", floor_plan_text(mapping));
 }
@@ -104,25 +198,44 @@ MapOptions options_of(const MapArgs& args, const ChipSpec& spec) {
     return options;
 }
 
+void write_files(const MapArgs& args, const Mapping& mapping, const std::optional<Timing>& timing,
+                 const std::string& title) {
+    if (!args.output.empty()) save_mapping(args.output, mapping);
+    if (!args.svg.empty()) write_file_atomic(args.svg, floor_plan_svg(mapping, title));
+    if (!args.timeline.empty())
+        write_file_atomic(args.timeline, timeline_svg(timing->schedule, timing->pipeline, title));
+    if (!args.perfetto.empty())
+        write_file_atomic(args.perfetto, perfetto_json(timing->schedule, timing->pipeline));
+}
+
 void map_one(const MapArgs& args, const Context& context) {
     const auto spec = load_spec(args.chip);
     const auto [name, list] = read_matrices(args.matrices);
-    for (const auto& file : {args.output, args.svg}) {
+    for (const auto& file : {args.output, args.svg, args.timeline, args.perfetto}) {
         if (!file.empty()) check_folder(file);
     }
     const auto result = map_matrices(list, grid_of(spec), options_of(args, spec));
     verify_products(result.mapping);
-    if (!args.output.empty()) save_mapping(args.output, result.mapping);
-    if (!args.svg.empty())
-        write_file_atomic(args.svg, floor_plan_svg(result.mapping, name + " on " + spec.name));
+    const auto timing = find_timing(args, list, result.mapping, spec);
+    write_files(args, result.mapping, timing, name + " on " + spec.name);
+    std::optional<Fewest> fewest;
+    if (args.options.objective == Objective::least_time) fewest = fewest_cores(args, list, spec);
     if (context.json) {
         Json json{{"name", name}};
         json.update(result_json(result, args, spec));
+        json["schedule"] = timing ? timing_json(*timing) : Json();
+        if (fewest)
+            json["least_cores"] = {{"cores", fewest->cores}, {"makespan_seconds", fewest->makespan_seconds}};
         return print_json(json);
     }
     print_out("{}: {}, {} weights\n", name, count_text(list.size(), "matrix", "matrices"),
               weight_count(list));
     print_result(result, args, spec);
+    if (timing) print_timing(*timing);
+    if (fewest)
+        print_out("with the fewest cores ({}): makespan {}\n", fewest->cores,
+                  seconds_text(fewest->makespan_seconds));
+    if (timing && args.timeline_text) print_out("\n{}", timeline_text(timing->schedule, timing->pipeline));
 }
 
 void list_networks(const MapArgs& args, const Context& context) {
@@ -198,9 +311,14 @@ void add_map_options(CLI::App& verb, MapArgs& args) {
     add_chip_options(verb, args.chip);
     add_enum_option(verb, "--cuts", args.options.cuts,
                     "Where matrices are cut: at multiples of the core, or also elsewhere to save cores");
+    add_enum_option(verb, "--objective", args.options.objective,
+                    "Fewest cores, least time (cores of their own and copies, on 1 chip if one is enough) or "
+                    "least energy (fewest core products)");
     bind_fields(
         verb,
-        {field("chips", args.options.chips, range::between(0, 65536, "Most chips; 0 = as many as needed")),
+        {field("inferences", args.inferences,
+               range::between(1, 65536, "Inferences of the schedule, one behind the other")),
+         field("chips", args.options.chips, range::between(0, 65536, "Most chips; 0 = as many as needed")),
          field("throughput", args.throughput,
                {.help = "Inferences per second; matrices get the copies that this needs. 0: no target",
                 .unit = "1/s",
@@ -212,6 +330,10 @@ void add_map_options(CLI::App& verb, MapArgs& args) {
         ->capture_default_str();
     verb.add_option("--output", args.output, "Write the mapping as JSON")->type_name("FILE.json");
     verb.add_option("--svg", args.svg, "Draw the floor plan")->type_name("FILE.svg");
+    verb.add_option("--timeline", args.timeline, "Draw who works when")->type_name("FILE.svg");
+    verb.add_option("--perfetto", args.perfetto, "Write who works when, for ui.perfetto.dev")
+        ->type_name("FILE.json");
+    verb.add_flag("--timeline-text", args.timeline_text, "Print who works when as text");
     verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
     verb.add_flag("--list", args.list, "Map every known network");
     verb.add_option("--verify", args.verify, "Check a mapping file instead")->type_name("FILE.json");
@@ -222,8 +344,10 @@ void add_map_options(CLI::App& verb, MapArgs& args) {
 
 // Options without effect next to another mode of the verb.
 void check_modes(const CLI::App& verb, const MapArgs& args) {
-    const std::vector<std::string> sources{"--network",    "--shapes", "--matrices", "--cuts",  "--chips",
-                                           "--throughput", "--seed",   "--replicas", "--output"};
+    const std::vector<std::string> sources{"--network",    "--shapes",   "--matrices", "--cuts",
+                                           "--chips",      "--seed",     "--replicas", "--output",
+                                           "--throughput", "--timeline", "--perfetto", "--timeline-text",
+                                           "--inferences", "--objective"};
     if (!args.verify.empty()) {
         reject_without_effect(verb, sources, "--verify reads a mapping");
         reject_without_effect(verb, {"--diff", "--list"}, "--verify was given");
@@ -232,7 +356,9 @@ void check_modes(const CLI::App& verb, const MapArgs& args) {
         reject_without_effect(verb, {"--svg", "--floor-plan", "--list"}, "--diff was given");
     } else if (args.list) {
         reject_without_effect(
-            verb, {"--network", "--shapes", "--matrices", "--cuts", "--output", "--svg", "--floor-plan"},
+            verb,
+            {"--network", "--shapes", "--matrices", "--cuts", "--output", "--svg", "--floor-plan",
+             "--timeline", "--perfetto", "--timeline-text", "--inferences", "--objective"},
             "--list maps every known network");
     }
 }
@@ -245,6 +371,7 @@ void add_map(CLI::App& root, Context& context) {
                           {"imka map --network resnet18-in --output plan.json --svg plan.svg",
                            "imka map --shapes \"640x128 128x128 128x640\" --floor-plan",
                            "imka map --matrices layers.csv --cuts free --chips 1", "imka map --list",
+                           "imka map --network performer-aan --objective least_time --timeline time.svg",
                            "imka map --verify plan.json"});
     add_common_options(*verb, context);
     add_map_options(*verb, *args);

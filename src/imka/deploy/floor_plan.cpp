@@ -20,36 +20,6 @@ CoreRegions by_core(const Mapping& mapping) {
     return cores;
 }
 
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-            case '&':
-                out += "&amp;";
-                break;
-            case '<':
-                out += "&lt;";
-                break;
-            case '>':
-                out += "&gt;";
-                break;
-            case '"':
-                out += "&quot;";
-                break;
-            default:
-                // XML has no other control characters.
-                out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
-        }
-    }
-    return out;
-}
-
-// Neighbouring matrices get hues far apart; lightness changes after a turn.
-std::string colour(std::size_t matrix) {
-    const auto hue = std::fmod(static_cast<double>(matrix) * 137.508, 360.0);
-    return fmt::format("hsl({:.0f},55%,{}%)", hue, matrix / 8 % 2 == 0 ? 72 : 60);
-}
-
 std::string tile_text(const Region& r) {
     return fmt::format("[{}:{}, {}:{}]", r.tile.first_row, r.tile.first_row + r.tile.rows, r.tile.first_col,
                        r.tile.first_col + r.tile.cols);
@@ -105,7 +75,7 @@ std::string label_svg(const std::string& label, double x, double y, double w, do
     const double cy = y + h / 2;
     const auto turn = turned ? fmt::format(" transform=\"rotate(-90 {:.1f} {:.1f})\"", cx, cy) : "";
     return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"l\"{}>{}</text>\n", cx, cy + 3.5, turn,
-                       escaped(text));
+                       xml_escaped(text));
 }
 
 std::string region_svg(const Mapping& mapping, const Region& r, const Layout& layout, double x, double y) {
@@ -120,7 +90,7 @@ std::string region_svg(const Mapping& mapping, const Region& r, const Layout& la
     return fmt::format(
                "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" "
                "class=\"r\"><title>{}</title></rect>\n",
-               left, top, w, h, colour(r.matrix), escaped(tip)) +
+               left, top, w, h, matrix_colour(r.matrix), xml_escaped(tip)) +
            label_svg(region_label(mapping, r), left, top, w, h);
 }
 
@@ -138,16 +108,10 @@ std::string legend_svg(const Mapping& mapping, double width, double& y) {
         out += fmt::format(
             "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\" class=\"r\"/>"
             "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"t\">{}</text>\n",
-            x, y, colour(m), x + 18.0, y + 10.0, escaped(name));
+            x, y, matrix_colour(m), x + 18.0, y + 10.0, xml_escaped(name));
     }
     y += 30.0;
     return out;
-}
-
-// A letter per region: A to Z, a to z, 0 to 9, and again.
-char letter(std::size_t n) {
-    constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    return kLetters[n % kLetters.size()];
 }
 
 constexpr std::size_t kLines = 16;
@@ -178,7 +142,7 @@ std::vector<std::string> core_picture(const CoreGrid& grid, const std::vector<Re
             const auto col = x * grid.cols / kColumns;
             const Tile cells{row, std::max<std::size_t>(1, (y + 1) * grid.rows / kLines - row), col,
                              std::max<std::size_t>(1, (x + 1) * grid.cols / kColumns - col)};
-            if (const auto n = shown_region(regions, cells)) lines[y][x] = letter(*n);
+            if (const auto n = shown_region(regions, cells)) lines[y][x] = picture_letter(*n);
         }
     }
     return lines;
@@ -218,6 +182,41 @@ void compare_regions(const std::string& name, const std::vector<Region>& before,
 
 }  // namespace
 
+// Lightness changes after a turn.
+std::string matrix_colour(std::size_t matrix) {
+    const auto hue = std::fmod(static_cast<double>(matrix) * 137.508, 360.0);
+    return fmt::format("hsl({:.0f},55%,{}%)", hue, matrix / 8 % 2 == 0 ? 72 : 60);
+}
+
+char picture_letter(std::size_t number) {
+    constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    return kLetters[number % kLetters.size()];
+}
+
+std::string xml_escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            default:
+                // XML has no other control characters.
+                out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+        }
+    }
+    return out;
+}
+
 std::string floor_plan_svg(const Mapping& mapping, const std::string& title) {
     const auto cores = by_core(mapping);
     const auto uses = core_uses(mapping);
@@ -252,7 +251,7 @@ std::string floor_plan_svg(const Mapping& mapping, const std::string& title) {
         "<text x=\"{2}\" y=\"42\" class=\"t\">rows of a core are inputs, columns are outputs; {4} of {5} x "
         "{6}; "
         "{7:.1f} % of their cells in use</text>\n{8}{9}</svg>\n",
-        width, y, Layout::kGap, escaped(title),
+        width, y, Layout::kGap, xml_escaped(title),
         cores.size() == 1 ? "1 core" : fmt::format("{} cores", cores.size()), mapping.grid.rows,
         mapping.grid.cols, 100.0 * utilisation(mapping), body, legend);
 }
@@ -268,8 +267,9 @@ std::string floor_plan_text(const Mapping& mapping) {
         for (std::size_t k = 0; k < std::max(kLines, regions.size()); ++k) {
             out += k < kLines ? "  " + picture[k] : std::string(2 + kColumns, ' ');
             if (k < regions.size())
-                out += fmt::format("  {} {} {} at ({}, {})", letter(k), region_label(mapping, regions[k]),
-                                   tile_text(regions[k]), regions[k].row, regions[k].col);
+                out += fmt::format("  {} {} {} at ({}, {})", picture_letter(k),
+                                   region_label(mapping, regions[k]), tile_text(regions[k]), regions[k].row,
+                                   regions[k].col);
             out += "\n";
         }
         out += "\n";

@@ -1,12 +1,21 @@
 // Pictures and comparisons of mappings.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "imka/deploy/mapping.hpp"
 
 namespace imka {
+
+// The colour of a matrix in all pictures. Neighbouring matrices get hues far apart.
+std::string matrix_colour(std::size_t matrix);
+// A letter per number in pictures as text: A to Z, a to z, 0 to 9, and again.
+char picture_letter(std::size_t number);
+// Text as content or attribute of XML.
+std::string xml_escaped(std::string_view text);
 
 // Every used core as a square with its regions, one colour per matrix, a legend below. Self-contained SVG.
 std::string floor_plan_svg(const Mapping& mapping, const std::string& title);

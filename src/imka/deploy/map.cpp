@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/deploy/map_time.hpp"
 #include "imka/deploy/pack_bound.hpp"
 
 namespace imka {
@@ -153,6 +154,16 @@ void check_options(const CoreGrid& grid, const MapOptions& options) {
     if (options.core_products > 0.0 && options.replicas != 1)
         fail(ErrorCode::bad_config,
              "a limit of products per core chooses the copies of every matrix; it excludes replicas");
+    if (options.objective != Objective::least_cores && options.cuts == Cuts::free)
+        fail(ErrorCode::bad_config,
+             fmt::format(
+                 "free cuts with the objective {}; every further tile is one more product per vector, so "
+                 "it needs grid cuts",
+                 to_string(options.objective)));
+    if (options.objective == Objective::least_time && (options.replicas != 1 || options.core_products > 0.0))
+        fail(ErrorCode::bad_config,
+             "the objective least_time chooses the copies of every matrix; it excludes "
+             "replicas and a limit of products per core");
 }
 
 std::size_t one_tile_cores(const MatrixList& list, const CoreGrid& grid) {
@@ -250,9 +261,19 @@ void repeat_regions(std::size_t replicas, std::size_t cores, std::vector<Region>
 
 }  // namespace
 
+MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas) {
+    MappedMatrix mapped{.shape = matrix,
+                        .replicas = replicas,
+                        .weight = matrix.name + ".weight",
+                        .bias = matrix.name + ".bias"};
+    mapped.shape.sites.clear();  // a mapping says where weights are, not when they are used
+    return mapped;
+}
+
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {
     validate(list);
     check_options(grid, options);
+    if (options.objective == Objective::least_time) return map_for_time(list, grid, options);
     const auto set = tiles_of(list, grid, options);
     auto placed = place_tiles(set, grid, options);
     const auto replicas = count_replicas(options, grid, placed.cores);
@@ -266,10 +287,7 @@ MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOp
         std::max(std::max<std::size_t>(1, options.chips), ceil_divide(result.cores, grid.cores));
     result.mapping.regions = std::move(placed.regions);
     for (std::size_t m = 0; m < list.size(); ++m)
-        result.mapping.matrices.push_back({.shape = list[m],
-                                           .replicas = set.replicas[m] * replicas,
-                                           .weight = list[m].name + ".weight",
-                                           .bias = list[m].name + ".bias"});
+        result.mapping.matrices.push_back(mapped_matrix(list[m], set.replicas[m] * replicas));
     return result;
 }
 

@@ -1,4 +1,5 @@
-// The mapper: places matrices on as few cores as possible, several on one core, and proves a lower bound.
+// The mapper: places matrices on as few cores as possible, several on one core, and proves a lower bound; or
+// for least time.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +23,21 @@ struct EnumNames<Cuts> {
     static constexpr std::string_view values[] = {"grid", "free"};
 };
 
+enum class Objective {
+    least_cores,
+    least_time,    // matrices that work at the same time have cores of their own, and copies
+    least_energy,  // fewest core products: grid cuts, in as few cores as possible
+};
+template <>
+struct EnumNames<Objective> {
+    static constexpr std::string_view what = "objective";
+    static constexpr std::string_view values[] = {"least_cores", "least_time", "least_energy"};
+};
+
 struct MapOptions {
+    Objective objective = Objective::least_cores;
     Cuts cuts = Cuts::grid;
-    std::size_t chips = 0;     // most chips; 0: as many as needed
+    std::size_t chips = 0;     // most chips; 0: as many as needed, with copies for least_time only on those
     std::size_t replicas = 1;  // copies of all matrices, each on cores of its own; 0: as many as fit
     // Most products of a core per inference; 0: no limit. Matrices with more get several copies, so that
     // inferences can follow each other at this interval.
@@ -42,7 +55,7 @@ struct MapResult {
 
 // The same arguments give the same mapping. Grid.chips is ignored (options.chips). Error{bad_config} if the
 // matrices do not fit the chips: names the tightest constraint, the missing cores and the smallest changes
-// that fit.
+// that fit. The lower bound of least_time is that of its copies.
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options = {});
 
 }  // namespace imka

@@ -188,6 +188,9 @@ void check_sites(const MatrixList& list) {
                              in_quotes(m.name), in_quotes(name), found->second->calls));
     };
     for (const auto& m : list) {
+        if (m.sites.size() > 1 && m.sites.size() != m.calls)
+            fail(ErrorCode::bad_config, fmt::format("matrix {}: {} entries in 'calls'; expected {}",
+                                                    in_quotes(m.name), m.sites.size(), m.calls));
         for (const auto& site : m.sites) {
             for (const auto& name : site.after) check(m, name);
             for (const auto& name : site.after_all) check(m, name);

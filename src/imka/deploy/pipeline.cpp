@@ -188,39 +188,112 @@ std::vector<std::size_t> branch_roots(const std::vector<PipelineStep>& steps, co
     return root;
 }
 
-std::vector<std::size_t> chain_numbers(const std::vector<PipelineStep>& steps,
-                                       const std::vector<Chain>& chains) {
-    std::vector<std::size_t> numbers(steps.size());
-    for (std::size_t c = 0; c < chains.size(); ++c) {
-        for (const auto& branch : chains[c].branches) {
-            for (const auto s : branch) numbers[s] = c;
+// Lines of at most 110 characters, broken before arrows.
+std::string wrapped(const std::string& text, std::size_t indent) {
+    constexpr std::size_t kWidth = 110;
+    std::string out;
+    std::string line(indent, ' ');
+    for (std::size_t at = 0; at < text.size();) {
+        const auto next = std::min(text.find(" -> ", at + 1), text.size());
+        if (line.size() + next - at > kWidth && line.size() > indent) {
+            out += line + "\n";
+            line.assign(indent + 1, ' ');
         }
+        line += text.substr(at, next - at);
+        at = next;
     }
-    return numbers;
+    return out + line + "\n";
 }
 
-// "fc1 [Add, Relu] -> fc2"
-std::string branch_text(const Pipeline& pipeline, const std::vector<std::size_t>& branch,
-                        const std::vector<std::size_t>& chain) {
-    std::string text;
-    bool open = false;  // a bracket
-    for (const auto s : branch) {
-        const auto& step = pipeline.steps[s];
-        std::string cached;
-        for (const auto& input : step.inputs) {
-            if (chain[input.step] + 1 < chain[s])
-                cached += fmt::format(" (cached {})", pipeline.steps[input.step].name);
+// Writes pipelines as text.
+class Writer {
+public:
+    explicit Writer(const Pipeline& pipeline) : steps_(pipeline.steps), chain_(pipeline.steps.size()) {
+        for (std::size_t c = 0; c < pipeline.chains.size(); ++c) {
+            for (const auto& branch : pipeline.chains[c].branches) {
+                for (const auto s : branch) chain_[s] = c;
+            }
         }
-        if (step.matrices.empty()) {
-            text += fmt::format("{}{}{}", open ? ", " : text.empty() ? "[" : " [", step.op, cached);
-            open = true;
-            continue;
-        }
-        text += fmt::format("{}{}{}{}", open ? "]" : "", text.empty() ? "" : " -> ", step.name, cached);
-        open = false;
+        for (std::size_t c = 0; c < pipeline.chains.size(); ++c)
+            add(pipeline.chains[c].branches, fmt::format("{:3}  ", c + 1));
     }
-    return text + (open ? "]" : "");
-}
+    std::string text;
+
+private:
+    void add(const std::vector<std::vector<std::size_t>>& branches, const std::string& head) {
+        if (branches.size() == 1) return add_branch(branches[0], head);
+        text += fmt::format("{}{} branches\n", head, branches.size());
+        for (const auto& branch : branches) add_branch(branch, std::string(head.size(), ' ') + "- ");
+    }
+
+    // A branch that forks is a pipeline of its own.
+    void add_branch(const std::vector<std::size_t>& branch, const std::string& head) {
+        std::map<std::size_t, std::size_t> place;
+        std::vector<PipelineStep> steps;
+        for (const auto s : branch) {
+            place.emplace(s, steps.size());
+            PipelineStep step{.name = {}, .op = {}, .matrices = steps_[s].matrices};
+            for (const auto& input : steps_[s].inputs) {
+                if (const auto found = place.find(input.step); found != place.end())
+                    step.inputs.push_back({found->second});
+            }
+            steps.push_back(std::move(step));
+        }
+        const auto chains = chains_of(steps);
+        if (chains.size() == 1 && chains[0].branches.size() == 1) {
+            auto line = wrapped(line_of(branch), head.size());
+            text += line.replace(0, head.size(), head);
+            return;
+        }
+        for (std::size_t c = 0; c < chains.size(); ++c) {
+            auto inner = chains[c].branches;
+            for (auto& list : inner) {
+                for (auto& s : list) s = branch[s];
+            }
+            add(inner, c == 0 ? head : std::string(head.size(), ' '));
+        }
+    }
+
+    // "fc1 [Add, Relu] -> fc2"; of a long branch the beginning and the end.
+    std::string line_of(const std::vector<std::size_t>& branch) const {
+        constexpr std::size_t kMostSteps = 40;
+        std::string line;
+        bool open = false;  // a bracket
+        for (std::size_t k = 0; k < branch.size(); ++k) {
+            if (branch.size() > kMostSteps && k == kMostSteps / 2) {
+                line += fmt::format("{} -> ({} steps)", open ? "]" : "", branch.size() - kMostSteps);
+                open = false;
+                k = branch.size() - kMostSteps / 2;
+            }
+            const auto& step = steps_[branch[k]];
+            if (step.matrices.empty()) {
+                line += fmt::format("{}{}{}",
+                                    open           ? ", "
+                                    : line.empty() ? "["
+                                                   : " [",
+                                    step.op, cached(branch[k]));
+                open = true;
+                continue;
+            }
+            line += fmt::format("{}{}{}{}", open ? "]" : "", line.empty() ? "" : " -> ", step.name,
+                                cached(branch[k]));
+            open = false;
+        }
+        return line + (open ? "]" : "");
+    }
+
+    std::string cached(std::size_t s) const {
+        std::string out;
+        for (const auto& input : steps_[s].inputs) {
+            if (chain_[input.step] + 1 < chain_[s])
+                out += fmt::format(" (cached {})", steps_[input.step].name);
+        }
+        return out;
+    }
+
+    const std::vector<PipelineStep>& steps_;
+    std::vector<std::size_t> chain_;
+};
 
 }  // namespace
 
@@ -288,19 +361,7 @@ std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, cons
 }
 
 std::string pipeline_text(const Pipeline& pipeline) {
-    const auto chain = chain_numbers(pipeline.steps, pipeline.chains);
-    std::string text;
-    for (std::size_t c = 0; c < pipeline.chains.size(); ++c) {
-        const auto& branches = pipeline.chains[c].branches;
-        if (branches.size() == 1) {
-            text += fmt::format("{:3}  {}\n", c + 1, branch_text(pipeline, branches[0], chain));
-            continue;
-        }
-        text += fmt::format("{:3}  {} branches\n", c + 1, branches.size());
-        for (const auto& branch : branches)
-            text += fmt::format("       {}\n", branch_text(pipeline, branch, chain));
-    }
-    return text;
+    return Writer(pipeline).text;
 }
 
 }  // namespace imka

@@ -70,8 +70,9 @@ Pipeline pipeline_of(const MatrixList& list);
 std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, const StepInput& input,
                         std::size_t rows);
 
-// One line per chain, or one per branch where there are several. Digital operators are in brackets behind
-// the product before them; "(cached X)": reads the result of X, of a chain before the previous one.
+// One line per chain, or one per branch where there are several; branches that fork are indented. Digital
+// operators are in brackets behind the product before them; "(cached X)": reads the result of X, of a chain
+// before the previous one.
 std::string pipeline_text(const Pipeline& pipeline);
 
 // For builders of pipelines: the chains of the steps.

@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kMostInferences = 65536;
 constexpr std::size_t kMostSpans = 10'000'000;
 constexpr std::size_t kMostSamples = 16384;  // of a step, on the critical path
-constexpr std::size_t kMostOverlaps = 4096;  // steps
 
 // A part of every block of rows, on one resource.
 struct Lane {
@@ -70,23 +69,23 @@ void check(const Pipeline& pipeline, const Mapping& mapping, const ScheduleOptio
     }
 }
 
-// The copies of each matrix that each of its calls uses: calls that can be at work at the same time share
-// them out, if there are enough.
+// The copies of each matrix that each of its calls uses: calls that work at the same time share them out, if
+// there are enough.
 class CopyShares {
 public:
-    CopyShares(const Pipeline& pipeline, const Mapping& mapping) {
+    CopyShares() = default;  // every call uses all copies
+    CopyShares(const Pipeline& pipeline, const Mapping& mapping, const std::vector<StepWindow>& windows) {
         std::map<std::uint32_t, std::vector<std::size_t>> calls;
-        bool several = false;
         for (std::size_t s = 0; s < pipeline.steps.size(); ++s) {
-            for (const auto m : pipeline.steps[s].matrices) {
-                calls[m].push_back(s);
-                several = several || (calls[m].size() > 1 && mapping.matrices[m].replicas > 1);
-            }
+            for (const auto m : pipeline.steps[s].matrices) calls[m].push_back(s);
         }
-        if (!several || pipeline.steps.size() > kMostOverlaps) return;
-        const Overlaps overlap(pipeline);
         for (const auto& [m, steps] : calls) {
-            if (mapping.matrices[m].replicas > 1) share_out(m, steps, overlap, mapping.matrices[m].replicas);
+            if (steps.size() == 1 || mapping.matrices[m].replicas == 1) continue;
+            const auto slots = call_slots(steps, windows);
+            for (std::size_t k = 0; k < steps.size(); ++k) {
+                if (slots.groups[k] <= mapping.matrices[m].replicas)
+                    slots_[{m, steps[k]}] = {slots.slots[k], slots.groups[k]};
+            }
         }
     }
 
@@ -100,33 +99,6 @@ public:
     }
 
 private:
-    void share_out(std::uint32_t matrix, const std::vector<std::size_t>& steps, const Overlaps& overlap,
-                   std::size_t replicas) {
-        for (std::size_t first = 0; first < steps.size();) {
-            // Calls up to the next one that overlaps none of them.
-            std::vector<std::size_t> slot;
-            std::size_t last = first;
-            for (; last < steps.size(); ++last) {
-                std::set<std::size_t> taken;
-                bool joined = last == first;
-                for (std::size_t k = first; k < last; ++k) {
-                    if (!overlap(steps[k], steps[last])) continue;
-                    taken.insert(slot[k - first]);
-                    joined = true;
-                }
-                if (!joined) break;
-                std::size_t free = 0;
-                while (taken.contains(free)) ++free;
-                slot.push_back(free);
-            }
-            const auto count = *std::ranges::max_element(slot) + 1;
-            for (std::size_t k = first; k < last; ++k) {
-                if (count <= replicas) slots_[{matrix, steps[k]}] = {slot[k - first], count};
-            }
-            first = last;
-        }
-    }
-
     std::map<std::pair<std::uint32_t, std::size_t>, std::pair<std::size_t, std::size_t>> slots_;
 };
 
@@ -136,7 +108,6 @@ public:
     Stages(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec, const CostData& data)
         : pipeline_(pipeline),
           mapping_(mapping),
-          shares_(pipeline, mapping),
           product_(product_seconds(spec.core)),
           digital_rate_(parameter(data.parameters, "digital_rate").value),
           link_rate_(parameter(data.parameters, "host_link_rate").value) {
@@ -146,7 +117,7 @@ public:
         }
     }
 
-    std::vector<Stage> build(const ScheduleOptions& options) const {
+    std::vector<Stage> build(const CopyShares& shares, const ScheduleOptions& options) const {
         std::vector<Stage> stages;
         const auto moved = options.links ? moved_steps() : std::vector<bool>(pipeline_.steps.size());
         for (std::size_t s = 0; s < pipeline_.steps.size(); ++s) {
@@ -155,7 +126,7 @@ public:
             const auto rows = static_cast<double>(step.rows);
             if (options.links) add_single(ResourceKind::link, step.input_bytes / link_rate_ / rows, stage);
             double additions = 0.0;
-            if (!step.matrices.empty()) stage.phases.push_back(products(s, additions));
+            if (!step.matrices.empty()) stage.phases.push_back(products(s, shares, additions));
             if (options.digital)
                 add_single(ResourceKind::digital, (operations(step.work) / rows + additions) / digital_rate_,
                            stage);
@@ -176,10 +147,10 @@ private:
     }
 
     // additions: partial sums per row.
-    Phase products(std::size_t s, double& additions) const {
+    Phase products(std::size_t s, const CopyShares& shares, double& additions) const {
         Phase phase;
         for (const auto m : pipeline_.steps[s].matrices) {
-            const auto copies = shares_.copies(m, s, mapping_.matrices[m].replicas);
+            const auto copies = shares.copies(m, s, mapping_.matrices[m].replicas);
             for (std::size_t k = 0; k < copies.size(); ++k) {
                 const auto found = regions_.find({m, copies[k]});
                 if (found == regions_.end())
@@ -255,7 +226,6 @@ private:
 
     const Pipeline& pipeline_;
     const Mapping& mapping_;
-    CopyShares shares_;
     double product_;
     double digital_rate_;
     double link_rate_;
@@ -275,11 +245,17 @@ public:
         for (const auto& step : steps_) longest = std::max(longest, step.done.back());
         return longest;
     }
+    std::vector<StepWindow> windows() const {
+        std::vector<StepWindow> list;
+        for (std::size_t s = 0; s < steps_.size(); ++s) list.push_back({ready(s, 1), steps_[s].done.back()});
+        return list;
+    }
 
 private:
     struct Samples {
         std::size_t block = 1;
-        std::vector<double> done;  // done[k]: of the first k blocks
+        std::vector<double> done;        // done[k]: of the first k blocks
+        std::vector<double> first_done;  // first_done[k]: and of one more row
     };
 
     double ready(std::size_t s, std::size_t rows) const {
@@ -289,14 +265,16 @@ private:
             const auto& in = steps_[input.step];
             const auto need = needed_rows(pipeline_, step, input, rows);
             const bool all = need == pipeline_.steps[input.step].rows;
-            time = std::max(time, all ? in.done.back() : in.done[need / in.block]);
+            const auto& sample = need % in.block == 0 ? in.done : in.first_done;
+            time = std::max(time, all ? in.done.back() : sample[need / in.block]);
         }
         return time;
     }
 
     void add(const Stage& stage, std::size_t s) {
         Samples samples{.block = stage.parts * ((stage.rows - 1) / (stage.parts * kMostSamples) + 1),
-                        .done = {0.0}};
+                        .done = {0.0},
+                        .first_done = {}};
         const auto count = (stage.rows + samples.block - 1) / samples.block;
         std::vector<double> first;  // when the first row of each block can begin, and its last
         std::vector<double> last;
@@ -306,6 +284,7 @@ private:
         }
         for (const auto& phase : stage.phases) pass(phase, samples.block, stage.rows, first, last);
         samples.done.insert(samples.done.end(), last.begin(), last.end());
+        samples.first_done = std::move(first);
         steps_.push_back(std::move(samples));
     }
 
@@ -557,32 +536,45 @@ std::string resource_name(const Resource& resource, const CoreGrid& grid) {
     return fmt::format("{}core {}", chip, resource.core % grid.cores);
 }
 
-Overlaps::Overlaps(const Pipeline& pipeline) {
-    const auto count = pipeline.steps.size();
-    std::vector<std::vector<bool>> ancestors;
-    const auto merge = [](const std::vector<bool>& from, std::vector<bool>& to) {
-        for (std::size_t k = 0; k < to.size(); ++k) to[k] = to[k] || from[k];
-    };
-    for (const auto& step : pipeline.steps) {
-        std::vector<bool> up(count);
-        std::vector<bool> before(count);
-        for (const auto& input : step.inputs) {
-            merge(ancestors[input.step], up);
-            up[input.step] = true;
-            merge(before_[input.step], before);
-            if (needed_rows(pipeline, step, input, 1) < pipeline.steps[input.step].rows) continue;
-            merge(ancestors[input.step], before);
-            before[input.step] = true;
+bool overlap(const StepWindow& a, const StepWindow& b) {
+    const double shorter = std::min(a.end - a.begin, b.end - b.begin);
+    return std::min(a.end, b.end) - std::max(a.begin, b.begin) > 0.1 * shorter;
+}
+
+std::vector<StepWindow> step_windows(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
+                                     const CostData& data) {
+    return CriticalPath(pipeline, Stages(pipeline, mapping, spec, data).build({}, {.digital = false}))
+        .windows();
+}
+
+CallSlots call_slots(const std::vector<std::size_t>& steps, const std::vector<StepWindow>& windows) {
+    CallSlots out;
+    while (out.slots.size() < steps.size()) {
+        // Calls up to the next one that overlaps none of them are a group.
+        const auto first = out.slots.size();
+        std::size_t count = 0;
+        while (out.slots.size() < steps.size()) {
+            const auto next = out.slots.size();
+            std::set<std::size_t> taken;
+            for (std::size_t k = first; k < next; ++k) {
+                if (overlap(windows[steps[k]], windows[steps[next]])) taken.insert(out.slots[k]);
+            }
+            if (taken.empty() && next > first) break;
+            std::size_t slot = 0;
+            while (taken.contains(slot)) ++slot;
+            out.slots.push_back(slot);
+            count = std::max(count, slot + 1);
         }
-        ancestors.push_back(std::move(up));
-        before_.push_back(std::move(before));
+        out.groups.resize(out.slots.size(), count);
     }
+    return out;
 }
 
 Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                        const CostData& data, const ScheduleOptions& options) {
     check(pipeline, mapping, options);
-    const auto stages = Stages(pipeline, mapping, spec, data).build(options);
+    const CopyShares shares(pipeline, mapping, step_windows(pipeline, mapping, spec, data));
+    const auto stages = Stages(pipeline, mapping, spec, data).build(shares, options);
     Simulation simulation(pipeline, stages, options.inferences);
     Schedule schedule{.grid = mapping.grid, .inferences = options.inferences, .spans = simulation.run()};
     std::ranges::stable_sort(schedule.spans, {}, &Span::begin);

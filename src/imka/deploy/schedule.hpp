@@ -91,15 +91,26 @@ Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const C
 void verify_schedule(const Schedule& schedule, const Pipeline& pipeline, const Mapping& mapping,
                      const ChipSpec& spec);
 
-// Whether two steps of one inference can be at work at the same time: neither needs all rows of the other
-// before its own first row. Square in the number of steps.
-class Overlaps {
-public:
-    explicit Overlaps(const Pipeline& pipeline);
-    bool operator()(std::size_t a, std::size_t b) const { return !before_[b][a] && !before_[a][b]; }
-
-private:
-    std::vector<std::vector<bool>> before_;  // before_[s][t]: all of t is done before s begins
+// When a step works, from its first row to its last.
+struct StepWindow {
+    double begin = 0.0;  // seconds
+    double end = 0.0;
 };
+// More than a tenth of the shorter window is in the other one. Less happens where a step that needs all rows
+// of one input reads another row by row.
+bool overlap(const StepWindow& a, const StepWindow& b);
+
+// The windows of all steps if no step ever waits for a busy core and every call uses all copies. Without
+// digital work and links.
+std::vector<StepWindow> step_windows(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
+                                     const CostData& data);
+
+// Calls of one matrix, in the order of the pipeline: calls that work at the same time have different slots.
+// groups[k]: slots of call k and those that overlap it, directly or through others.
+struct CallSlots {
+    std::vector<std::size_t> slots;
+    std::vector<std::size_t> groups;
+};
+CallSlots call_slots(const std::vector<std::size_t>& steps, const std::vector<StepWindow>& windows);
 
 }  // namespace imka

@@ -32,6 +32,7 @@ public:
         for (std::uint32_t i = 0; i < schedule_.inferences; ++i) {
             for (std::uint32_t s = 0; s < pipeline_.steps.size(); ++s) {
                 check_rows({i, s});
+                check_digital({i, s});
                 check_order({i, s});
             }
         }
@@ -82,6 +83,38 @@ private:
                                     in_quotes(pipeline_.steps[list[k - 1]->step].name), list[k - 1]->end));
             }
         }
+    }
+
+    // Digital work does all rows once, each after its products.
+    void check_digital(const Key& key) const {
+        const auto found = spans_.find(key);
+        if (found == spans_.end()) return;
+        std::vector<const Span*> products;
+        std::vector<const Span*> digital;
+        std::size_t longest = 0;
+        for (const auto* span : found->second) {
+            if (span->resource.kind == ResourceKind::digital) digital.push_back(span);
+            if (span->resource.kind != ResourceKind::core) continue;
+            products.push_back(span);
+            longest = std::max(longest, span->rows);
+        }
+        std::size_t end = 0;
+        for (const auto* span : digital) {
+            if (span->first_row != end)
+                fail_span(*span, fmt::format("digital work: row {} is done twice or never",
+                                             std::min(end, span->first_row)));
+            end = span->first_row + span->rows;
+            const auto from = span->first_row - std::min(span->first_row, longest);
+            for (auto p = std::ranges::lower_bound(products, from, {}, &Span::first_row);
+                 p != products.end() && (*p)->first_row < end; ++p) {
+                if ((*p)->first_row + (*p)->rows > span->first_row && (*p)->end > span->begin)
+                    fail_span(*span, "begins before its products are done");
+            }
+        }
+        if (!digital.empty() && end != pipeline_.steps[key.second].rows)
+            fail(ErrorCode::bad_data,
+                 fmt::format("step {}, inference {}: digital work: row {} is never done",
+                             in_quotes(pipeline_.steps[key.second].name), key.first, end));
     }
 
     // All cores of a copy do the same rows, and the copies together all rows once.

@@ -1,0 +1,217 @@
+// Pipelines: chains, branches, which rows a step needs, and digital work.
+#include "imka/deploy/pipeline.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "graph/graphs.hpp"
+#include "imka/base/file.hpp"
+#include "imka/graph/static_matrices.hpp"
+#include "support/error.hpp"
+#include "support/temp_dir.hpp"
+
+namespace imka {
+namespace {
+
+using graph::GraphBuilder;
+using graph::random_tensor;
+using testing::HasSubstr;
+
+Pipeline whole_pipeline(const graph::Graph& graph) {
+    std::vector<std::size_t> all(graph::static_matrices(graph).size());
+    std::iota(all.begin(), all.end(), 0);
+    return pipeline_of(graph, all);
+}
+
+const PipelineStep& step_named(const Pipeline& pipeline, const std::string& name) {
+    return *std::ranges::find(pipeline.steps, name, &PipelineStep::name);
+}
+
+TEST(Pipeline, OfAListIsAChain) {
+    const auto pipeline = pipeline_of(parse_shapes("10x20@5 20x30*2@6"));
+    ASSERT_EQ(pipeline.steps.size(), 3U);
+    EXPECT_EQ(pipeline.steps[2].name, "m1#1");
+    EXPECT_EQ(pipeline.steps[2].rows, 6U);
+    EXPECT_EQ(pipeline.steps[2].inputs, (std::vector<StepInput>{{1, Reads::all}}));
+    EXPECT_EQ(pipeline.steps[0].input_bytes, 50.0);
+    EXPECT_TRUE(pipeline.steps[2].is_output);
+    EXPECT_FALSE(pipeline.steps[1].is_output);
+    EXPECT_EQ(pipeline_text(pipeline), "  1  m0 -> m1#0 -> m1#1\n");
+}
+
+TEST(Pipeline, OfAListFollowsItsDependencies) {
+    const TempDir dir;
+    write_file_atomic(
+        dir / "a.yaml",
+        "matrices:\n"
+        "  - {name: in, inputs: 8, outputs: 8, vectors: 10}\n"
+        "  - {name: q, inputs: 8, outputs: 8, vectors: 10, after: [in]}\n"
+        "  - {name: k, inputs: 8, outputs: 8, vectors: 10, after: [in]}\n"
+        "  - {name: out, inputs: 8, outputs: 8, vectors: 10, after: ['omega#0'], after_all: ['omega#1']}\n"
+        "  - {name: omega, inputs: 4, outputs: 8, vectors: 20, calls: [{after: [q]}, {after: [k]}]}\n"
+        "  - {name: last, inputs: 8, outputs: 2, after_all: [out], after: [in]}\n");
+    const auto pipeline = pipeline_of(load_matrix_list(dir / "a.yaml"));
+    EXPECT_EQ(pipeline_text(pipeline),
+              "  1  in\n"
+              "  2  2 branches\n"
+              "     - q -> omega#0\n"
+              "     - k -> omega#1\n"
+              "  3  out -> last (cached in)\n");
+    const auto& out = step_named(pipeline, "out");
+    EXPECT_EQ(out.inputs.size(), 2U);
+    EXPECT_EQ(out.inputs[1].reads, Reads::all);
+}
+
+TEST(Pipeline, OfAPerformerHasParallelProjections) {
+    const auto pipeline = pipeline_of(known_network("performer-listops").matrices);
+    EXPECT_EQ(pipeline_text(pipeline),
+              "  1  3 branches\n"
+              "     - layers.0.k_proj#0 -> layers.0.omega#1\n"
+              "     - layers.0.v_proj#0\n"
+              "     - layers.0.q_proj#0 -> layers.0.omega#0\n"
+              "  2  layers.0.out_proj#0 -> layers.0.fc1#0 -> layers.0.fc2#0\n"
+              "  3  3 branches\n"
+              "     - layers.0.k_proj#1 -> layers.0.omega#3\n"
+              "     - layers.0.v_proj#1\n"
+              "     - layers.0.q_proj#1 -> layers.0.omega#2\n"
+              "  4  layers.0.out_proj#1 -> layers.0.fc1#1 -> layers.0.fc2#1 -> classifier -> last\n");
+    for (const auto* name :
+         {"performer-aan", "performer-cifar10", "performer-imdb", "performer-pathfinder"}) {
+        const auto list = known_network(name).matrices;
+        std::size_t calls = 0;
+        for (const auto& m : list) calls += m.calls;
+        EXPECT_EQ(pipeline_of(list).steps.size(), calls) << name;
+    }
+}
+
+TEST(Pipeline, OfAListRefusesCirclesAndUnknownNames) {
+    const auto error = [](std::vector<CallSite> a, std::vector<CallSite> b) {
+        return error_of([&] {
+            pipeline_of({{"a", 4, 4, 1, 1, std::move(a)}, {"b", 4, 4, 2, 1, std::move(b)}});
+        });
+    };
+    EXPECT_EQ(error({{{}, {}}}, {{{"a"}, {}}}), "no error");
+    EXPECT_THAT(error({{{"b"}, {}}}, {{{"a"}, {}}}),
+                HasSubstr("matrix 'a': 'after' leads back to the matrix itself"));
+    EXPECT_THAT(error({{{"c"}, {}}}, {}), HasSubstr("matrix 'a': after 'c': no such matrix"));
+    EXPECT_THAT(error({{{"b#2"}, {}}}, {}), HasSubstr("the matrix has 2 calls, counted from 0"));
+    EXPECT_THAT(error({{{}, {}}, {{}, {}}}, {}), HasSubstr("2 entries in 'calls'; expected 1"));
+    EXPECT_THAT(error_of([] { pipeline_of(parse_shapes("4x4*70000")); }), HasSubstr("more than 65536 calls"));
+}
+
+// Attention of one head with a residual path and a layer norm.
+graph::Graph attention() {
+    return GraphBuilder()
+        .input("x", {{1}, {6}, {8}})
+        .constant("wq", random_tensor({8, 8}, 1))
+        .constant("wk", random_tensor({8, 8}, 2))
+        .constant("wv", random_tensor({8, 8}, 3))
+        .constant("wo", random_tensor({8, 8}, 4))
+        .constant("one", random_tensor({8}, 5))
+        .node("MatMul", {"x", "wq"}, {"q"})
+        .node("MatMul", {"x", "wk"}, {"k"})
+        .node("Transpose", {"k"}, {"kt"}, {{"perm", std::vector<std::int64_t>{0, 2, 1}}})
+        .node("MatMul", {"q", "kt"}, {"scores"})
+        .node("Softmax", {"scores"}, {"weights"}, {{"axis", std::int64_t{-1}}})
+        .node("MatMul", {"x", "wv"}, {"v"})
+        .node("MatMul", {"weights", "v"}, {"mixed"})
+        .node("MatMul", {"mixed", "wo"}, {"o"})
+        .node("Add", {"x", "o"}, {"sum"})
+        .node("LayerNormalization", {"sum", "one"}, {"y"})
+        .build("y");
+}
+
+TEST(Pipeline, OfAGraphHasChainsAndBranches) {
+    const auto pipeline = whole_pipeline(attention());
+    ASSERT_EQ(pipeline.chains.size(), 2U);
+    EXPECT_EQ(pipeline.chains[0].branches.size(), 3U);  // q, k, v
+    EXPECT_EQ(pipeline.chains[1].branches.size(), 1U);
+    const auto text = pipeline_text(pipeline);
+    EXPECT_THAT(text, HasSubstr("3 branches"));
+    EXPECT_THAT(text, HasSubstr("node_o [Add, LayerNormalization]"));
+    std::size_t steps = 0;
+    for (const auto& chain : pipeline.chains) {
+        for (const auto& branch : chain.branches) steps += branch.size();
+    }
+    EXPECT_EQ(steps, pipeline.steps.size());
+}
+
+TEST(Pipeline, KnowsWhichRowsAreNeeded) {
+    const auto pipeline = whole_pipeline(attention());
+    const auto reads = [&](const char* name, std::size_t input) {
+        return step_named(pipeline, name).inputs[input].reads;
+    };
+    EXPECT_EQ(reads("node_kt", 0), Reads::all);
+    EXPECT_EQ(reads("node_scores", 0), Reads::rows);  // queries
+    EXPECT_EQ(reads("node_scores", 1), Reads::all);   // keys
+    EXPECT_EQ(reads("node_weights", 0), Reads::rows);
+    EXPECT_EQ(reads("node_mixed", 1), Reads::all);  // values
+    EXPECT_EQ(reads("node_o", 0), Reads::rows);
+    EXPECT_EQ(reads("node_sum", 0), Reads::rows);
+    EXPECT_EQ(reads("node_y", 0), Reads::rows);
+    EXPECT_EQ(step_named(pipeline, "node_q").rows, 6U);
+}
+
+TEST(Pipeline, CountsDigitalWork) {
+    const auto graph = attention();
+    const auto pipeline = whole_pipeline(graph);
+    EXPECT_EQ(step_named(pipeline, "node_q").work.additions, 0.0);
+    EXPECT_EQ(step_named(pipeline, "node_scores").work.multiplications, 6.0 * 6 * 8);
+    EXPECT_EQ(step_named(pipeline, "node_weights").work.exponentials, 36.0);
+    EXPECT_EQ(step_named(pipeline, "node_weights").work.divisions, 36.0);
+    EXPECT_EQ(step_named(pipeline, "node_sum").work.additions, 48.0);
+    EXPECT_EQ(step_named(pipeline, "node_y").work.norm_elements, 48.0);
+    EXPECT_EQ(step_named(pipeline, "node_kt").work.additions, 0.0);
+    const auto digital = pipeline_of(graph, {});
+    EXPECT_EQ(step_named(digital, "node_q").work.multiplications, 6.0 * 8 * 8);
+    EXPECT_EQ(digital.chains.size(), 1U);
+}
+
+// A 3 x 3 convolution with padding reads one line and one position ahead of its own position.
+TEST(Pipeline, WindowsReadAhead) {
+    const std::vector<std::int64_t> pads{1, 1, 1, 1};
+    const auto graph = GraphBuilder()
+                           .input("x", {{1}, {3}, {8}, {8}})
+                           .constant("w1", random_tensor({4, 3, 1, 1}, 1))
+                           .constant("w2", random_tensor({6, 2, 3, 3}, 2))
+                           .constant("w3", random_tensor({6, 5}, 3))
+                           .node("Conv", {"x", "w1"}, {"a"})
+                           .node("Conv", {"a", "w2"}, {"b"}, {{"pads", pads}, {"group", std::int64_t{2}}})
+                           .node("Relu", {"b"}, {"c"})
+                           .node("MaxPool", {"c"}, {"d"},
+                                 {{"kernel_shape", std::vector<std::int64_t>{2, 2}},
+                                  {"strides", std::vector<std::int64_t>{2, 2}}})
+                           .node("GlobalAveragePool", {"d"}, {"e"})
+                           .node("Flatten", {"e"}, {"f"})
+                           .node("MatMul", {"f", "w3"}, {"y"})
+                           .build("y");
+    const auto pipeline = whole_pipeline(graph);
+    const auto& conv = step_named(pipeline, "node_b");
+    EXPECT_EQ(conv.rows, 64U);
+    EXPECT_EQ(conv.matrices.size(), 2U);  // groups
+    EXPECT_EQ(conv.inputs[0], (StepInput{0, Reads::window, 9}));
+    EXPECT_EQ(needed_rows(pipeline, conv, conv.inputs[0], 1), 10U);
+    EXPECT_EQ(needed_rows(pipeline, conv, conv.inputs[0], 60), 64U);
+    const auto& pool = step_named(pipeline, "node_d");
+    EXPECT_EQ(pool.rows, 16U);
+    EXPECT_GE(needed_rows(pipeline, pool, pool.inputs[0], 1), 10U);  // position (1, 1)
+    EXPECT_EQ(needed_rows(pipeline, pool, pool.inputs[0], 16), 64U);
+    EXPECT_EQ(step_named(pipeline, "node_e").rows, 1U);
+    EXPECT_EQ(step_named(pipeline, "node_y").inputs[0].reads, Reads::rows);
+}
+
+TEST(Pipeline, NeedsKnownSizes) {
+    const auto graph = GraphBuilder()
+                           .input("x", {{graph::Dim::kUnknown, "batch"}, {8}})
+                           .constant("w", random_tensor({8, 8}, 1))
+                           .node("MatMul", {"x", "w"}, {"y"})
+                           .build("y");
+    EXPECT_THAT(error_of([&] { pipeline_of(graph, {}); }),
+                HasSubstr("bad_config: node 'node_y' (MatMul): the size of 'x' is not known"));
+}
+
+}  // namespace
+}  // namespace imka

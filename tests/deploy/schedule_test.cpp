@@ -1,0 +1,263 @@
+// Schedules against a naive simulation, a verifier, bounds and arithmetic by hand.
+#include "imka/deploy/schedule.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "imka/chip/analyse/cost.hpp"
+#include "imka/deploy/map.hpp"
+#include "schedules.hpp"
+#include "support/error.hpp"
+
+namespace imka {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kEveryRow = 1'000'000;  // spans: blocks of one row
+
+Schedule schedule_of(const Problem& p, const ScheduleOptions& options = {}) {
+    return make_schedule(p.pipeline, p.mapping, exact_chip(), cost_data(), options);
+}
+
+double products(const Schedule& schedule) {
+    return schedule.makespan_seconds / kProduct;
+}
+
+// One product per core and tick, row by row: every core takes the waiting product of the earliest inference,
+// then the longest way to the end, then the lowest row and step. Matrices have one copy and one tile per
+// core.
+class NaiveSimulation {
+public:
+    NaiveSimulation(const Problem& problem, std::size_t inferences) : problem_(problem) {
+        const auto& steps = problem.pipeline.steps;
+        way_.resize(steps.size());
+        for (std::size_t s = steps.size(); s-- > 0;) {
+            way_[s] += static_cast<double>(steps[s].rows);
+            for (const auto& input : steps[s].inputs) way_[input.step] = std::max(way_[input.step], way_[s]);
+        }
+        for (std::size_t i = 0; i < inferences; ++i) {
+            for (std::size_t s = 0; s < steps.size(); ++s) {
+                for (const auto& r : problem.mapping.regions) {
+                    if (r.matrix != steps[s].matrices[0]) continue;
+                    for (std::size_t row = 0; row < steps[s].rows; ++row)
+                        open_.push_back({i, s, row, r.core});
+                }
+            }
+        }
+    }
+
+    double ticks() {
+        std::size_t tick = 0;
+        for (; !open_.empty(); ++tick) {
+            std::vector<Item> chosen;
+            for (std::uint32_t core = 0; core < 4; ++core) {
+                const Item* best = nullptr;
+                for (const auto& item : open_) {
+                    if (item.core == core && ready(item) && (best == nullptr || order(item) < order(*best)))
+                        best = &item;
+                }
+                if (best != nullptr) chosen.push_back(*best);
+            }
+            for (const auto& item : chosen) std::erase(open_, item);
+        }
+        return static_cast<double>(tick);
+    }
+
+private:
+    struct Item {
+        std::size_t inference, step, row;
+        std::uint32_t core;
+        bool operator==(const Item&) const = default;
+    };
+    std::tuple<std::size_t, double, std::size_t, std::size_t> order(const Item& item) const {
+        return {item.inference, -way_[item.step], item.row, item.step};
+    }
+    bool ready(const Item& item) const {
+        const auto& step = problem_.pipeline.steps[item.step];
+        return std::ranges::all_of(step.inputs, [&](const StepInput& input) {
+            const auto need = needed_rows(problem_.pipeline, step, input, item.row + 1);
+            return std::ranges::none_of(open_, [&](const Item& other) {
+                return other.inference == item.inference && other.step == input.step && other.row < need;
+            });
+        });
+    }
+
+    const Problem& problem_;
+    std::vector<double> way_;
+    std::vector<Item> open_;
+};
+
+TEST(Schedule, IsThatOfANaiveSimulation) {
+    double all = 0.0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        const auto problem = random_problem(seed, 1, false);
+        const std::size_t inferences = 1 + seed % 3;
+        const auto schedule =
+            schedule_of(problem, {.inferences = inferences, .digital = false, .most_spans = kEveryRow});
+        EXPECT_EQ(products(schedule), NaiveSimulation(problem, inferences).ticks()) << "seed " << seed;
+        all += products(schedule);
+    }
+    EXPECT_GT(all, 1000.0);
+}
+
+TEST(Schedule, IsVerifiedAndNotBelowItsBound) {
+    int at_bound = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        const auto problem = random_problem(seed, 3, true);
+        for (const std::size_t spans : {std::size_t{50}, kEveryRow}) {
+            for (const std::size_t inferences : {1, 3}) {
+                const auto schedule = schedule_of(
+                    problem, {.inferences = inferences, .links = seed % 2 == 0, .most_spans = spans});
+                EXPECT_EQ(error_of([&] {
+                              verify_schedule(schedule, problem.pipeline, problem.mapping, exact_chip());
+                          }),
+                          "no error")
+                    << "seed " << seed;
+                EXPECT_GE(schedule.makespan_seconds, schedule.bound.seconds * (1.0 - 1e-12))
+                    << "seed " << seed;
+                at_bound += schedule.makespan_seconds <= schedule.bound.seconds * (1.0 + 1e-12) ? 1 : 0;
+            }
+        }
+    }
+    EXPECT_GT(at_bound, 100);  // of 600: the bound is not trivial
+}
+
+TEST(Schedule, OfAChainThatStreamsOverlaps) {
+    const Problem p{
+        {.steps = {step_of(0, 100), step_of(1, 100, {{0}}), step_of(2, 100, {{1}})}, .chains = {}},
+        mapping_at({{{0}}, {{1}}, {{2}}})};
+    const auto schedule = schedule_of(p);
+    EXPECT_EQ(products(schedule), 102.0);
+    EXPECT_EQ(schedule.bound.seconds, schedule.makespan_seconds);
+    EXPECT_EQ(schedule.bound.reason, "critical path");
+    EXPECT_EQ(schedule.interval_seconds / kProduct, 100.0);
+}
+
+TEST(Schedule, WaitsForAllRowsAndForWindows) {
+    const auto with = [](const StepInput& input) {
+        return products(schedule_of({{.steps = {step_of(0, 100), step_of(1, 100, {input})}, .chains = {}},
+                                     mapping_at({{{0}}, {{1}}})}));
+    };
+    EXPECT_EQ(with({0, Reads::rows}), 101.0);
+    EXPECT_EQ(with({0, Reads::window, 20}), 121.0);
+    EXPECT_EQ(with({0, Reads::all}), 200.0);
+}
+
+TEST(Schedule, OfMatricesOnOneCoreIsOneAfterAnother) {
+    const Problem p{{.steps = {step_of(0, 100), step_of(1, 100), step_of(2, 50)}, .chains = {}},
+                    mapping_at({{{0}}, {{0}}, {{3}}})};
+    const auto schedule = schedule_of(p);
+    EXPECT_EQ(products(schedule), 200.0);
+    EXPECT_EQ(schedule.bound.reason, "core 0");
+    EXPECT_EQ(schedule.bound.critical_path_seconds / kProduct, 100.0);
+    ASSERT_EQ(schedule.uses.size(), 2U);
+    EXPECT_EQ(schedule.uses[1].seconds / kProduct, 50.0);
+}
+
+TEST(Schedule, SharesRowsBetweenCopies) {
+    const Problem p{{.steps = {step_of(0, 100)}, .chains = {}}, mapping_at({{{0, 1}, {2, 3}, {4, 5}}})};
+    EXPECT_EQ(products(schedule_of(p, {.digital = false})), 34.0);
+}
+
+TEST(Schedule, GivesCallsAtTheSameTimeTheirOwnCopies) {
+    Problem p{{.steps = {step_of(0, 100), step_of(0, 100)}, .chains = {}}, mapping_at({{{0}, {1}}})};
+    const auto parallel = schedule_of(p);
+    EXPECT_EQ(products(parallel), 100.0);
+    EXPECT_EQ(parallel.bound.critical_path_seconds, parallel.makespan_seconds);
+    for (const auto& span : parallel.spans) EXPECT_EQ(span.copy, span.step);
+    p.pipeline.steps[1].inputs = {{0, Reads::all}};  // one after the other: both use both copies
+    EXPECT_EQ(products(schedule_of(p)), 100.0);
+    EXPECT_EQ(schedule_of(p).bound.critical_path_seconds / kProduct, 100.0);
+}
+
+TEST(Schedule, StreamsInferences) {
+    const Problem p{{.steps = {step_of(0, 10), step_of(1, 10, {{0, Reads::all}})}, .chains = {}},
+                    mapping_at({{{0}}, {{1}}})};
+    const auto schedule = schedule_of(p, {.inferences = 5});
+    EXPECT_EQ(products(schedule), 60.0);
+    EXPECT_EQ(schedule.interval_seconds / kProduct, 10.0);
+    EXPECT_EQ(schedule.bound.seconds / kProduct, 50.0);
+}
+
+TEST(Schedule, CountsDigitalWorkPartialSumsAndLinks) {
+    const auto data = cost_data();
+    const double rate = parameter(data.parameters, "digital_rate").value;
+    const double link = parameter(data.parameters, "host_link_rate").value;
+    PipelineStep digital{
+        .name = "softmax", .op = "Softmax", .inputs = {{0, Reads::all}}, .rows = 4, .is_output = true};
+    digital.work.exponentials = 1e7;
+    digital.output_bytes = 4000;
+    auto product = step_of(0, 4);
+    product.input_bytes = 8000;
+    const Problem p{{.steps = {product, digital}, .chains = {}},
+                    mapping_at({{{0, 1}}})};  // two tiles: 10 sums
+    EXPECT_NEAR(schedule_of(p).makespan_seconds, 4 * kProduct + 10 / rate + 1e7 / rate, 1e-12);
+    EXPECT_EQ(products(schedule_of(p, {.digital = false})), 4.0);
+    EXPECT_NEAR(schedule_of(p, {.digital = false, .links = true}).makespan_seconds,
+                2000 / link + std::max(3 * 2000 / link, 3 * kProduct) + kProduct + 4000 / link, 1e-12);
+}
+
+// Matrices one after another are what imka cost calls latency.
+TEST(Schedule, OfAListWithoutDependenciesIsTheSumOfItsMatrices) {
+    const auto spec = chip_preset("hermes");
+    const auto list = parse_shapes("300x300@100 100x50*2@30 64x64@7");
+    const auto mapping = map_matrices(list, grid_of(spec)).mapping;
+    const auto schedule = make_schedule(pipeline_of(list), mapping, spec, cost_data(), {.digital = false});
+    const auto cost = mapping_cost(mapping, spec, {}, cost_data());
+    EXPECT_NEAR(schedule.makespan_seconds, cost.latency_seconds, 1e-12);
+}
+
+TEST(Schedule, IsRefusedIfItDoesNotFitTheMapping) {
+    Problem p{{.steps = {step_of(1, 4)}, .chains = {}}, mapping_at({{{0}}})};
+    EXPECT_THAT(error_of([&] { schedule_of(p); }),
+                HasSubstr("step 's1' multiplies matrix 1; the mapping has 1"));
+    p.pipeline.steps = {step_of(0, 4)};
+    EXPECT_THAT(error_of([&] { schedule_of(p, {.inferences = 0}); }),
+                HasSubstr("0 inferences; expected 1 to"));
+    p.mapping.regions.clear();
+    EXPECT_THAT(error_of([&] { schedule_of(p); }), HasSubstr("has no region"));
+}
+
+// Every kind of damage is found.
+TEST(VerifySchedule, FindsWhatIsWrong) {
+    PipelineStep relu{.name = "relu", .op = "Relu", .inputs = {{0}}, .rows = 8};
+    relu.work.additions = 8e6;
+    auto last = step_of(1, 8, {{1}});
+    const Problem p{{.steps = {step_of(0, 8), relu, last}, .chains = {}},
+                    mapping_at({{{0, 1}, {2, 3}}, {{4}}})};
+    const auto good = schedule_of(p, {.most_spans = kEveryRow});
+    const auto error = [&](auto change) {
+        auto bad = good;
+        change(bad);
+        return error_of([&] { verify_schedule(bad, p.pipeline, p.mapping, exact_chip()); });
+    };
+    const auto of_step = [](Schedule& s, std::uint32_t step) -> Span& {
+        return *std::ranges::find(s.spans, step, &Span::step);
+    };
+    EXPECT_EQ(error([](Schedule&) {}), "no error");
+    EXPECT_THAT(error([](Schedule& s) { s.spans.pop_back(); }), HasSubstr("is never done"));
+    EXPECT_THAT(error([&](Schedule& s) { s.spans.push_back(s.spans.back()); }), HasSubstr("before step"));
+    EXPECT_THAT(error([&](Schedule& s) { of_step(s, 0).rows = 9; }), HasSubstr("the step has 8 rows"));
+    EXPECT_THAT(error([&](Schedule& s) { of_step(s, 0).end += kProduct; }), HasSubstr("its products take"));
+    EXPECT_THAT(error([&](Schedule& s) { of_step(s, 0).resource.core = 3; }),
+                HasSubstr("no region on the core"));
+    EXPECT_THAT(error([&](Schedule& s) { of_step(s, 0).first_row = 3; }), HasSubstr("different rows"));
+    EXPECT_THAT(error([&](Schedule& s) {
+                    auto& span = of_step(s, 2);
+                    span.begin -= kProduct;
+                    span.end -= kProduct;
+                }),
+                HasSubstr("rows of step 'relu' are there at"));
+    EXPECT_THAT(error([&](Schedule& s) {
+                    std::erase_if(s.spans, [](const Span& x) { return x.step == 1 && x.first_row == 0; });
+                }),
+                HasSubstr("digital work: row 0"));
+    EXPECT_THAT(error([&](Schedule& s) { s.makespan_seconds /= 2; }), HasSubstr(" s of "));
+}
+
+}  // namespace
+}  // namespace imka

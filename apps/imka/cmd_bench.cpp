@@ -26,7 +26,7 @@ const std::vector<Benchmark>& benchmarks() {
         {"sorf", bench_sorf},         {"ridge", bench_ridge},
         {"normals", bench_normals},   {"fwht", bench_fwht},
         {"stream", bench_stream},     {"chip", bench_chip},
-        {"one_row", bench_one_row}};
+        {"one_row", bench_one_row},   {"deploy", bench_deploy}};
     return list;
 }
 
@@ -128,9 +128,8 @@ void add_bench(CLI::App& root, Context& context) {
     for (const auto& b : benchmarks()) names.push_back(b.name);
     auto* names_option = verb->add_option("names", args->names, "Benchmarks to run");
     names_option->check(CLI::IsMember(names))->capture_default_str();
-    verb->add_option(
-            "--python", args->python,
-            "Python interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
+    verb->add_option("--python", args->python,
+                     "Python interpreter with the other libraries; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
     using range::between;
     bind_fields(

@@ -60,6 +60,7 @@ void print_machine(const MachineLimits& l, const Exec& exec) {
                                   {"cos and sin, G pairs/s", giga(l.cos_sin_core), giga(l.cos_sin_all)},
                                   {"copy, GB/s", "", giga(l.copy_all)},
                                   {"write, GB/s", "", giga(l.write_all)}}));
+    print_out("\nBLAS: {}\n", blas_description());
 }
 
 void print_wrong(const std::vector<BenchResult>& results) {

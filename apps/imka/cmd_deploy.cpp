@@ -23,7 +23,6 @@
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/timeline.hpp"
-#include "imka/graph/static_matrices.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
 #include "placement_options.hpp"
@@ -54,37 +53,14 @@ struct Planned {
     MappingCost cost;
 };
 
-DigitalWork total_work(const Pipeline& pipeline) {
-    DigitalWork sum;
-    for (const auto& step : pipeline.steps) {
-        sum.exponentials += step.work.exponentials;
-        sum.divisions += step.work.divisions;
-        sum.norm_elements += step.work.norm_elements;
-        sum.additions += step.work.additions;
-        sum.multiplications += step.work.multiplications;
-    }
-    return sum;
-}
-
 Planned planned(const Args& args, std::string name, MapResult result, Pipeline pipeline,
                 const ChipSpec& spec) {
     verify_products(result.mapping);
-    const auto work = total_work(pipeline);
+    const auto work = digital_work(pipeline);
     auto timing =
         make_timing(std::move(pipeline), result.mapping, spec, {.inferences = args.placement.inferences});
     auto cost = mapping_cost(result.mapping, spec, work, cost_data());
     return {std::move(name), std::move(result), std::move(timing), cost};
-}
-
-// Numbers of the placed matrices in static_matrices(graph).
-std::vector<std::size_t> matrix_numbers(const graph::Graph& graph, const std::vector<std::string>& names) {
-    const auto all = graph::static_matrices(graph);
-    std::vector<std::size_t> numbers;
-    for (const auto& name : names) {
-        const auto found = std::ranges::find(all, name, &graph::StaticMatrix::name);
-        numbers.push_back(static_cast<std::size_t>(found - all.begin()));
-    }
-    return numbers;
 }
 
 Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
@@ -267,9 +243,9 @@ void deploy_model(Args& args, const Context& context) {
         for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
     }
     auto placement = place_model(std::move(g), spec, options);
-    const auto numbers = matrix_numbers(placement.inference, placement.matrices);
     const auto name = args.model.filename().string();
-    const auto p = planned(args, name, placement.result, pipeline_of(placement.inference, numbers), spec);
+    const auto p =
+        planned(args, name, placement.result, pipeline_of(placement.inference, placement.matrices), spec);
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
     auto json = plan_json(args, p, spec);
     if (!context.json) show_plan(args, p, spec);

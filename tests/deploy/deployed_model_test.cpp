@@ -333,16 +333,18 @@ TEST(PlanFile, RefusesWhatWasChanged) {
                 HasSubstr("checksum mismatch"))
         << "the weights of the graph are those that were programmed";
     EXPECT_THAT(message_of([&](TensorFile& f) {
-                    f.metadata["model"] = R"({"matrices": ["w1", "w2", "w9"], "build": {}})";
+                    f.metadata["model"] =
+                        R"({"matrices": ["w1", "w2", "w9"], "input_shapes": [[1, 20]], "build": {}})";
                     seal(kind, f);
                 }),
                 HasSubstr("no matrix 'w9'"));
-    EXPECT_THAT(message_of([&](TensorFile& f) {
-                    f.metadata["model"] =
-                        R"({"matrices": ["w1", "w2", "w3"], "build": {"read_seconds": -1}})";
-                    seal(kind, f);
-                }),
-                HasSubstr("read_seconds"));
+    EXPECT_THAT(
+        message_of([&](TensorFile& f) {
+            f.metadata["model"] =
+                R"({"matrices": ["w1", "w2", "w3"], "input_shapes": [[1, 20]], "build": {"read_seconds": -1}})";
+            seal(kind, f);
+        }),
+        HasSubstr("read_seconds"));
 }
 
 TEST(PlanFile, RefusesRegionsThatOverlap) {

@@ -364,4 +364,16 @@ std::string pipeline_text(const Pipeline& pipeline) {
     return Writer(pipeline).text;
 }
 
+DigitalWork digital_work(const Pipeline& pipeline) {
+    DigitalWork sum;
+    for (const auto& step : pipeline.steps) {
+        sum.exponentials += step.work.exponentials;
+        sum.divisions += step.work.divisions;
+        sum.norm_elements += step.work.norm_elements;
+        sum.additions += step.work.additions;
+        sum.multiplications += step.work.multiplications;
+    }
+    return sum;
+}
+
 }  // namespace imka

@@ -9,11 +9,14 @@ die() {
     exit "${code:-1}"
 }
 
+# scripts/setup --test installs the optional parts: without them tests would be skipped silently.
+parts=(-DIMKA_MPI=ON -DIMKA_ONNX=ON)
+
 # Builds the preset $1 (everything, or the targets that follow).
 build() {
     local preset=$1
     shift
-    cmake --preset "$preset" >"build/$preset.configure.log" 2>&1 || {
+    cmake --preset "$preset" "${parts[@]}" >"build/$preset.configure.log" 2>&1 || {
         cat "build/$preset.configure.log" >&2
         die "the preset $preset could not be configured"
     }
@@ -34,7 +37,7 @@ run_tidy() {
         echo "no files to check"
         return 0
     }
-    cmake --preset tidy >build/tidy.configure.log 2>&1 || {
+    cmake --preset tidy "${parts[@]}" >build/tidy.configure.log 2>&1 || {
         cat build/tidy.configure.log >&2
         die "the preset tidy could not be configured"
     }

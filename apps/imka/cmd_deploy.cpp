@@ -22,30 +22,25 @@
 #include "imka/deploy/on_chip.hpp"
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/plan_file.hpp"
-#include "imka/deploy/schedule.hpp"
-#include "imka/graph/onnx_import.hpp"
+#include "imka/deploy/timeline.hpp"
 #include "imka/graph/static_matrices.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
+#include "placement_options.hpp"
 
 namespace imka::app {
 namespace {
 
 struct Args {
     std::filesystem::path model;
-    ChipArgs chip;
     MatrixArgs matrices;  // plan only, instead of a model
-    DeployOptions options;
+    PlacementArgs placement;
+    std::string on_chip = "all";
     BuildConfig build;
     std::vector<std::string> calibrate;
     std::vector<std::string> shapes;  // NAME=1x128, or 1x128
     std::uint64_t seed = 0;
     std::filesystem::path output;
-    std::filesystem::path svg;
-    std::filesystem::path mapping;
-    std::filesystem::path verify;
-    std::vector<std::string> diff;
-    bool floor_plan = false;
     bool explain = false;
     std::int64_t explain_inputs = 32;
     std::int64_t explain_chips = 4;
@@ -55,8 +50,7 @@ struct Args {
 struct Planned {
     std::string name;
     MapResult result;
-    Pipeline pipeline;
-    Schedule schedule;
+    Timing timing;
     MappingCost cost;
 };
 
@@ -72,15 +66,14 @@ DigitalWork total_work(const Pipeline& pipeline) {
     return sum;
 }
 
-Planned planned(std::string name, MapResult result, Pipeline pipeline, const ChipSpec& spec) {
-    const auto data = cost_data();
-    Planned out{.name = std::move(name), .result = std::move(result), .pipeline = std::move(pipeline)};
-    const auto& mapping = out.result.mapping;
-    verify_products(mapping);
-    out.schedule = make_schedule(out.pipeline, mapping, spec, data);
-    verify_schedule(out.schedule, out.pipeline, mapping, spec);
-    out.cost = mapping_cost(mapping, spec, total_work(out.pipeline), data);
-    return out;
+Planned planned(const Args& args, std::string name, MapResult result, Pipeline pipeline,
+                const ChipSpec& spec) {
+    verify_products(result.mapping);
+    const auto work = total_work(pipeline);
+    auto timing =
+        make_timing(std::move(pipeline), result.mapping, spec, {.inferences = args.placement.inferences});
+    auto cost = mapping_cost(result.mapping, spec, work, cost_data());
+    return {std::move(name), std::move(result), std::move(timing), cost};
 }
 
 // Numbers of the placed matrices in static_matrices(graph).
@@ -94,52 +87,30 @@ std::vector<std::size_t> matrix_numbers(const graph::Graph& graph, const std::ve
     return numbers;
 }
 
-Json plan_json(const Planned& p, const ChipSpec& spec) {
-    const auto& [result, cost, schedule] = std::tie(p.result, p.cost, p.schedule);
-    const double joules =
-        cost.core_joules.value_or(std::nan("")) + cost.digital_joules.value + cost.link_joules.value;
-    return {{"name", p.name},
-            {"backend", spec.name},
-            {"matrices", result.mapping.matrices.size()},
-            {"cores", result.cores},
-            {"lower_bound", result.bound.bins},
-            {"bound", result.bound.reason},
-            {"optimal", result.optimal()},
-            {"chips", result.mapping.grid.chips},
-            {"tiles", result.mapping.regions.size()},
-            {"utilisation", utilisation(result.mapping)},
-            {"latency_seconds", schedule.makespan_seconds},
-            {"latency_bound_seconds", schedule.bound.seconds},
-            {"latency_bound", schedule.bound.reason},
-            {"interval_seconds", schedule.interval_seconds},
-            {"energy_joules", joules},
-            {"core_joules", cost.core_joules ? Json(*cost.core_joules) : Json()},
-            {"digital_joules", cost.digital_joules.value},
-            {"core_products", cost.core_products},
-            {"operations", cost.operations},
-            {"area_mm2", cost.area_mm2},
-            {"verified", true}};
+Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
+    const auto& cost = p.cost;
+    const auto& schedule = p.timing.schedule;
+    Json json{{"name", p.name}};
+    json.update(placement_json(p.result, args.placement.options, spec));
+    json["schedule"] = timing_json(p.timing);
+    json["latency_seconds"] = schedule.makespan_seconds;
+    json["latency_bound_seconds"] = schedule.bound.seconds;
+    json["interval_seconds"] = schedule.interval_seconds;
+    json["core_joules"] = cost.core_joules ? Json(*cost.core_joules) : Json();
+    json["digital_joules"] = cost.digital_joules.value;
+    json["energy_joules"] = cost.core_joules ? Json(*cost.core_joules + cost.digital_joules.value) : Json();
+    json["operations"] = cost.operations;
+    json["area_mm2"] = cost.area_mm2;
+    return json;
 }
 
-void print_plan(const Planned& p, const ChipSpec& spec) {
-    const auto& [result, cost, schedule] = std::tie(p.result, p.cost, p.schedule);
-    const auto& grid = result.mapping.grid;
-    print_out("{} on {}: {}\n", p.name, spec.name,
-              count_text(result.mapping.matrices.size(), "matrix", "matrices"));
-    print_out("{} on {}; lower bound {} ({}){}; {:.1f} % of their cells in use\n",
-              count_text(result.cores, "core", "cores"), count_text(grid.chips, "chip", "chips"),
-              result.bound.bins, result.bound.reason, result.optimal() ? ": optimal" : "",
-              100.0 * utilisation(result.mapping));
-    print_out("one inference: {:.4g} us (at least {:.4g}: {}), {} core products",
-              1e6 * schedule.makespan_seconds, 1e6 * schedule.bound.seconds, schedule.bound.reason,
-              cost.core_products);
-    if (cost.core_joules)
-        print_out(", {:.4g} uJ in the cores and {:.3g} ({:.2g} to {:.2g}) in the digital unit",
-                  1e6 * *cost.core_joules, 1e6 * cost.digital_joules.value, 1e6 * cost.digital_joules.low,
-                  1e6 * cost.digital_joules.high);
-    print_out(
-        "\nverified: every weight has one cell, products through the mapping are exact, nothing overlaps in "
-        "time\n");
+void print_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
+    const auto& cost = p.cost;
+    print_out("{}: {}\n", p.name, count_text(p.result.mapping.matrices.size(), "matrix", "matrices"));
+    print_placement(p.result, args.placement.options, spec);
+    print_out("digital unit: {:.4g} uJ ({:.2g} to {:.2g}) per inference; area of the chips: {:.4g} mm2\n",
+              1e6 * cost.digital_joules.value, 1e6 * cost.digital_joules.low, 1e6 * cost.digital_joules.high,
+              cost.area_mm2);
 }
 
 void print_matrices(const Mapping& mapping) {
@@ -162,26 +133,22 @@ void print_matrices(const Mapping& mapping) {
     print_out("\n{}", format_table(table));
 }
 
-void write_pictures(const Args& args, const Planned& p, const ChipSpec& spec) {
-    const auto title = p.name + " on " + spec.name;
-    if (!args.svg.empty()) write_file_atomic(args.svg, floor_plan_svg(p.result.mapping, title));
-    if (!args.mapping.empty()) save_mapping(args.mapping, p.result.mapping);
-}
-
 void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
-    print_plan(p, spec);
+    print_plan(args, p, spec);
     print_matrices(p.result.mapping);
-    print_out("\n{}", pipeline_text(p.pipeline));
-    if (args.floor_plan) print_out("\n{}", floor_plan_text(p.result.mapping));
+    print_timing(p.timing);
+    if (args.placement.floor_plan) print_out("\n{}", floor_plan_text(p.result.mapping));
+    if (args.placement.timeline_text) print_out("\n{}", timeline_text(p.timing.schedule, p.timing.pipeline));
 }
 
 void plan_matrices(const Args& args, const Context& context) {
-    const auto spec = load_spec(args.chip);
+    const auto spec = load_spec(args.placement.chip);
     auto [name, list] = read_matrices(args.matrices);
-    auto result = map_matrices(list, grid_of(spec), args.options.map);
-    const auto p = planned(name, std::move(result), pipeline_of(list), spec);
-    write_pictures(args, p, spec);
-    if (context.json) return print_json(plan_json(p, spec));
+    check_folders(args.placement);
+    auto result = map_matrices(list, grid_of(spec), map_options(args.placement, spec));
+    const auto p = planned(args, name, std::move(result), pipeline_of(list), spec);
+    write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
+    if (context.json) return print_json(plan_json(args, p, spec));
     show_plan(args, p, spec);
 }
 
@@ -285,26 +252,26 @@ Explained explain(const Args& args, const DeployedModel& model, std::span<const 
 }
 
 void deploy_model(Args& args, const Context& context) {
-    const auto spec = load_spec(args.chip);
-    for (const auto& file : {args.output, args.svg, args.mapping}) {
-        if (!file.empty()) check_folder(file);
-    }
+    const auto spec = load_spec(args.placement.chip);
+    check_folders(args.placement);
+    if (!args.output.empty()) check_folder(args.output);
     if (args.calibrate.empty() && (!args.output.empty() || args.explain))
         fail(ErrorCode::bad_usage, fmt::format("{} needs calibration inputs: add --calibrate FILE.npy",
                                                args.explain ? "--explain" : "--output"));
-    auto g = graph::load_onnx(args.model);
+    auto g = load_network(args.model);
     const auto inputs =
         args.calibrate.empty() ? std::vector<graph::Tensor>{} : read_inputs(g, args.calibrate, "--calibrate");
-    if (!args.shapes.empty()) args.options.input_shapes = given_shapes(args, g);
+    DeployOptions options{.on_chip = args.on_chip, .map = map_options(args.placement, spec)};
+    if (!args.shapes.empty()) options.input_shapes = given_shapes(args, g);
     if (args.shapes.empty()) {
-        for (const auto& t : inputs) args.options.input_shapes.push_back(t.shape);
+        for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
     }
-    auto placement = place_model(std::move(g), spec, args.options);
+    auto placement = place_model(std::move(g), spec, options);
     const auto numbers = matrix_numbers(placement.inference, placement.matrices);
-    const auto p = planned(args.model.filename().string(), placement.result,
-                           pipeline_of(placement.inference, numbers), spec);
-    write_pictures(args, p, spec);
-    auto json = plan_json(p, spec);
+    const auto name = args.model.filename().string();
+    const auto p = planned(args, name, placement.result, pipeline_of(placement.inference, numbers), spec);
+    write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
+    auto json = plan_json(args, p, spec);
     if (!context.json) show_plan(args, p, spec);
     if (!inputs.empty()) {
         const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
@@ -323,62 +290,26 @@ void deploy_model(Args& args, const Context& context) {
     if (context.json) print_json(json);
 }
 
-// The mapping of a deployed model or of a mapping file.
-Mapping read_mapping(const std::filesystem::path& file, const Args& args) {
-    if (file.extension() == ".plan") return mapping_of(load_deployed(file));
-    return load_mapping(file, grid_of(load_spec(args.chip)));
-}
-
-void verify_file(const Args& args, const Context& context) {
-    const auto mapping = read_mapping(args.verify, args);
-    with_file_name(args.verify, [&] { verify_products(mapping); });
-    if (context.json)
-        return print_json({{"file", args.verify.string()},
-                           {"verified", true},
-                           {"matrices", mapping.matrices.size()},
-                           {"cores", cores_used(mapping)},
-                           {"utilisation", utilisation(mapping)}});
-    print_out("{}: {} on {}\n", args.verify.string(),
-              count_text(mapping.matrices.size(), "matrix", "matrices"),
-              count_text(cores_used(mapping), "core", "cores"));
-    print_out("verified: every weight has one cell, and products through the mapping are exact\n");
-    if (args.floor_plan) print_out("\n{}", floor_plan_text(mapping));
-}
-
-void diff_files(const Args& args, Context& context) {
-    const auto lines =
-        mapping_differences(read_mapping(args.diff[0], args), read_mapping(args.diff[1], args));
-    context.exit_code = lines.empty() ? 0 : 1;
-    if (context.json) return print_json({{"equal", lines.empty()}, {"differences", lines}});
-    for (const auto& line : lines) print_out("{}\n", line);
-    if (lines.empty()) print_out("no differences\n");
-}
-
 void add_model_options(CLI::App& verb, Args& args) {
-    verb.add_option("model", args.model, "ONNX file")->check(CLI::ExistingFile);
+    verb.add_option("model", args.model, "ONNX file, or a ridge model of 'imka ridge --save' (.safetensors)")
+        ->check(CLI::ExistingFile);
     add_matrix_options(verb, args.matrices);
-    add_chip_options(verb, args.chip);
-    verb.add_option(
-            "--calibrate", args.calibrate,
-            "Calibration inputs, inferences along the first axis: FILE.npy, or NAME=FILE.npy for each input")
+    add_placement_options(verb, "--mapping", args.placement);
+    verb.add_option("--calibrate", args.calibrate,
+                    "Calibration inputs, inferences along the first axis: FILE.npy, NAME=FILE.npy for each "
+                    "input, or FILE.npz")
         ->type_name("FILE.npy");
     verb.add_option("--input-shape", args.shapes,
                     "Shape of an input for the plan where the model leaves sizes open: 1x128, or NAME=1x128")
         ->type_name("SHAPE");
     verb.add_option(
-            "--on-chip", args.options.on_chip,
+            "--on-chip", args.on_chip,
             "Matrices on the chip: all, all-but-last, projection (random features), or names of nodes or "
             "matrices separated by commas")
         ->capture_default_str();
-    add_enum_option(verb, "--cuts", args.options.map.cuts,
-                    "Where matrices are cut: at multiples of the core, or also elsewhere to save cores");
     bind_fields(
         verb,
-        {field("chips", args.options.map.chips,
-               range::between(0, 65536, "Most chips; 0 = as many as needed")),
-         field("replicas", args.options.map.replicas,
-               range::between(0, 65536, "Copies of all matrices; 0: as many as fit")),
-         field("seed", args.seed, {.help = "Seed of the chip and of the calibration inputs"}),
+        {field("seed", args.seed, {.help = "Seed of the chip and of the calibration inputs"}),
          field("explain_inputs", args.explain_inputs, range::between(1, 1e6, "Inferences for --explain")),
          field("explain_chips", args.explain_chips, range::between(1, 1000, "Chips for --explain"))});
 }
@@ -403,22 +334,14 @@ void add_build_options(CLI::App& verb, Args& args) {
 void add_output_options(CLI::App& verb, Args& args) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
-    verb.add_option("--mapping", args.mapping, "Write the mapping as JSON")->type_name("FILE.json");
-    verb.add_option("--svg", args.svg, "Draw the floor plan")->type_name("FILE.svg");
-    verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
-    verb.add_option("--verify", args.verify, "Check a plan or a mapping file instead")->type_name("FILE");
-    verb.add_option("--diff", args.diff,
-                    "Compare two plans or mapping files instead; exit code 1 if they differ")
-        ->type_name("FILE FILE")
-        ->expected(2);
 }
 
 void run(const CLI::App& verb, Args& args, Context& context) {
     const bool lists =
         !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
-    if (!args.verify.empty()) return verify_file(args, context);
-    if (!args.diff.empty()) return diff_files(args, context);
+    if (!args.placement.verify.empty()) return verify_file(args.placement, context);
+    if (!args.placement.diff.empty()) return diff_files(args.placement, context);
     if (args.model.empty() == !lists)
         fail(ErrorCode::bad_usage,
              "expected a model, or one of --network, --shapes and --matrices for a plan only");

@@ -8,6 +8,7 @@
 #include "imka/base/version.hpp"
 #include "imka/data/inspect.hpp"
 #include "imka/experiment/mpi.hpp"
+#include "imka/graph/onnx_import.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "machine.hpp"
 #include "report_files.hpp"
@@ -26,6 +27,7 @@ Json report(const Context& context) {
     j["instruction_sets"] = instruction_sets();
     j["devices"] = {"cpu"};
     j["mpi"] = has_mpi();
+    j["onnx"] = graph::has_onnx() ? Json(graph::onnx_release()) : Json();
     j["chart_js"] = std::filesystem::exists(default_chart_js());
     j["gnuplot"] = gnuplot_installed();
     j["data_dir"] = context.data_dir.string();
@@ -53,6 +55,8 @@ void print_report(const Json& j) {
         {"instruction sets",
          fmt::format("{}", fmt::join(j["instruction_sets"].get<std::vector<std::string>>(), " "))},
         {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and rebuild"},
+        {"ONNX models", j["onnx"].is_null() ? "no: install libonnx-dev and libprotobuf-dev and rebuild"
+                                            : "yes, with ONNX " + text("onnx")},
         {"pages (Chart.js)", there_or(j["chart_js"], "libjs-chart.js")},
         {"SVG and PDF (gnuplot)", there_or(j["gnuplot"], "gnuplot-nox")},
         {"data directory", text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA"

@@ -18,7 +18,6 @@
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/recording.hpp"
 #include "imka/graph/executor.hpp"
-#include "imka/graph/onnx_import.hpp"
 #include "imka/graph/simplify.hpp"
 #include "model_options.hpp"
 
@@ -234,8 +233,8 @@ void run_plan(const Args& args, const Context& context) {
     show(args, model.graph, ran, files, context);
 }
 
-void run_onnx(const Args& args, const Context& context) {
-    auto g = graph::load_onnx(args.model);
+void run_network(const Args& args, const Context& context) {
+    auto g = load_network(args.model);
     if (args.inputs.empty()) return describe_model(args, g, nullptr, context);
     const auto files = output_files(g, args.outputs);
     const auto inputs = read_inputs(g, args.inputs, "--input");
@@ -258,7 +257,7 @@ void run(const CLI::App& verb, const Args& args, const Context& context) {
         reject_without_effect(verb,
                               {"--chip-set", "--calibrate", "--seed", "--chip-seed", "--record", "--replay"},
                               "the model runs digitally; --backend names a chip");
-    run_onnx(args, context);
+    run_network(args, context);
 }
 
 }  // namespace
@@ -272,12 +271,13 @@ void add_run(CLI::App& root, Context& context) {
                   "imka run model.plan --input x.npy --output y.npy --seed 3",
                   "imka run model.onnx --backend hermes --calibrate train.npy --input x.npy --output y.npy"});
     add_common_options(*verb, context);
-    verb->add_option("model", args->model, "ONNX file, or a deployed model (.plan) of 'imka deploy'")
+    verb->add_option("model", args->model,
+                     "ONNX file, ridge model (.safetensors), or a deployed model (.plan) of 'imka deploy'")
         ->required()
         ->check(CLI::ExistingFile);
-    verb->add_option(
-        "--input", args->inputs,
-        "Array of an input: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");
+    verb->add_option("--input", args->inputs,
+                     "Array of an input: FILE.npy, or NAME=FILE.npy if the model has several; may be "
+                     "repeated. FILE.npz: all inputs");
     verb->add_option(
         "--output", args->outputs,
         "File for an output: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");

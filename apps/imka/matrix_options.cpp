@@ -1,7 +1,5 @@
 #include "matrix_options.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "imka/base/error.hpp"
@@ -31,10 +29,6 @@ NamedMatrices read_matrices(const MatrixArgs& args) {
     if (!args.file.empty()) return {args.file.filename().string(), load_matrix_list(args.file)};
     auto network = known_network(args.network);
     return {network.name, std::move(network.matrices)};
-}
-
-std::string count_text(std::size_t n, std::string_view one, std::string_view many) {
-    return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
 }  // namespace imka::app

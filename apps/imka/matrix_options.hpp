@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "imka/deploy/matrix_list.hpp"
 
@@ -24,8 +23,5 @@ struct NamedMatrices {
 };
 // Error{bad_usage} unless exactly one of the options was given.
 NamedMatrices read_matrices(const MatrixArgs& args);
-
-// "1 core", "2 cores"
-std::string count_text(std::size_t n, std::string_view one, std::string_view many);
 
 }  // namespace imka::app

@@ -7,9 +7,15 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
+#include "imka/graph/onnx_import.hpp"
 #include "imka/graph/tensor_file.hpp"
+#include "imka/learn/ridge_graph.hpp"
 
 namespace imka::app {
+
+graph::Graph load_network(const std::filesystem::path& file) {
+    return file.extension() == ".safetensors" ? graph_of(load_model(file)) : graph::load_onnx(file);
+}
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
     std::vector<std::string> names;
@@ -37,6 +43,7 @@ std::map<std::string, std::string> files_of(const std::vector<std::string>& text
 
 std::vector<graph::Tensor> read_inputs(const graph::Graph& graph, const std::vector<std::string>& texts,
                                        std::string_view option) {
+    if (texts.size() == 1 && texts[0].ends_with(".npz")) return graph::read_tensors(texts[0], graph);
     const auto names = names_of(graph, graph.inputs);
     const auto files = files_of(texts, names, option);
     std::vector<graph::Tensor> tensors;

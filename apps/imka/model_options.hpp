@@ -1,6 +1,7 @@
 // Options of verbs that read a model and arrays for its inputs.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -11,13 +12,16 @@
 
 namespace imka::app {
 
+// An ONNX model, or a ridge model (.safetensors) as a graph.
+graph::Graph load_network(const std::filesystem::path& file);
+
 std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);
 
 // The file of each name. Texts are NAME=FILE, or FILE if there is only one name.
 std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
                                             const std::vector<std::string>& names, std::string_view option);
 
-// The inputs of a model from NPY files: FILE, or NAME=FILE for each input.
+// The inputs of a model: FILE.npy, NAME=FILE.npy for each input, or one FILE.npz with all.
 std::vector<graph::Tensor> read_inputs(const graph::Graph& graph, const std::vector<std::string>& texts,
                                        std::string_view option);
 

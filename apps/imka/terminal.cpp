@@ -57,6 +57,10 @@ void write_error(std::string_view text) noexcept {
     }
 }
 
+std::string count_text(std::size_t n, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", n, n == 1 ? one : many);
+}
+
 std::string clock_text(double seconds) {
     const auto s = std::lround(seconds);
     if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);

@@ -72,6 +72,9 @@ public:
     void note(std::string_view text) override;
 };
 
+// "1 core", "2 cores"
+std::string count_text(std::size_t n, std::string_view one, std::string_view many);
+
 // "1:05", "2:00:00"
 std::string clock_text(double seconds);
 

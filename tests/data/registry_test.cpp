@@ -153,7 +153,8 @@ TEST(RealData, FilesAreAsTheManifestSays) {
 TEST(RealData, LetterSplitGivesThePublishedRows) {
     IMKA_NEED_REAL_DATA(dir);
     const auto folder = dir / "letter";
-    if (!std::filesystem::exists(folder / "letter_binary_train.csv.xz")) GTEST_SKIP() << "no split files";
+    if (!std::filesystem::exists(folder / "letter_binary_train.csv.xz"))
+        GTEST_SKIP() << (folder / "letter_binary_train.csv.xz").string() + " is absent";
     const auto& set = *find_set("letter");
     for (const auto protocol : {Protocol::default_, Protocol::measured}) {
         const auto a = arrange(set, read_tables(set, dir, {}), {.protocol = protocol});

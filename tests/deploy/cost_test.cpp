@@ -139,7 +139,7 @@ TEST(CostData, NeedsASourceAndAnInterval) {
                 HasSubstr("unknown source 'b'"));
     EXPECT_THAT(
         error("sources: {a: text}\nparameters:\n  - {name: x, value: 5, low: 1, unit: s, source: a}\n"),
-        HasSubstr("no 'high'"));
+        HasSubstr("parameters[1]: 'high' is missing"));
 }
 
 }  // namespace

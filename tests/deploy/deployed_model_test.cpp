@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "../../fuzz/feed_plan.hpp"
 #include "deploy/models.hpp"
 #include "imka/base/file.hpp"
 #include "imka/chip/simulate/emulator.hpp"
@@ -18,6 +20,8 @@
 #include "imka/deploy/recording.hpp"
 #include "imka/io/sealed_tensors.hpp"
 #include "support/error.hpp"
+#include "support/fuzz_seeds.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -373,6 +377,35 @@ TEST(DeployedModel, ARecordedRunReplaysWithoutTheChip) {
     EXPECT_EQ(again.trace, run.trace);
     EXPECT_THAT(error_of([&] { (void)run_model(model, replay, inputs, 6, kExec); }),
                 StartsWith("bad_usage: "));
+}
+
+TEST(PlanFuzzSeeds, GiveModelsOrOurErrors) {
+    int models = 0;
+    feed_seeds("plan", [&](std::string_view bytes) { models += fuzz::feed_plan(bytes) ? 1 : 0; });
+    EXPECT_GE(models, 2) << "the seeds no longer get past the reader";
+}
+
+// Writes the seeds of the fuzzer of deployed models: test_deploy --gtest_also_run_disabled_tests
+// --gtest_filter=*WritesFuzzSeeds.
+TEST(PlanFile, DISABLED_WritesFuzzSeeds) {
+    const auto folder = std::filesystem::path(source_dir()) / "fuzz/corpus/plan";
+    const auto spec = chip_preset("ideal");
+    graph::GraphBuilder b;
+    b.input("x", {{graph::Dim::kUnknown, "batch"}, {3}})
+        .constant("w", graph::random_tensor({3, 2}, 1))
+        .constant("axes", graph::ints({1}))
+        .node("MatMul", {"x", "w"}, {"h"})
+        .node("Softmax", {"h"}, {"s"}, {{"axis", std::int64_t{-1}}})
+        .node("Unsqueeze", {"s", "axes"}, {"y"});
+    graph::GraphBuilder c;
+    c.input("x", {{2}, {1}, {3}, {3}})
+        .constant("k", graph::random_tensor({1, 1, 2, 2}, 2))
+        .node("Conv", {"x", "k"}, {"y"});
+    for (const auto& [name, graph] : {std::pair{"layer", b.build("y")}, std::pair{"conv", c.build("y")}})
+        save_model(folder / name,
+                   deploy(place_model(graph, spec, {}), spec, {}, inputs_of(graph, 4, 1), 1, kExec));
+    const auto bytes = read_file(folder / "layer", std::size_t{1} << 20U);
+    std::ofstream(folder / "cut", std::ios::binary) << bytes.substr(0, bytes.size() - 20);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "imka/graph/executor.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/simplify.hpp"
+#include "support/onnx.hpp"
 
 namespace imka::graph {
 namespace {
@@ -148,9 +149,9 @@ void print(const Counts& counts) {
 
 TEST(OnnxConformance, NodeTestsPass) {
     const char* given = std::getenv("IMKA_ONNX_TESTS");
-    if (!has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     if (given == nullptr && !fs::is_directory(kDebianTests))
-        GTEST_SKIP() << "libonnx-testdata is not installed";
+        GTEST_SKIP() << "no tests of operators (libonnx-testdata)";
     const fs::path folder = given != nullptr ? given : kDebianTests;
     ASSERT_TRUE(fs::is_directory(folder)) << folder;
     const auto counts = run_all(folder);

@@ -8,6 +8,7 @@
 #include "imka/base/file.hpp"
 #include "imka/graph/executor.hpp"
 #include "imka/graph/onnx_import.hpp"
+#include "support/onnx.hpp"
 #include "support/paths.hpp"
 
 namespace imka::graph {
@@ -32,7 +33,7 @@ double error_of_run(const Graph& graph, const fs::path& base) {
 }
 
 TEST(ExportedModels, GiveTheOutputsOfPyTorch) {
-    if (!has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     int models = 0;
     std::uintmax_t bytes = 0;
     for (const auto& entry : fs::directory_iterator(fs::path(source_dir()) / "tests/models")) {
@@ -58,7 +59,7 @@ std::vector<std::string> ops_of(const std::string& model) {
 }
 
 TEST(ExportedModels, AreSimplified) {
-    if (!has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     const auto encoder = ops_of("encoder_opset13.onnx");
     EXPECT_EQ(std::ranges::count(encoder, "LayerNormalization"), 4);
     EXPECT_EQ(std::ranges::count(encoder, "Gelu"), 2);
@@ -68,7 +69,7 @@ TEST(ExportedModels, AreSimplified) {
 }
 
 TEST(ExportedModels, HaveTheMatricesOfTheirLayers) {
-    if (!has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     const auto graph = with_input_shapes(load_onnx(fs::path(source_dir()) / "tests/models/cnn_opset17.onnx"),
                                          {{2, 3, 16, 16}});
     std::size_t cells = 0;

@@ -11,6 +11,7 @@
 #include "imka/graph/operator.hpp"
 #include "imka/graph/simplify.hpp"
 #include "support/error.hpp"
+#include "support/onnx.hpp"
 #include "support/onnx_bytes.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
@@ -30,9 +31,7 @@ using testing::StartsWith;
 
 class OnnxImport : public testing::Test {
 protected:
-    void SetUp() override {
-        if (!has_onnx()) GTEST_SKIP() << "built without ONNX";
-    }
+    void SetUp() override { IMKA_NEED_ONNX(); }
 };
 
 Graph parse(const Model& model) {

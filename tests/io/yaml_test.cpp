@@ -89,6 +89,8 @@ TEST(YamlReader, ReadsKeysByKind) {
     EXPECT_EQ(reader.text("t"), "text");
     EXPECT_EQ(reader.find_text("none"), std::nullopt);
     EXPECT_EQ(reader.find_number("n"), 2.5);
+    EXPECT_EQ(reader.find_number("none"), std::nullopt);
+    EXPECT_EQ(reader.number("n"), 2.5);
     EXPECT_EQ(reader.whole_number("w", 7), 7U);
     EXPECT_THAT(reader.texts("l"), ElementsAre("1", "2"));
     EXPECT_THAT(reader.numbers("l"), ElementsAre(1.0, 2.0));
@@ -111,6 +113,9 @@ TEST(YamlReader, ReportsFileLineAndPath) {
               "bad_config: a.yaml: line 4: m.n: expected a list of scalars");
     EXPECT_EQ(in_m([](YamlReader& m) { m.find_number("n"); }),
               "bad_config: a.yaml: line 4: m.n: 'x' is not a number");
+    EXPECT_EQ(in_m([](YamlReader& m) { m.number("n"); }),
+              "bad_config: a.yaml: line 4: m.n: 'x' is not a number");
+    EXPECT_EQ(in_m([](YamlReader& m) { m.number("z"); }), "bad_config: a.yaml: line 3: m: 'z' is missing");
     EXPECT_EQ(in_m([](YamlReader& m) { m.whole_number("w", 255); }),
               "bad_config: a.yaml: line 5: m.w: 300 is out of range; it must be <= 255");
     EXPECT_EQ(in_m([](YamlReader& m) { m.maps("k"); }),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "imka/features/feature_map.hpp"
+#include "imka/graph/onnx_import.hpp"
 #include "imka/io/npy.hpp"
 #include "support/command.hpp"
 #include "support/paths.hpp"
@@ -235,6 +236,8 @@ TEST(Cli, DoctorAndListPrintJson) {
     const auto doctor = json::parse(run_imka("doctor --json").out);
     EXPECT_TRUE(doctor.contains("blas") && doctor.contains("instruction_sets"));
     EXPECT_EQ(doctor.at("data_sets").size(), 6U);
+    EXPECT_EQ(doctor.at("onnx"), imka::graph::has_onnx() ? json(imka::graph::onnx_release()) : json());
+    EXPECT_NE(run_imka("doctor").out.find("ONNX models"), std::string::npos);
     const auto list = json::parse(run_imka("features --list --json").out).at("combinations");
     EXPECT_EQ(list.size(), 8U * 5U);
     for (const auto& row : list) {

@@ -12,6 +12,7 @@
 #include "imka/graph/tensor_file.hpp"
 #include "imka/io/npy.hpp"
 #include "support/command.hpp"
+#include "support/onnx.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -29,7 +30,7 @@ imka::graph::Tensor stored(const std::string& name) {
 }
 
 TEST(RunCli, GivesTheOutputsOfPyTorch) {
-    if (!imka::graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     const TempDir dir;
     const auto x = (dir / "x.npy").string();
     const auto y = (dir / "y.npy").string();
@@ -48,7 +49,7 @@ TEST(RunCli, GivesTheOutputsOfPyTorch) {
 }
 
 TEST(RunCli, DescribesAModel) {
-    if (!imka::graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     const auto text = run_imka("run " + model("mlp_opset13.onnx")).out;
     EXPECT_THAT(text, HasSubstr("matrix that can be placed on a chip"));
     const auto j = json::parse(run_imka("run " + model("encoder_opset17.onnx") + " --json").out);
@@ -57,7 +58,7 @@ TEST(RunCli, DescribesAModel) {
 }
 
 TEST(RunCli, RefusesWhatDoesNotFit) {
-    if (!imka::graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     const TempDir dir;
     const auto x = (dir / "x.npy").string();
     const auto y = (dir / "y.npy").string();

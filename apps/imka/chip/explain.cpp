@@ -164,8 +164,8 @@ void show(const Args& args, const Context& context, const Outcome& o) {
                            {"nonidealities", result_json(rows, shares)},
                            {"absent", absent_names(o.settings)}});
     }
-    print_out("{}\n{} after programming, {} compensation, {} chip{}\n", o.where, args.time.at,
-              to_string(args.compensation), seeds.size(), seeds.size() == 1 ? "" : "s");
+    print_out("{}\n{} after programming, {} compensation, {}\n", o.where, args.time.at,
+              to_string(args.compensation), count_text(seeds.size(), "chip", "chips"));
     print_out("{}: {} %; without any non-ideality {} %\n\n", o.what, mean_text(full, 100.0),
               mean_text(none, 100.0));
     if (shares)

@@ -43,8 +43,8 @@ Columns find_columns(const std::vector<std::string>& names, std::size_t count, c
     if (std::ranges::find(names, "target") == names.end()) {
         if (count < 2 || count > 3)
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: {} column{}; expected target and read in uS, and optionally a time in s",
-                             file, count, count == 1 ? "" : "s"));
+                 fmt::format("{}: {}; expected target and read in uS, and optionally a time in s", file,
+                             count_text(count, "column", "columns")));
         if (count == 3) columns.time = 2;
         return columns;
     }

@@ -108,8 +108,8 @@ void show_chip(const ChipSpec& spec, const Context& context) {
                            {"constants", constants_json(constants)}});
     }
     print_out("{}: {}\n\n", spec.name, spec.description);
-    print_out("{} core{} of {} x {}{}: {} weights, {} devices ({} per weight)\n", c.cores,
-              c.cores == 1 ? "" : "s", spec.core.rows, spec.core.cols,
+    print_out("{} of {} x {}{}: {} weights, {} devices ({} per weight)\n",
+              count_text(c.cores, "core", "cores"), spec.core.rows, spec.core.cols,
               spec.chips > 1 ? fmt::format(" on {} chips", spec.chips) : "", c.weights, c.devices,
               2 * spec.device.devices_per_polarity);
     print_out("a product of a core: {:.4g} ns, {}; all cores: {:.3g} TOPS{}\n", 1e9 * c.product_seconds,

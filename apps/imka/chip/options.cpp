@@ -206,7 +206,7 @@ Json chip_json(const ChipTrials& trials) {
 }
 
 std::string seeds_text(const ChipTrials& trials) {
-    return fmt::format("{} seed{}", trials.seeds.size(), trials.seeds.size() == 1 ? "" : "s");
+    return count_text(trials.seeds.size(), "seed", "seeds");
 }
 
 std::string chip_line(const ChipTrials& trials) {

@@ -140,8 +140,8 @@ void print_methods(const std::vector<MethodResult>& results) {
 void print_results(const Args& args, const ChipTrials& trials, const std::vector<MethodResult>& results,
                    double seconds) {
     const auto& spec = trials.build.settings.spec;
-    print_out("{}\n{}; {} draw{} of chip and weights\n\n", chip_line(trials),
-              problem_text(args.trial.problem, trials), args.draws, args.draws == 1 ? "" : "s");
+    print_out("{}\n{}; {} of chip and weights\n\n", chip_line(trials),
+              problem_text(args.trial.problem, trials), count_text(args.draws, "draw", "draws"));
     print_methods(results);
     print_out(
         "\nBefore -> after, {} after programming. Before: one pulse per device; for gradient descent: "

@@ -60,8 +60,8 @@ Plan place(const ChipSpec& spec, std::vector<Matrix<float>> matrices, const Plac
 // cores and do not overlap, and all values are finite.
 void validate(const Plan& plan);
 
-// Ranges and conductances of the regions of one matrix, from config.inputs rows of the sample. Error{bad_data}
-// if the sample is all 0.
+// Ranges and conductances of the regions of one matrix, from config.inputs rows of the sample.
+// Error{bad_data} if the sample is all 0.
 struct Calibration {
     std::uint32_t matrix = 0;
     MatrixView<const float> sample;

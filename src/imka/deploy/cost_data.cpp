@@ -17,12 +17,6 @@ namespace {
 
 using Sources = std::map<std::string, std::string, std::less<>>;
 
-double number(YamlReader& reader, std::string_view key) {
-    const auto value = reader.find_number(key);
-    if (!value) reader.fail_here(fmt::format("no '{}'", key));
-    return *value;
-}
-
 std::string source_of(YamlReader& reader, const Sources& sources) {
     const auto name = reader.text("source");
     const auto found = sources.find(name);
@@ -38,9 +32,9 @@ Sources read_sources(YamlReader reader) {
 
 CostParameter read_parameter(YamlReader& reader, const Sources& sources) {
     CostParameter p{.name = reader.text("name"),
-                    .value = number(reader, "value"),
-                    .low = number(reader, "low"),
-                    .high = number(reader, "high"),
+                    .value = reader.number("value"),
+                    .low = reader.number("low"),
+                    .high = reader.number("high"),
                     .unit = reader.text("unit"),
                     .source = source_of(reader, sources)};
     if (!(p.low >= 0.0 && p.low <= p.value && p.value <= p.high))
@@ -51,12 +45,12 @@ CostParameter read_parameter(YamlReader& reader, const Sources& sources) {
 
 Machine read_machine(YamlReader& reader, const Sources& sources) {
     Machine m{.name = reader.text("name"),
-              .tops = number(reader, "tops"),
-              .watts = number(reader, "watts"),
-              .static_watts = number(reader, "static_watts"),
-              .area_mm2 = number(reader, "area_mm2"),
-              .bytes_per_second = number(reader, "bytes_per_second"),
-              .bytes_per_value = number(reader, "bytes_per_value"),
+              .tops = reader.number("tops"),
+              .watts = reader.number("watts"),
+              .static_watts = reader.number("static_watts"),
+              .area_mm2 = reader.number("area_mm2"),
+              .bytes_per_second = reader.number("bytes_per_second"),
+              .bytes_per_value = reader.number("bytes_per_value"),
               .source = source_of(reader, sources)};
     reader.done();
     return m;
@@ -78,8 +72,8 @@ NeurramPoint read_point(YamlReader& reader) {
     NeurramPoint p{.output_bits = bits("output_bits"),
                    .input_bits = bits("input_bits"),
                    .phases = bits("phases"),
-                   .tops = number(reader, "tops"),
-                   .tops_per_watt = number(reader, "tops_per_watt")};
+                   .tops = reader.number("tops"),
+                   .tops_per_watt = reader.number("tops_per_watt")};
     reader.done();
     return p;
 }

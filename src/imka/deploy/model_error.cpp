@@ -20,10 +20,11 @@ struct Squares {
     double difference = 0.0;
     double reference = 0.0;
 
-    void add(std::span<const float> values, std::span<const float> exact) {
+    template <class T>
+    void add(std::span<const T> values, std::span<const T> exact) {
         for (std::size_t i = 0; i < values.size(); ++i) {
-            difference += std::pow(double{values[i]} - exact[i], 2.0);
-            reference += double{exact[i]} * exact[i];
+            difference += std::pow(double{values[i]} - double{exact[i]}, 2.0);
+            reference += double{exact[i]} * double{exact[i]};
         }
     }
     double relative() const { return reference > 0.0 ? difference / reference : 0.0; }
@@ -66,8 +67,8 @@ public:
         const auto exact = digital_products(plan_.matrices[call.matrix].weights, x, exec);
         const auto reference = reference_.products(call, y.rows(), y.cols());
         for (std::size_t r = 0; r < y.rows(); ++r) {
-            own_[call.matrix].add(y.row(r), exact.row(r));
-            accumulated_[call.matrix].add(y.row(r), reference.row(r));
+            own_[call.matrix].add<float>(y.row(r), exact.row(r));
+            accumulated_[call.matrix].add<float>(y.row(r), reference.row(r));
         }
         return true;
     }
@@ -109,6 +110,8 @@ double squared_error(const Outputs& outputs, const Outputs& reference) {
     for (std::size_t k = 0; k < outputs.size(); ++k) {
         if (outputs[k].type == graph::DType::f32)
             sum.add(outputs[k].values<float>(), reference[k].values<float>());
+        if (outputs[k].type == graph::DType::f64)
+            sum.add(outputs[k].values<double>(), reference[k].values<double>());
     }
     if (!(sum.reference > 0.0))
         fail(ErrorCode::bad_data, "the model has no floating-point output other than 0: no relative error");

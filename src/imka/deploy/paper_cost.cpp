@@ -9,6 +9,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/analyse/cost.hpp"
+#include "imka/metrics/metrics.hpp"
 
 namespace imka {
 namespace {
@@ -125,12 +126,6 @@ Steps steps_of(const NeurramPoint& point, int most_bits_of_one_phase) {
         left -= b;
     }
     return steps;
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    const auto n = values.size();
-    return n == 0 ? 0.0 : 0.5 * (values[(n - 1) / 2] + values[n / 2]);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "imka/base/random.hpp"
 #include "imka/features/choose_projector.hpp"
 #include "imka/linalg/gemm.hpp"
-#include "imka/ops/epilogue/epilogue.hpp"
 
 namespace imka {
 namespace {
@@ -45,10 +44,12 @@ std::vector<float> draw_offsets(std::uint64_t seed, std::size_t m) {
     return offsets;
 }
 
-double squared_norm(std::span<const float> x) {
-    double sum = 0.0;
-    for (const float v : x) sum += static_cast<double>(v) * v;
-    return sum;
+ops::FeatureFunction function_of(Form form, Functions functions) {
+    if (form == Form::cos_sin) return ops::FeatureFunction::cos_sin;
+    if (form == Form::offset_cos) return ops::FeatureFunction::offset_cos;
+    if (form == Form::positive) return ops::FeatureFunction::exp_plus_minus;
+    if (functions == Functions::step) return ops::FeatureFunction::step;
+    return functions == Functions::relu ? ops::FeatureFunction::relu : ops::FeatureFunction::relu_squared;
 }
 
 }  // namespace
@@ -73,51 +74,39 @@ std::size_t functions_per_direction(Kernel kernel, Form form) {
     return used == Form::cos_sin || used == Form::positive ? 2 : 1;
 }
 
+FeatureFunctions feature_functions(const FeatureRecipe& recipe) {
+    const auto& omega = recipe.omega;
+    const Form form = resolve_form(omega.kernel, recipe.form);
+    auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
+    if (form == Form::cos_sin && law.functions == Functions::exp_pm) {
+        // exp(xᵀy) = exp(|x|²/2) E[cos ωᵀ(x - y)] exp(|y|²/2).
+        law.prefactor = 1.0;
+        law.norm_exponent = 0.5;
+    }
+    FeatureFunctions out{.input_scale = static_cast<float>(law.input_scale),
+                         .row = {.function = function_of(form, law.functions),
+                                 .scale = law.prefactor / std::sqrt(static_cast<double>(omega.m)),
+                                 .norm_exponent = law.norm_exponent}};
+    if (form == Form::offset_cos) out.offsets = draw_offsets(omega.seed, static_cast<std::size_t>(omega.m));
+    return out;
+}
+
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, const Exec& exec)
     : FeatureMap(recipe, choose_projector(recipe.omega, exec)) {}
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
     : recipe_(recipe), projector_(std::move(projector)) {
     validate(recipe_);
-    const auto d = static_cast<std::size_t>(recipe_.omega.d);
-    const auto m = static_cast<std::size_t>(recipe_.omega.m);
-    assert(projector_->inputs() == d && projector_->outputs() == m);
-    form_ = resolve_form(recipe_.omega.kernel, recipe_.form);
-    law_ = kernel_row(recipe_.omega.kernel).feature_law(recipe_.omega.gamma, d);
-    if (form_ == Form::cos_sin && law_.functions == Functions::exp_pm) {
-        // exp(xᵀy) = exp(|x|²/2) E[cos ωᵀ(x - y)] exp(|y|²/2).
-        law_.prefactor = 1.0;
-        law_.norm_exponent = 0.5;
-    }
-    features_ = m * functions_per_direction(recipe_.omega.kernel, recipe_.form);
-    if (form_ == Form::offset_cos) offsets_ = draw_offsets(recipe_.omega.seed, m);
-}
-
-void FeatureMap::apply_functions(std::span<const float> u, double norm2, std::span<float> z) const {
-    const double scale = law_.prefactor / std::sqrt(static_cast<double>(u.size()));
-    const double exponent = law_.norm_exponent * norm2;
-    const auto first = z.first(u.size());
-    const auto second = z.subspan(z.size() - u.size());
-    switch (form_) {
-        case Form::cos_sin:
-            ops::cos_sin(u, static_cast<float>(scale * std::exp(exponent)), first, second);
-            return;
-        case Form::offset_cos:
-            ops::offset_cos(u, offsets_, static_cast<float>(scale * std::numbers::sqrt2), first);
-            return;
-        case Form::positive:
-            ops::exp_plus_minus(u, static_cast<float>(exponent), static_cast<float>(scale), first, second);
-            return;
-        case Form::auto_:
-            break;
-    }
-    const int power = law_.functions == Functions::step ? 0 : law_.functions == Functions::relu ? 1 : 2;
-    ops::step_power(u, power, static_cast<float>(scale), first);
+    assert(projector_->inputs() == static_cast<std::size_t>(recipe_.omega.d));
+    assert(projector_->outputs() == static_cast<std::size_t>(recipe_.omega.m));
+    functions_ = feature_functions(recipe_);
+    features_ =
+        static_cast<std::size_t>(recipe_.omega.m) * ops::features_per_direction(functions_.row.function);
 }
 
 void FeatureMap::transform_block(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                                  Scratch& scratch, MatrixView<float> z) const {
-    const auto scale = static_cast<float>(law_.input_scale);
+    const auto scale = functions_.input_scale;
     for (std::size_t r = 0; r < x.rows(); ++r) {
         const auto in = x.row(r);
         const auto out = scratch.x.row(r);
@@ -131,9 +120,10 @@ void FeatureMap::transform_block(MatrixView<const float> x, const ProductIds& id
     }
     projector_->project(scratch.x.view().slice_rows(0, x.rows()), ids, exec,
                         scratch.u.view().slice_rows(0, x.rows()));
-    const bool needs_norm = law_.norm_exponent != 0.0;
+    const bool needs_norm = functions_.row.norm_exponent != 0.0;
     for (std::size_t r = 0; r < x.rows(); ++r) {
-        apply_functions(scratch.u.row(r), needs_norm ? squared_norm(scratch.x.row(r)) : 0.0, z.row(r));
+        const double norm2 = needs_norm ? ops::squared_norm(scratch.x.row(r)) : 0.0;
+        ops::feature_row(functions_.row, scratch.u.row(r), functions_.offsets, norm2, z.row(r));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "imka/base/matrix.hpp"
 #include "imka/chip/region.hpp"
 #include "imka/omega/omega.hpp"
+#include "imka/ops/feature_row/feature_row.hpp"
 
 namespace imka {
 
@@ -50,6 +51,15 @@ void validate(const FeatureRecipe& recipe);
 // such form.
 std::size_t functions_per_direction(Kernel kernel, Form form);
 
+// What surrounds the projection: inputs are multiplied by input_scale before it, features follow from its
+// outputs.
+struct FeatureFunctions {
+    float input_scale = 1.0F;
+    ops::FeatureRow row;
+    std::vector<float> offsets;  // of offset_cos
+};
+FeatureFunctions feature_functions(const FeatureRecipe& recipe);
+
 class FeatureMap {
 public:
     // Draws Ω, by default on all cores.
@@ -79,14 +89,11 @@ private:
     };
     void transform_block(MatrixView<const float> x, const ProductIds& ids, const Exec& exec, Scratch& scratch,
                          MatrixView<float> z) const;
-    void apply_functions(std::span<const float> u, double norm2, std::span<float> z) const;
 
     FeatureRecipe recipe_;
     std::unique_ptr<const Projector> projector_;
-    FeatureLaw law_;
-    Form form_ = Form::auto_;
+    FeatureFunctions functions_;
     std::size_t features_ = 0;
-    std::vector<float> offsets_;
 };
 
 // A map, and the seed of its products.

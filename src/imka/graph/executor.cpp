@@ -221,6 +221,8 @@ void GraphRun::run_node(std::size_t index) {
     }
     if (op.run != nullptr) {
         NodeProducts products(*this, index, e_.node_matrices_[index]);
+        // Without a hook a Conv multiplies blocks of windows in parallel and writes them in place. Products
+        // that a hook can take are rows of many windows, copied and transposed: slower.
         const bool is_static = !e_.node_matrices_[index].empty() && (node.op != "Conv" || hook_ != nullptr);
         op.run({node, inputs, outputs, exec_, is_static ? &products : nullptr});
     }

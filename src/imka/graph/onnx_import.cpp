@@ -4,6 +4,7 @@
 
 #if IMKA_HAVE_ONNX
 #include <fmt/format.h>
+#include <onnx/common/version.h>
 #include <onnx/onnx-ml.pb.h>
 
 #include <algorithm>
@@ -394,6 +395,10 @@ bool has_onnx() {
     return true;
 }
 
+std::string_view onnx_release() {
+    return onnx::LAST_RELEASE_VERSION;
+}
+
 Graph parse_onnx(std::string_view bytes, const OnnxSource& source) {
     onnx::ModelProto model;
     parse(bytes, source, model);
@@ -428,6 +433,10 @@ namespace {
 
 bool has_onnx() {
     return false;
+}
+
+std::string_view onnx_release() {
+    return "";
 }
 
 Graph parse_onnx(std::string_view, const OnnxSource&) {

@@ -14,9 +14,10 @@ using Table = std::map<std::string_view, std::vector<Operator>>;  // versions of
 const Table& table() {
     static const Table rows = [] {
         Table t;
-        for (const auto family : {elementwise_operators(), reduce_operators(), shape_operators(),
-                                  gather_operators(), matmul_operators(), conv_operators(), pool_operators(),
-                                  norm_operators(), quantize_operators(), create_operators()}) {
+        for (const auto family :
+             {elementwise_operators(), reduce_operators(), shape_operators(), gather_operators(),
+              matmul_operators(), conv_operators(), pool_operators(), norm_operators(), quantize_operators(),
+              create_operators(), imka_operators()}) {
             for (const auto& row : family) t[row.name].push_back(row);
         }
         for (auto& [name, versions] : t) std::ranges::sort(versions, {}, &Operator::since);

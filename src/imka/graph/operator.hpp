@@ -90,6 +90,7 @@ std::span<const Operator> pool_operators();
 std::span<const Operator> norm_operators();
 std::span<const Operator> quantize_operators();
 std::span<const Operator> create_operators();
+std::span<const Operator> imka_operators();
 
 // Helpers of the families.
 

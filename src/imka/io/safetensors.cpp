@@ -26,7 +26,9 @@ constexpr std::uint64_t kMaxHeader = std::uint64_t{16} << 20U;
 constexpr std::string_view kMetadata = "__metadata__";
 
 template <class T>
-constexpr std::string_view kTypeName = sizeof(T) == 1 ? "U8" : sizeof(T) == 4 ? "F32" : "F64";
+constexpr std::string_view kTypeName = sizeof(T) == 1   ? "U8"
+                                       : sizeof(T) == 4 ? "F32"
+                                                        : "F64";
 
 // Byte range of a tensor, relative to the end of the header.
 struct Entry {

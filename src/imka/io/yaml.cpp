@@ -214,6 +214,12 @@ std::optional<double> YamlReader::find_number(std::string_view key) {
     return at(key, [&] { return detail::parse_number(*value, path(key)); });
 }
 
+double YamlReader::number(std::string_view key) {
+    const auto value = find_number(key);
+    if (!value) fail_here(fmt::format("'{}' is missing", key));
+    return *value;
+}
+
 std::vector<double> YamlReader::numbers(std::string_view key) {
     std::vector<double> out;
     for (const auto& text : texts(key))

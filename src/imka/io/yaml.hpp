@@ -69,6 +69,7 @@ public:
     std::string text(std::string_view key);
     std::vector<std::string> texts(std::string_view key);  // a list of scalars
     std::optional<double> find_number(std::string_view key);
+    double number(std::string_view key);
     std::vector<double> numbers(std::string_view key);
     std::uint64_t whole_number(std::string_view key, std::uint64_t most);
     template <NamedEnum E>

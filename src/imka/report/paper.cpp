@@ -1,7 +1,5 @@
 #include "imka/report/paper.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "imka/io/yaml.hpp"
@@ -12,12 +10,6 @@ extern const std::string_view published_paper;
 
 namespace imka::report {
 namespace {
-
-double number(YamlReader& reader, std::string_view key) {
-    const auto value = reader.find_number(key);
-    if (!value) reader.fail_here(fmt::format("'{}' is missing", reader.path(key)));
-    return *value;
-}
 
 std::optional<bool> find_yes_no(YamlReader& reader, std::string_view key) {
     const auto text = reader.find_text(key);
@@ -58,10 +50,10 @@ SizeRule read_size(YamlReader& reader) {
 Goals read_goals(YamlReader reader) {
     Goals goals;
     for (auto& entry : reader.maps("gram_error")) {
-        goals.gram_error[entry.text("kernel")] = number(entry, "rms");
+        goals.gram_error[entry.text("kernel")] = entry.number("rms");
         entry.done();
     }
-    goals.accuracy_share = number(reader, "accuracy_share");
+    goals.accuracy_share = reader.number("accuracy_share");
     reader.done();
     return goals;
 }
@@ -88,7 +80,7 @@ void read_argument(YamlReader& reader, std::string_view key, Statement& s) {
     if (key == "range") s.range = pair(reader, key);
     if (key == "first") s.first = pair(reader, key);
     if (key == "last") s.last = pair(reader, key);
-    if (key == "points") s.points = number(reader, key);
+    if (key == "points") s.points = reader.number(key);
 }
 
 Statement read_statement(YamlReader& reader) {

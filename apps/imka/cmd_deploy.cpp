@@ -121,6 +121,8 @@ void plan_matrices(const Args& args, const Context& context) {
     const auto spec = load_spec(args.placement.chip);
     auto [name, list] = read_matrices(args.matrices);
     check_folders(args.placement);
+    if (args.placement.pareto)
+        return show_placements(args.placement, list, pipeline_of(list), {.digital = false}, context);
     auto result = map_matrices(list, grid_of(spec), map_options(args.placement, spec));
     const auto p = planned(args, name, std::move(result), pipeline_of(list), spec);
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
@@ -227,42 +229,64 @@ Explained explain(const Args& args, const DeployedModel& model, std::span<const 
             attribute_model_error(model, test, seeds, context.exec)};
 }
 
-void deploy_model(Args& args, const Context& context) {
+// A model, its calibration inputs (none: plan only) and how to place it.
+struct Loaded {
+    graph::Graph graph;
+    std::vector<graph::Tensor> inputs;
+    DeployOptions options;
+};
+
+Loaded load(const Args& args, const ChipSpec& spec) {
+    Loaded loaded{.graph = load_network(args.model),
+                  .options = {.on_chip = args.on_chip, .map = map_options(args.placement, spec)}};
+    if (!args.calibrate.empty()) loaded.inputs = read_inputs(loaded.graph, args.calibrate, "--calibrate");
+    auto& shapes = loaded.options.input_shapes;
+    if (!args.shapes.empty()) shapes = given_shapes(args, loaded.graph);
+    for (const auto& t : loaded.inputs) {
+        if (args.shapes.empty()) shapes.push_back(t.shape);
+    }
+    return loaded;
+}
+
+// Calibrates, programs, saves and explains.
+void program_model(const Args& args, ModelPlacement placement, std::span<const graph::Tensor> inputs,
+                   const Context& context, Json& json) {
     const auto spec = load_spec(args.placement.chip);
+    const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
+    if (!args.output.empty()) save_model(args.output, model);
+    json["state"] = to_string(state_of(model.chip));
+    json["output"] = args.output.empty() ? Json() : Json(args.output.string());
+    if (!context.json)
+        print_out("\n{}{}\n", to_string(state_of(model.chip)),
+                  args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
+    if (!args.explain) return;
+    const auto explained = explain(args, model, inputs, context);
+    json["error"] = error_json(explained.error, explained.causes);
+    if (!context.json) print_error(explained.error, explained.causes);
+}
+
+void check_files(const Args& args) {
     check_folders(args.placement);
     if (!args.output.empty()) check_folder(args.output);
     if (args.calibrate.empty() && (!args.output.empty() || args.explain))
         fail(ErrorCode::bad_usage, fmt::format("{} needs calibration inputs: add --calibrate FILE.npy",
                                                args.explain ? "--explain" : "--output"));
-    auto g = load_network(args.model);
-    const auto inputs =
-        args.calibrate.empty() ? std::vector<graph::Tensor>{} : read_inputs(g, args.calibrate, "--calibrate");
-    DeployOptions options{.on_chip = args.on_chip, .map = map_options(args.placement, spec)};
-    if (!args.shapes.empty()) options.input_shapes = given_shapes(args, g);
-    if (args.shapes.empty()) {
-        for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
-    }
+}
+
+void deploy_model(const Args& args, const Context& context) {
+    check_files(args);
+    const auto spec = load_spec(args.placement.chip);
+    auto [g, inputs, options] = load(args, spec);
     auto placement = place_model(std::move(g), spec, options);
+    if (args.placement.pareto)
+        return show_placements(args.placement, matrix_list(placement.inference, placement.matrices),
+                               placement.pipeline, {}, context);
     const auto name = args.model.filename().string();
-    const auto p =
-        planned(args, name, placement.result, pipeline_of(placement.inference, placement.matrices), spec);
+    const auto p = planned(args, name, placement.result, placement.pipeline, spec);
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
     auto json = plan_json(args, p, spec);
     if (!context.json) show_plan(args, p, spec);
-    if (!inputs.empty()) {
-        const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
-        if (!args.output.empty()) save_model(args.output, model);
-        json["state"] = to_string(state_of(model.chip));
-        json["output"] = args.output.empty() ? Json() : Json(args.output.string());
-        if (!context.json)
-            print_out("\n{}{}\n", to_string(state_of(model.chip)),
-                      args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
-        if (args.explain) {
-            const auto explained = explain(args, model, inputs, context);
-            json["error"] = error_json(explained.error, explained.causes);
-            if (!context.json) print_error(explained.error, explained.causes);
-        }
-    }
+    if (!inputs.empty()) program_model(args, std::move(placement), inputs, context, json);
     if (context.json) print_json(json);
 }
 

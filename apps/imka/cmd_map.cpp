@@ -66,6 +66,8 @@ void map_one(const MapArgs& args, const Context& context) {
     const auto spec = load_spec(placement.chip);
     const auto [name, list] = read_matrices(args.matrices);
     check_folders(placement);
+    if (placement.pareto)
+        return show_placements(placement, list, pipeline_of(list), {.digital = false}, context);
     const auto options = map_options(placement, spec);
     const auto result = map_matrices(list, grid_of(spec), options);
     verify_products(result.mapping);
@@ -160,7 +162,7 @@ void add_map(CLI::App& root, Context& context) {
                            "imka map --shapes \"640x128 128x128 128x640\" --floor-plan",
                            "imka map --matrices layers.csv --cuts free --chips 1", "imka map --list",
                            "imka map --network performer-aan --objective least_time --timeline time.svg",
-                           "imka map --verify plan.json"});
+                           "imka map --network performer-aan --pareto", "imka map --verify plan.json"});
     add_common_options(*verb, context);
     add_matrix_options(*verb, args->matrices);
     add_placement_options(*verb, "--output", args->placement);

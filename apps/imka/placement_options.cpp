@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gnuplot.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/chip/analyse/cost.hpp"
 #include "imka/deploy/floor_plan.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_file.hpp"
+#include "imka/deploy/pareto.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/timeline.hpp"
 
@@ -90,6 +92,9 @@ void add_placement_options(CLI::App& verb, const std::string& mapping_flag, Plac
         ->type_name("FILE.json");
     verb.add_flag("--timeline-text", args.timeline_text, "Print who works when as text");
     verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
+    verb.add_flag("--pareto", args.pareto,
+                  "Compare cuts, copies and objectives instead: cores, time and energy, and which are best");
+    add_figure_option(verb, args.figure, "With --pareto: draw them");
     verb.add_option("--verify", args.verify, "Check a deployed model or a mapping file instead")
         ->type_name("FILE");
     verb.add_option("--diff", args.diff,
@@ -208,6 +213,57 @@ void print_timing(const Timing& timing) {
               count_text(s.inferences, "inference", "inferences"), seconds_text(s.makespan_seconds),
               seconds_text(s.bound.seconds), s.bound.reason, s.makespan_seconds / s.bound.seconds,
               seconds_text(s.interval_seconds));
+}
+
+namespace {
+
+Json point_json(const PlacementPoint& p) {
+    return {{"best", p.best},
+            {"objective", to_string(p.options.objective)},
+            {"cuts", to_string(p.options.cuts)},
+            {"copies", p.options.objective == Objective::least_time ? Json() : Json(p.options.replicas)},
+            {"cores", p.cores},
+            {"chips", p.chips},
+            {"makespan_seconds", p.makespan_seconds},
+            {"interval_seconds", p.interval_seconds},
+            {"core_joules", p.core_joules ? Json(*p.core_joules) : Json()}};
+}
+
+report::Plot placement_plot(const std::vector<PlacementPoint>& points, const std::string& title) {
+    report::Plot plot{.title = title,
+                      .x_label = "cores",
+                      .y_label = "time of an inference (us)",
+                      .series = {{.label = "best"}, {.label = "others"}},
+                      .log_x = true,
+                      .log_y = true};
+    for (const auto& p : points)
+        plot.series[p.best ? 0 : 1].points.push_back(
+            {.x = static_cast<double>(p.cores), .y = 1e6 * p.makespan_seconds});
+    return plot;
+}
+
+}  // namespace
+
+void show_placements(const PlacementArgs& args, const MatrixList& list, const Pipeline& pipeline,
+                     const ScheduleOptions& timing, const Context& context) {
+    const auto spec = load_spec(args.chip);
+    const auto points = compare_placements(list, pipeline, spec, timing, args.options.chips);
+    if (!args.figure.empty()) draw_file(placement_plot(points, "Placements on " + spec.name), args.figure);
+    Json rows = Json::array();
+    for (const auto& p : points) rows.push_back(point_json(p));
+    if (context.json) return print_json({{"backend", spec.name}, {"placements", rows}});
+    TextTable table = {{"best", "objective", "cuts", "copies", "cores", "chips", "time", "interval", "uJ"}};
+    for (const auto& p : points)
+        table.push_back(
+            {p.best ? "yes" : "", std::string(to_string(p.options.objective)),
+             std::string(to_string(p.options.cuts)),
+             p.options.objective == Objective::least_time ? "by time" : std::to_string(p.options.replicas),
+             std::to_string(p.cores), std::to_string(p.chips), seconds_text(p.makespan_seconds),
+             seconds_text(p.interval_seconds),
+             p.core_joules ? fmt::format("{:.4g}", 1e6 * *p.core_joules) : ""});
+    print_out("{}", format_table(table));
+    print_out("best: no other placement is at least as good in cores, time and energy, and better in one\n");
+    print_figure_note(args.figure);
 }
 
 void verify_file(const PlacementArgs& args, const Context& context) {

@@ -28,6 +28,8 @@ struct PlacementArgs {
     std::vector<std::string> diff;
     bool floor_plan = false;
     bool timeline_text = false;
+    bool pareto = false;
+    std::filesystem::path figure;
 };
 
 // --backend, --cuts, --objective, ...; `mapping_flag` writes the mapping as JSON.
@@ -58,6 +60,10 @@ Json placement_json(const MapResult& result, const MapOptions& options, const Ch
 void print_placement(const MapResult& result, const MapOptions& options, const ChipSpec& spec);
 Json timing_json(const Timing& timing);
 void print_timing(const Timing& timing);
+
+// --pareto: all placements that fit, in a table, as JSON, and as a figure if args.figure is set.
+void show_placements(const PlacementArgs& args, const MatrixList& list, const Pipeline& pipeline,
+                     const ScheduleOptions& timing, const Context& context);
 
 // --verify and --diff: deployed models (.plan) or mapping files.
 void verify_file(const PlacementArgs& args, const Context& context);

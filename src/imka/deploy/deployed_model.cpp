@@ -50,7 +50,9 @@ ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const Deplo
     ModelPlacement out;
     out.inference = with_one_inference(graph, options.input_shapes);
     out.matrices = choose_matrices(graph, options.on_chip);
-    out.result = map_matrices(matrix_list(out.inference, out.matrices), grid_of(chip), options.map);
+    out.pipeline = pipeline_of(out.inference, out.matrices);
+    out.result =
+        map_matrices(matrix_list(out.inference, out.matrices), grid_of(chip), options.map, out.pipeline);
     out.graph = std::move(graph);
     return out;
 }

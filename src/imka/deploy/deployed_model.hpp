@@ -35,6 +35,7 @@ struct ModelPlacement {
     graph::Graph graph;                 // as given
     graph::Graph inference;             // with the shapes of one inference
     std::vector<std::string> matrices;  // chosen, in the order of the mapping
+    Pipeline pipeline;                  // the steps of one inference
     MapResult result;
 };
 // Error{bad_config} if they do not fit the chip.

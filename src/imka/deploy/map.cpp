@@ -10,8 +10,11 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/chip/spec/chip.hpp"
+#include "imka/deploy/cost_data.hpp"
 #include "imka/deploy/map_time.hpp"
 #include "imka/deploy/pack_bound.hpp"
+#include "imka/deploy/schedule.hpp"
 
 namespace imka {
 namespace {
@@ -312,12 +315,36 @@ MapResult map_evenly(const MatrixList& list, const CoreGrid& grid, const MapOpti
 
 }  // namespace
 
+namespace {
+
+// Of the products alone. All cores are equally fast, so the chip only sets the unit of time.
+double makespan(const Pipeline& pipeline, const Mapping& mapping) {
+    return make_schedule(pipeline, mapping, chip_preset("hermes"), cost_data(), {.digital = false})
+        .makespan_seconds;
+}
+
+// None if cores of their own do not fit the chips.
+std::optional<MapResult> find_for_time(const MatrixList& list, const CoreGrid& grid,
+                                       const MapOptions& options, const Pipeline& pipeline) {
+    try {
+        return map_for_time(list, grid, options, pipeline);
+    } catch (const Error& e) {
+        if (options.chips == 0 || e.code() != ErrorCode::bad_config) throw;
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
                        const Pipeline& pipeline) {
     if (options.objective != Objective::least_time) return map_matrices(list, grid, options);
     validate(list);
     check_options(grid, options);
-    return map_for_time(list, grid, options, pipeline);
+    auto own = find_for_time(list, grid, options, pipeline);
+    const auto packed =
+        map_matrices(list, grid, {.chips = options.chips, .replicas = 0, .seed = options.seed});
+    return own && makespan(pipeline, own->mapping) <= makespan(pipeline, packed.mapping) ? *own : packed;
 }
 
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {

@@ -29,7 +29,8 @@ struct EnumNames<Cuts> {
 
 enum class Objective {
     least_cores,
-    least_time,    // matrices that work at the same time have cores of their own, and copies
+    least_time,  // matrices that work at the same time have cores of their own and copies, or whole copies of
+                 // the densest mapping fill the chips: whichever is faster
     least_energy,  // fewest core products: grid cuts, in as few cores as possible
 };
 template <>

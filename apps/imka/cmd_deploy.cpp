@@ -9,12 +9,14 @@
 
 #include "app.hpp"
 #include "chip/options.hpp"
+#include "command_text.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/floor_plan.hpp"
+#include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_cost.hpp"
 #include "imka/deploy/mapping_file.hpp"
@@ -24,6 +26,7 @@
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/schedule.hpp"
 #include "imka/graph/static_matrices.hpp"
+#include "imka/report/deploy_page.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
 
@@ -41,6 +44,8 @@ struct Args {
     std::uint64_t seed = 0;
     std::filesystem::path output;
     std::filesystem::path svg;
+    std::filesystem::path page;
+    std::string command;  // as given
     std::filesystem::path mapping;
     std::filesystem::path verify;
     std::vector<std::string> diff;
@@ -61,13 +66,7 @@ struct Planned {
 
 DigitalWork total_work(const Pipeline& pipeline) {
     DigitalWork sum;
-    for (const auto& step : pipeline.steps) {
-        sum.exponentials += step.work.exponentials;
-        sum.divisions += step.work.divisions;
-        sum.norm_elements += step.work.norm_elements;
-        sum.additions += step.work.additions;
-        sum.multiplications += step.work.multiplications;
-    }
+    for (const auto& step : pipeline.steps) add_work(step.work, 1.0, sum);
     return sum;
 }
 
@@ -174,12 +173,34 @@ void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
     if (args.floor_plan) print_out("\n{}", floor_plan_text(p.result.mapping));
 }
 
+void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
+                std::optional<report::ExplainedError> error) {
+    if (args.page.empty()) return;
+    const auto explain =
+        args.command + (args.calibrate.empty() ? " --calibrate FILE.npy" : "") + " --explain";
+    const report::DeployPage page{
+        .name = p.name,
+        .chip = spec.name,
+        .command = args.command,
+        .explain_command = args.model.empty() ? "" : explain,
+        .verified = {"every weight has one cell", "products through the mapping are exact",
+                     "nothing overlaps in time"},
+        .result = p.result,
+        .pipeline = p.pipeline,
+        .schedule = p.schedule,
+        .cost = p.cost,
+        .layers = layer_costs(p.pipeline, p.result.mapping, spec, cost_data()),
+        .error = std::move(error)};
+    write_file_atomic(args.page, report::render_deploy_page(report::deploy_json(page)));
+}
+
 void plan_matrices(const Args& args, const Context& context) {
     const auto spec = load_spec(args.chip);
     auto [name, list] = read_matrices(args.matrices);
     auto result = map_matrices(list, grid_of(spec), args.options.map);
     const auto p = planned(name, std::move(result), pipeline_of(list), spec);
     write_pictures(args, p, spec);
+    write_page(args, p, spec, {});
     if (context.json) return print_json(plan_json(p, spec));
     show_plan(args, p, spec);
 }
@@ -269,12 +290,8 @@ std::vector<graph::Tensor> test_inputs(const Args& args, std::span<const graph::
     return select_inferences(inputs, order);
 }
 
-struct Explained {
-    ModelError error;
-    ErrorAttribution causes;
-};
-Explained explain(const Args& args, const DeployedModel& model, std::span<const graph::Tensor> inputs,
-                  const Context& context) {
+report::ExplainedError explain(const Args& args, const DeployedModel& model,
+                               std::span<const graph::Tensor> inputs, const Context& context) {
     const auto test = test_inputs(args, inputs);
     std::vector<std::uint64_t> seeds;
     for (std::int64_t s = 0; s < args.explain_chips; ++s)
@@ -285,7 +302,7 @@ Explained explain(const Args& args, const DeployedModel& model, std::span<const 
 
 void deploy_model(Args& args, const Context& context) {
     const auto spec = load_spec(args.chip);
-    for (const auto& file : {args.output, args.svg, args.mapping}) {
+    for (const auto& file : {args.output, args.svg, args.mapping, args.page}) {
         if (!file.empty()) check_folder(file);
     }
     if (args.calibrate.empty() && (!args.output.empty() || args.explain))
@@ -305,6 +322,7 @@ void deploy_model(Args& args, const Context& context) {
     write_pictures(args, p, spec);
     auto json = plan_json(p, spec);
     if (!context.json) show_plan(args, p, spec);
+    std::optional<report::ExplainedError> explained;
     if (!inputs.empty()) {
         const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
         if (!args.output.empty()) save_model(args.output, model);
@@ -314,11 +332,12 @@ void deploy_model(Args& args, const Context& context) {
             print_out("\n{}{}\n", to_string(state_of(model.chip)),
                       args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
         if (args.explain) {
-            const auto explained = explain(args, model, inputs, context);
-            json["error"] = error_json(explained.error, explained.causes);
-            if (!context.json) print_error(explained.error, explained.causes);
+            explained = explain(args, model, inputs, context);
+            json["error"] = error_json(explained->error, explained->causes);
+            if (!context.json) print_error(explained->error, explained->causes);
         }
     }
+    write_page(args, p, spec, std::move(explained));
     if (context.json) print_json(json);
 }
 
@@ -405,6 +424,9 @@ void add_output_options(CLI::App& verb, Args& args) {
         ->type_name("FILE.plan");
     verb.add_option("--mapping", args.mapping, "Write the mapping as JSON")->type_name("FILE.json");
     verb.add_option("--svg", args.svg, "Draw the floor plan")->type_name("FILE.svg");
+    verb.add_option("--page", args.page,
+                    "Write a page with floor plan, time line, energy and error per layer")
+        ->type_name("FILE.html");
     verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
     verb.add_option("--verify", args.verify, "Check a plan or a mapping file instead")->type_name("FILE");
@@ -417,6 +439,7 @@ void add_output_options(CLI::App& verb, Args& args) {
 void run(const CLI::App& verb, Args& args, Context& context) {
     const bool lists =
         !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
+    args.command = command_text(verb);
     if (!args.verify.empty()) return verify_file(args, context);
     if (!args.diff.empty()) return diff_files(args, context);
     if (args.model.empty() == !lists)
@@ -437,6 +460,7 @@ void add_deploy(CLI::App& root, Context& context) {
         root, "deploy", "Compile a model for a chip: place, calibrate, program; show what it costs",
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
+         "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
          "imka deploy model.onnx --on-chip all-but-last --cuts free --svg floor.svg --json",
          "imka deploy --shapes \"640x128 128x128 128x640\" --json", "imka deploy --verify model.plan",
          "imka deploy --diff before.plan after.plan"});

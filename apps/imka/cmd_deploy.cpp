@@ -377,9 +377,9 @@ void add_model_options(CLI::App& verb, Args& args) {
         ->check(CLI::ExistingFile);
     add_matrix_options(verb, args.matrices);
     add_chip_options(verb, args.chip);
-    verb.add_option(
-            "--calibrate", args.calibrate,
-            "Calibration inputs, inferences along the first axis: FILE.npy, or NAME=FILE.npy for each input")
+    verb.add_option("--calibrate", args.calibrate,
+                    "Calibration inputs, inferences along the first axis: FILE.npy, NAME=FILE.npy for each "
+                    "input, or FILE.npz")
         ->type_name("FILE.npy");
     verb.add_option("--input-shape", args.shapes,
                     "Shape of an input for the plan where the model leaves sizes open: 1x128, or NAME=1x128")
@@ -390,7 +390,8 @@ void add_model_options(CLI::App& verb, Args& args) {
             "matrices separated by commas")
         ->capture_default_str();
     add_enum_option(verb, "--cuts", args.options.map.cuts,
-                    "Where matrices are cut: at multiples of the core, or also elsewhere to save cores");
+                    "Where matrices are cut: at multiples of the core, also elsewhere to save cores, or "
+                    "evenly with one tile per core (as imka ridge)");
     bind_fields(
         verb,
         {field("chips", args.options.map.chips,

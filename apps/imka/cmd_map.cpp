@@ -310,7 +310,8 @@ void add_map_options(CLI::App& verb, MapArgs& args) {
     add_matrix_options(verb, args.matrices);
     add_chip_options(verb, args.chip);
     add_enum_option(verb, "--cuts", args.options.cuts,
-                    "Where matrices are cut: at multiples of the core, or also elsewhere to save cores");
+                    "Where matrices are cut: at multiples of the core, also elsewhere to save cores, or "
+                    "evenly with one tile per core (as imka ridge)");
     add_enum_option(verb, "--objective", args.options.objective,
                     "Fewest cores, least time (cores of their own and copies, on 1 chip if one is enough) or "
                     "least energy (fewest core products)");

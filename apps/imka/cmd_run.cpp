@@ -275,9 +275,9 @@ void add_run(CLI::App& root, Context& context) {
                      "ONNX file, ridge model (.safetensors), or a deployed model (.plan) of 'imka deploy'")
         ->required()
         ->check(CLI::ExistingFile);
-    verb->add_option(
-        "--input", args->inputs,
-        "Array of an input: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");
+    verb->add_option("--input", args->inputs,
+                     "Array of an input: FILE.npy, or NAME=FILE.npy if the model has several; may be "
+                     "repeated. FILE.npz: all inputs");
     verb->add_option(
         "--output", args->outputs,
         "File for an output: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");

@@ -43,6 +43,7 @@ std::map<std::string, std::string> files_of(const std::vector<std::string>& text
 
 std::vector<graph::Tensor> read_inputs(const graph::Graph& graph, const std::vector<std::string>& texts,
                                        std::string_view option) {
+    if (texts.size() == 1 && texts[0].ends_with(".npz")) return graph::read_tensors(texts[0], graph);
     const auto names = names_of(graph, graph.inputs);
     const auto files = files_of(texts, names, option);
     std::vector<graph::Tensor> tensors;

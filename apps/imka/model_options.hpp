@@ -21,7 +21,7 @@ std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<g
 std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
                                             const std::vector<std::string>& names, std::string_view option);
 
-// The inputs of a model from NPY files: FILE, or NAME=FILE for each input.
+// The inputs of a model: FILE.npy, NAME=FILE.npy for each input, or one FILE.npz with all.
 std::vector<graph::Tensor> read_inputs(const graph::Graph& graph, const std::vector<std::string>& texts,
                                        std::string_view option);
 

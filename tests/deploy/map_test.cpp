@@ -10,6 +10,7 @@
 #include "imka/base/random.hpp"
 #include "imka/chip/programmed_chip.hpp"
 #include "imka/chip/simulate/emulator.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "instances.hpp"
 #include "support/error.hpp"
@@ -232,6 +233,23 @@ TEST(Map, PlansNeedMatchingWeightsAndChips) {
     auto other = spec;
     other.core.rows = 128;
     EXPECT_THAT(error_of([&] { plan_of(mapping, other, {}); }), HasSubstr("a mapping for chips of 64 cores"));
+}
+
+// Even cuts give the regions of chip/plan.hpp place().
+TEST(Map, EvenCutsAreThoseOfPlace) {
+    const auto chip = chip_preset("hermes");
+    std::vector<Matrix<float>> weights;
+    weights.emplace_back(300, 700);
+    weights.emplace_back(10, 5);
+    const auto plan = place(chip, weights);
+    const auto result = map_matrices({{"a", 300, 700}, {"b", 10, 5}}, grid_of(chip), {.cuts = Cuts::even});
+    EXPECT_EQ(result.mapping.regions, plan.regions);
+    EXPECT_TRUE(result.optimal());
+    verify_products(result.mapping);
+    EXPECT_THAT(error_of([&] {
+                    (void)map_matrices({{"a", 300, 700}}, grid_of(chip), {.cuts = Cuts::even, .replicas = 2});
+                }),
+                HasSubstr("even cuts"));
 }
 
 }  // namespace

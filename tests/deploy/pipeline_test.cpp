@@ -210,7 +210,7 @@ TEST(Pipeline, NeedsKnownSizes) {
                            .node("MatMul", {"x", "w"}, {"y"})
                            .build("y");
     EXPECT_THAT(error_of([&] { pipeline_of(graph, {}); }),
-                HasSubstr("bad_config: node 'node_y' (MatMul): the size of 'x' is not known"));
+                HasSubstr("bad_config: node 'node_y' ('MatMul'): the size of 'x' is not known"));
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ std::vector<Case> cases() {
     list.push_back(make_case(Kernel::arccos0, Form::auto_, 96, 2));
     list.push_back(make_case(Kernel::softmax, Form::auto_, 64, 3));
     list.push_back(make_case(Kernel::softmax, Form::cos_sin, 64, 3));
+    list.push_back(make_case(Kernel::rbf, Form::auto_, 700, 2));  // 3 cores of unequal width
     return list;
 }
 
@@ -96,7 +97,8 @@ TEST(RidgeGraph, DeployedHasTheBitsOfTheChip) {
         const std::vector<graph::Tensor> inputs{tensor_of(x)};
         const std::uint64_t seed = 5;
         const auto deployed =
-            deploy(place_model(graph, chip, {.on_chip = "projection"}), chip, {}, inputs, seed, kExec);
+            deploy(place_model(graph, chip, {.on_chip = "projection", .map = {.cuts = Cuts::even}}), chip, {},
+                   inputs, seed, kExec);
         const auto driver = make_emulator(deployed.chip, Simulator::fast, kExec);
         const auto run = run_model(deployed, *driver, inputs, seed, kExec);
         expect_equal(run.outputs, on_chip(model, {.chip = chip, .seed = seed}, x.view(), kExec), x);

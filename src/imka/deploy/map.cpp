@@ -154,6 +154,10 @@ void check_options(const CoreGrid& grid, const MapOptions& options) {
     if (options.core_products > 0.0 && options.replicas != 1)
         fail(ErrorCode::bad_config,
              "a limit of products per core chooses the copies of every matrix; it excludes replicas");
+    if (options.cuts == Cuts::even &&
+        (options.objective != Objective::least_cores || options.replicas != 1 || options.core_products > 0.0))
+        fail(ErrorCode::bad_config,
+             "even cuts place one tile per core, once; they exclude copies and objectives");
     if (options.objective != Objective::least_cores && options.cuts == Cuts::free)
         fail(ErrorCode::bad_config,
              fmt::format(
@@ -270,9 +274,42 @@ MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas) {
     return mapped;
 }
 
+namespace {
+
+// Sets the number of chips, or refuses what does not fit them.
+void fit_to_chips(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
+                  MapResult& result) {
+    if (options.chips > 0 && result.cores > options.chips * grid.cores) refuse(list, grid, options, result);
+    result.mapping.grid = grid;
+    result.mapping.grid.chips =
+        std::max(std::max<std::size_t>(1, options.chips), ceil_divide(result.cores, grid.cores));
+}
+
+// One tile per core, cores in the order of tiles.
+MapResult map_evenly(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {
+    CoreSpec core;
+    core.rows = static_cast<int>(grid.rows);
+    core.cols = static_cast<int>(grid.cols);
+    MapResult result{.one_tile_cores = one_tile_cores(list, grid)};
+    auto& regions = result.mapping.regions;
+    for (std::uint32_t m = 0; m < list.size(); ++m) {
+        for (const auto& tile : tile_matrix(list[m].inputs, list[m].outputs, core))
+            regions.push_back(
+                {.matrix = m, .core = static_cast<std::uint32_t>(regions.size()), .tile = tile});
+        result.mapping.matrices.push_back(mapped_matrix(list[m], 1));
+    }
+    result.cores = regions.size();
+    result.bound = {.bins = result.cores, .reason = "one tile per core"};
+    fit_to_chips(list, grid, options, result);
+    return result;
+}
+
+}  // namespace
+
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {
     validate(list);
     check_options(grid, options);
+    if (options.cuts == Cuts::even) return map_evenly(list, grid, options);
     if (options.objective == Objective::least_time) return map_for_time(list, grid, options);
     const auto set = tiles_of(list, grid, options);
     auto placed = place_tiles(set, grid, options);
@@ -280,11 +317,8 @@ MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOp
     MapResult result{.cores = placed.cores * replicas,
                      .bound = replicas == 1 ? placed.bound : bound_of_copies(set, grid, options, replicas),
                      .one_tile_cores = one_tile_cores(list, grid) * replicas};
-    if (options.chips > 0 && result.cores > options.chips * grid.cores) refuse(list, grid, options, result);
+    fit_to_chips(list, grid, options, result);
     repeat_regions(replicas, placed.cores, placed.regions);
-    result.mapping.grid = grid;
-    result.mapping.grid.chips =
-        std::max(std::max<std::size_t>(1, options.chips), ceil_divide(result.cores, grid.cores));
     result.mapping.regions = std::move(placed.regions);
     for (std::size_t m = 0; m < list.size(); ++m)
         result.mapping.matrices.push_back(mapped_matrix(list[m], set.replicas[m] * replicas));

@@ -16,11 +16,12 @@ namespace imka {
 enum class Cuts {
     grid,  // at multiples of the rows and columns of a core
     free,  // also elsewhere, where that saves a core
+    even,  // into as few tiles as possible, of nearly equal size, one per core: as ridge and gram place Ω
 };
 template <>
 struct EnumNames<Cuts> {
     static constexpr std::string_view what = "cuts";
-    static constexpr std::string_view values[] = {"grid", "free"};
+    static constexpr std::string_view values[] = {"grid", "free", "even"};
 };
 
 enum class Objective {

@@ -12,6 +12,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
 #include "imka/io/npy.hpp"
+#include "imka/io/npz.hpp"
 
 namespace imka::graph {
 namespace {
@@ -48,15 +49,38 @@ Tensor as_tensor(const NpyArray& array) {
     return tensor;
 }
 
+// `where` names the array in messages.
+Tensor tensor_for(const NpyArray& array, const Value& input, const std::string& where) {
+    const auto tensor = as_tensor(array);
+    if (is_float(tensor.type) && !is_float(input.type.type))
+        fail(ErrorCode::bad_data,
+             fmt::format("{}: {} values; the input {} is {}", where, to_string(tensor.type),
+                         in_quotes(input.name), to_text(input.type)));
+    return converted_to(tensor, input.type.type);
+}
+
 }  // namespace
 
 Tensor read_tensor(const std::filesystem::path& path, const Value& input) {
-    const auto tensor = as_tensor(read_npy_array(path));
-    if (is_float(tensor.type) && !is_float(input.type.type))
+    return tensor_for(read_npy_array(path), input, path.string());
+}
+
+std::vector<Tensor> read_tensors(const std::filesystem::path& path, const Graph& graph) {
+    auto arrays = read_npz(path);
+    std::vector<Tensor> tensors;
+    for (const auto id : graph.inputs) {
+        const auto& input = graph.values[id];
+        const auto found = arrays.find(input.name);
+        if (found == arrays.end())
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: no array for the input {}", path.string(), in_quotes(input.name)));
+        tensors.push_back(tensor_for(found->second, input, path.string()));
+        arrays.erase(found);
+    }
+    if (!arrays.empty())
         fail(ErrorCode::bad_data,
-             fmt::format("{}: {} values; the input {} is {}", path.string(), to_string(tensor.type),
-                         in_quotes(input.name), to_text(input.type)));
-    return converted_to(tensor, input.type.type);
+             fmt::format("{}: the model has no input {}", path.string(), in_quotes(arrays.begin()->first)));
+    return tensors;
 }
 
 void write_tensor(const std::filesystem::path& path, const Tensor& tensor) {

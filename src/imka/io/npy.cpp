@@ -310,7 +310,10 @@ bool NpyRows::next(std::span<const float>& row) {
 }
 
 NpyArray read_npy_array(const std::filesystem::path& path) {
-    ByteStream stream(path, {});
+    return read_npy_array(ByteStream(path, {}));
+}
+
+NpyArray read_npy_array(ByteStream stream) {
     const auto text = read_header_text(stream);
     HeaderParser parser(text, stream);
     auto [type, shape] = parser.parse();
@@ -319,7 +322,7 @@ NpyArray read_npy_array(const std::filesystem::path& path) {
     const auto there = stream.remaining();
     if (there && expected != static_cast<double>(*there))
         stream.fail_file(fmt::format("expected {} bytes of values, got {}", expected, *there));
-    check_fits_memory(expected, 1.0, 1, path.string() + ": the array");
+    check_fits_memory(expected, 1.0, 1, stream.name() + ": the array");
     const auto size = static_cast<std::size_t>(expected);
     if (there) array.bytes.reserve(size);
     while (array.bytes.size() < size) {

@@ -62,6 +62,7 @@ struct NpyArray {
 // The size is checked against the file before memory is allocated; for compressed files memory grows with the
 // data.
 NpyArray read_npy_array(const std::filesystem::path& path);
+NpyArray read_npy_array(ByteStream stream);
 void write_npy_array(const std::filesystem::path& path, const NpyArray& array);
 
 // Writes rows as they arrive; commit() writes the row count into the header.

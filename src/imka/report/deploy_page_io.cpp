@@ -97,14 +97,15 @@ Json layer_json(const MappingCost& cost, const StepWindow& window) {
 
 void add_matrix(const Mapping& mapping, std::uint32_t m, Json& json) {
     const auto& matrix = mapping.matrices[m];
-    const auto regions = std::ranges::equal_range(mapping.regions, m, {}, &Region::matrix);
+    const auto begin = std::ranges::lower_bound(mapping.regions, m, {}, &Region::matrix);
+    const auto end = std::ranges::upper_bound(mapping.regions, m, {}, &Region::matrix);
     std::set<std::uint32_t> cores;
-    for (const auto& r : regions) cores.insert(r.core);
+    for (auto r = begin; r != end; ++r) cores.insert(r->core);
     json.update({{"name", matrix.shape.name},
                  {"colour", matrix_colour(m)},
                  {"inputs", matrix.shape.inputs},
                  {"outputs", matrix.shape.outputs},
-                 {"tiles", regions.size()},
+                 {"tiles", end - begin},
                  {"copies", matrix.replicas},
                  {"uses", matrix.shape.calls},
                  {"vectors", matrix.shape.vectors},

@@ -9,6 +9,7 @@
 
 #include "app.hpp"
 #include "chip/options.hpp"
+#include "command_text.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
@@ -23,6 +24,7 @@
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/timeline.hpp"
+#include "imka/report/deploy_page.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
 #include "placement_options.hpp"
@@ -40,6 +42,8 @@ struct Args {
     std::vector<std::string> shapes;  // NAME=1x128, or 1x128
     std::uint64_t seed = 0;
     std::filesystem::path output;
+    std::filesystem::path page;
+    std::string command;  // as given
     bool explain = false;
     std::int64_t explain_inputs = 32;
     std::int64_t explain_chips = 4;
@@ -117,6 +121,27 @@ void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
     if (args.placement.timeline_text) print_out("\n{}", timeline_text(p.timing.schedule, p.timing.pipeline));
 }
 
+void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
+                std::optional<report::ExplainedError> error) {
+    if (args.page.empty()) return;
+    const auto explain =
+        args.command + (args.calibrate.empty() ? " --calibrate FILE.npy" : "") + " --explain";
+    const report::DeployPage page{
+        .name = p.name,
+        .chip = spec.name,
+        .command = args.command,
+        .explain_command = args.model.empty() ? "" : explain,
+        .verified = {"every weight has one cell", "products through the mapping are exact",
+                     "nothing overlaps in time"},
+        .result = p.result,
+        .pipeline = p.timing.pipeline,
+        .schedule = p.timing.schedule,
+        .cost = p.cost,
+        .layers = layer_costs(p.timing.pipeline, p.result.mapping, spec, cost_data()),
+        .error = std::move(error)};
+    write_file_atomic(args.page, report::render_deploy_page(report::deploy_json(page)));
+}
+
 void plan_matrices(const Args& args, const Context& context) {
     const auto spec = load_spec(args.placement.chip);
     auto [name, list] = read_matrices(args.matrices);
@@ -126,6 +151,7 @@ void plan_matrices(const Args& args, const Context& context) {
     auto result = map_matrices(list, grid_of(spec), map_options(args.placement, spec));
     const auto p = planned(args, name, std::move(result), pipeline_of(list), spec);
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
+    write_page(args, p, spec, {});
     if (context.json) return print_json(plan_json(args, p, spec));
     show_plan(args, p, spec);
 }
@@ -215,12 +241,8 @@ std::vector<graph::Tensor> test_inputs(const Args& args, std::span<const graph::
     return select_inferences(inputs, order);
 }
 
-struct Explained {
-    ModelError error;
-    ErrorAttribution causes;
-};
-Explained explain(const Args& args, const DeployedModel& model, std::span<const graph::Tensor> inputs,
-                  const Context& context) {
+report::ExplainedError explain(const Args& args, const DeployedModel& model,
+                               std::span<const graph::Tensor> inputs, const Context& context) {
     const auto test = test_inputs(args, inputs);
     std::vector<std::uint64_t> seeds;
     for (std::int64_t s = 0; s < args.explain_chips; ++s)
@@ -249,8 +271,9 @@ Loaded load(const Args& args, const ChipSpec& spec) {
 }
 
 // Calibrates, programs, saves and explains.
-void program_model(const Args& args, ModelPlacement placement, std::span<const graph::Tensor> inputs,
-                   const Context& context, Json& json) {
+std::optional<report::ExplainedError> program_model(const Args& args, ModelPlacement placement,
+                                                    std::span<const graph::Tensor> inputs,
+                                                    const Context& context, Json& json) {
     const auto spec = load_spec(args.placement.chip);
     const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
     if (!args.output.empty()) save_model(args.output, model);
@@ -259,15 +282,18 @@ void program_model(const Args& args, ModelPlacement placement, std::span<const g
     if (!context.json)
         print_out("\n{}{}\n", to_string(state_of(model.chip)),
                   args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
-    if (!args.explain) return;
-    const auto explained = explain(args, model, inputs, context);
+    if (!args.explain) return std::nullopt;
+    auto explained = explain(args, model, inputs, context);
     json["error"] = error_json(explained.error, explained.causes);
     if (!context.json) print_error(explained.error, explained.causes);
+    return explained;
 }
 
 void check_files(const Args& args) {
     check_folders(args.placement);
-    if (!args.output.empty()) check_folder(args.output);
+    for (const auto& file : {args.output, args.page}) {
+        if (!file.empty()) check_folder(file);
+    }
     if (args.calibrate.empty() && (!args.output.empty() || args.explain))
         fail(ErrorCode::bad_usage, fmt::format("{} needs calibration inputs: add --calibrate FILE.npy",
                                                args.explain ? "--explain" : "--output"));
@@ -286,7 +312,9 @@ void deploy_model(const Args& args, const Context& context) {
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
     auto json = plan_json(args, p, spec);
     if (!context.json) show_plan(args, p, spec);
-    if (!inputs.empty()) program_model(args, std::move(placement), inputs, context, json);
+    std::optional<report::ExplainedError> error;
+    if (!inputs.empty()) error = program_model(args, std::move(placement), inputs, context, json);
+    write_page(args, p, spec, std::move(error));
     if (context.json) print_json(json);
 }
 
@@ -334,10 +362,14 @@ void add_build_options(CLI::App& verb, Args& args) {
 void add_output_options(CLI::App& verb, Args& args) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
+    verb.add_option("--page", args.page,
+                    "Write a page with floor plan, time line, energy and error per layer")
+        ->type_name("FILE.html");
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
 }
 
 void run(const CLI::App& verb, Args& args, Context& context) {
+    args.command = command_text(verb);
     const bool lists =
         !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
     if (!args.placement.verify.empty()) return verify_file(args.placement, context);
@@ -360,6 +392,7 @@ void add_deploy(CLI::App& root, Context& context) {
         root, "deploy", "Compile a model for a chip: place, calibrate, program; show what it costs",
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
+         "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
          "imka deploy model.onnx --on-chip all-but-last --cuts free --svg floor.svg --json",
          "imka deploy --shapes \"640x128 128x128 128x640\" --json", "imka deploy --verify model.plan",
          "imka deploy --diff before.plan after.plan"});

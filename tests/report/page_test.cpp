@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "imka/report/html_page.hpp"
 #include "imka/report/report.hpp"
 #include "report/records.hpp"
 

@@ -366,13 +366,7 @@ std::string pipeline_text(const Pipeline& pipeline) {
 
 DigitalWork digital_work(const Pipeline& pipeline) {
     DigitalWork sum;
-    for (const auto& step : pipeline.steps) {
-        sum.exponentials += step.work.exponentials;
-        sum.divisions += step.work.divisions;
-        sum.norm_elements += step.work.norm_elements;
-        sum.additions += step.work.additions;
-        sum.multiplications += step.work.multiplications;
-    }
+    for (const auto& step : pipeline.steps) add_work(step.work, 1.0, sum);
     return sum;
 }
 

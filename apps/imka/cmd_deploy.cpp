@@ -16,6 +16,7 @@
 #include "imka/base/random.hpp"
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/floor_plan.hpp"
+#include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_cost.hpp"
 #include "imka/deploy/mapping_file.hpp"
@@ -78,7 +79,10 @@ Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
     json["interval_seconds"] = schedule.interval_seconds;
     json["core_joules"] = cost.core_joules ? Json(*cost.core_joules) : Json();
     json["digital_joules"] = cost.digital_joules.value;
-    json["energy_joules"] = cost.core_joules ? Json(*cost.core_joules + cost.digital_joules.value) : Json();
+    json["link_joules"] = cost.link_joules.value;
+    json["energy_joules"] = cost.core_joules
+                                ? Json(*cost.core_joules + cost.digital_joules.value + cost.link_joules.value)
+                                : Json();
     json["operations"] = cost.operations;
     json["area_mm2"] = cost.area_mm2;
     return json;

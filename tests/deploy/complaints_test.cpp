@@ -93,7 +93,7 @@ TEST(Complaints, WhatDoesNotFitIsRefusedNotMappedWrongly) {
         .constant("w", random_tensor({300, 300}, 1))
         .node("MatMul", {"x", "w"}, {"y"});
     auto spec = chip_preset("hermes");
-    spec.cores = 3;
+    spec.cores = 2;
     DeployOptions options;
     options.map.chips = 1;
     EXPECT_THAT(error_of([&] { (void)place_model(b.build("y"), spec, options); }), HasSubstr("what fits"));

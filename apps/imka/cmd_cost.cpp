@@ -7,11 +7,14 @@
 #include "app.hpp"
 #include "chip/options.hpp"
 #include "imka/base/error.hpp"
+#include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/map.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_cost.hpp"
 #include "imka/deploy/mapping_file.hpp"
+#include "imka/deploy/on_chip.hpp"
 #include "imka/deploy/paper_cost.hpp"
+#include "imka/deploy/plan_file.hpp"
 #include "matrix_options.hpp"
 
 namespace imka::app {
@@ -152,19 +155,38 @@ std::vector<CostCase> make_cases(const CostArgs& args, ChipSpec spec, const Matr
     return cases;
 }
 
-std::vector<CostCase> file_cases(const CostArgs& args, ChipSpec spec, const CostData& data) {
-    const auto mapping = load_mapping(args.what, grid_of(spec));
-    with_file_name(args.what, [&] { verify_legal(mapping); });
+// A mapping and its digital work: of a deployed model, or of a mapping file with the work that was given.
+struct CostSource {
+    ChipSpec spec;
+    Mapping mapping;
+    DigitalWork work;
+};
+
+CostSource read_source(const CostArgs& args) {
+    if (args.what.ends_with(".plan")) {
+        const auto model = load_deployed(args.what);
+        const auto inference = with_one_inference(model.graph, model.input_shapes);
+        return {model.chip.plan.spec, mapping_of(model),
+                digital_work(pipeline_of(inference, model.matrices))};
+    }
+    auto spec = load_spec(args.chip);
+    auto mapping = load_mapping(args.what, grid_of(spec));
+    return {std::move(spec), std::move(mapping), args.work};
+}
+
+std::vector<CostCase> file_cases(const CostArgs& args, CostSource source, const CostData& data) {
+    with_file_name(args.what, [&] { verify_legal(source.mapping); });
     std::vector<CostCase> cases;
     for (const auto mode : {ReadMode::one_phase, ReadMode::four_phase}) {
-        spec.core.read_mode = mode;
-        cases.push_back({mode, "as mapped", mapping, mapping_cost(mapping, spec, args.work, data)});
+        source.spec.core.read_mode = mode;
+        cases.push_back({mode, "as mapped", source.mapping,
+                         mapping_cost(source.mapping, source.spec, source.work, data)});
     }
     return cases;
 }
 
 void show_cost(const CostArgs& args, const Context& context) {
-    const auto spec = load_spec(args.chip);
+    auto spec = load_spec(args.chip);
     const auto data = cost_data();
     NamedMatrices matrices;
     std::vector<CostCase> cases;
@@ -172,7 +194,9 @@ void show_cost(const CostArgs& args, const Context& context) {
         matrices = read_matrices(args.matrices);
         cases = make_cases(args, spec, matrices.list, data);
     } else {
-        cases = file_cases(args, spec, data);
+        const auto source = read_source(args);
+        spec = source.spec;
+        cases = file_cases(args, source, data);
         matrices.name = args.what;
         for (const auto& m : cases.front().mapping.matrices) matrices.list.push_back(m.shape);
     }
@@ -271,8 +295,8 @@ void add_cost(CLI::App& root, Context& context) {
                           {"imka cost --network resnet18-in", "imka cost --shapes 512x1024@1024 --chips 1",
                            "imka cost plan.json --exponentials 262144 --divisions 65536", "imka cost paper"});
     add_common_options(*verb, context);
-    verb->add_option("what", args->what, "A mapping file of 'imka map', or 'paper'")
-        ->type_name("FILE.json|paper");
+    verb->add_option("what", args->what, "A deployed model (.plan), a mapping file of 'imka map', or 'paper'")
+        ->type_name("FILE|paper");
     add_matrix_options(*verb, args->matrices);
     add_chip_options(*verb, args->chip);
     add_enum_option(*verb, "--cuts", args->cuts, "Where matrices are cut");

@@ -9,12 +9,15 @@
 
 #include "app.hpp"
 #include "chip/options.hpp"
+#include "command_text.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/floor_plan.hpp"
+#include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_cost.hpp"
 #include "imka/deploy/mapping_file.hpp"
@@ -22,123 +25,79 @@
 #include "imka/deploy/on_chip.hpp"
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/plan_file.hpp"
-#include "imka/deploy/schedule.hpp"
-#include "imka/graph/static_matrices.hpp"
+#include "imka/deploy/timeline.hpp"
+#include "imka/deploy/what_if.hpp"
+#include "imka/report/deploy_page.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
+#include "placement_options.hpp"
 
 namespace imka::app {
 namespace {
 
 struct Args {
     std::filesystem::path model;
-    ChipArgs chip;
     MatrixArgs matrices;  // plan only, instead of a model
-    DeployOptions options;
+    PlacementArgs placement;
+    std::string on_chip = "all";
     BuildConfig build;
     std::vector<std::string> calibrate;
     std::vector<std::string> shapes;  // NAME=1x128, or 1x128
     std::uint64_t seed = 0;
     std::filesystem::path output;
-    std::filesystem::path svg;
-    std::filesystem::path mapping;
-    std::filesystem::path verify;
-    std::vector<std::string> diff;
-    bool floor_plan = false;
+    std::filesystem::path page;
+    std::string command;  // as given
     bool explain = false;
     std::int64_t explain_inputs = 32;
     std::int64_t explain_chips = 4;
+    std::vector<std::string> what_if;  // KEY=VALUE,VALUE,...
 };
 
 // What a placement costs: products on the chip, and the time line of one inference.
 struct Planned {
     std::string name;
     MapResult result;
-    Pipeline pipeline;
-    Schedule schedule;
+    Timing timing;
     MappingCost cost;
 };
 
-DigitalWork total_work(const Pipeline& pipeline) {
-    DigitalWork sum;
-    for (const auto& step : pipeline.steps) {
-        sum.exponentials += step.work.exponentials;
-        sum.divisions += step.work.divisions;
-        sum.norm_elements += step.work.norm_elements;
-        sum.additions += step.work.additions;
-        sum.multiplications += step.work.multiplications;
-    }
-    return sum;
+Planned planned(const Args& args, std::string name, MapResult result, Pipeline pipeline,
+                const ChipSpec& spec) {
+    verify_products(result.mapping);
+    const auto work = digital_work(pipeline);
+    auto timing =
+        make_timing(std::move(pipeline), result.mapping, spec, {.inferences = args.placement.inferences});
+    auto cost = mapping_cost(result.mapping, spec, work, cost_data());
+    return {std::move(name), std::move(result), std::move(timing), cost};
 }
 
-Planned planned(std::string name, MapResult result, Pipeline pipeline, const ChipSpec& spec) {
-    const auto data = cost_data();
-    Planned out{.name = std::move(name), .result = std::move(result), .pipeline = std::move(pipeline)};
-    const auto& mapping = out.result.mapping;
-    verify_products(mapping);
-    out.schedule = make_schedule(out.pipeline, mapping, spec, data);
-    verify_schedule(out.schedule, out.pipeline, mapping, spec);
-    out.cost = mapping_cost(mapping, spec, total_work(out.pipeline), data);
-    return out;
+Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
+    const auto& cost = p.cost;
+    const auto& schedule = p.timing.schedule;
+    Json json{{"name", p.name}};
+    json.update(placement_json(p.result, args.placement.options, spec));
+    json["schedule"] = timing_json(p.timing);
+    json["latency_seconds"] = schedule.makespan_seconds;
+    json["latency_bound_seconds"] = schedule.bound.seconds;
+    json["interval_seconds"] = schedule.interval_seconds;
+    json["core_joules"] = cost.core_joules ? Json(*cost.core_joules) : Json();
+    json["digital_joules"] = cost.digital_joules.value;
+    json["link_joules"] = cost.link_joules.value;
+    json["energy_joules"] = cost.core_joules
+                                ? Json(*cost.core_joules + cost.digital_joules.value + cost.link_joules.value)
+                                : Json();
+    json["operations"] = cost.operations;
+    json["area_mm2"] = cost.area_mm2;
+    return json;
 }
 
-// Numbers of the placed matrices in static_matrices(graph).
-std::vector<std::size_t> matrix_numbers(const graph::Graph& graph, const std::vector<std::string>& names) {
-    const auto all = graph::static_matrices(graph);
-    std::vector<std::size_t> numbers;
-    for (const auto& name : names) {
-        const auto found = std::ranges::find(all, name, &graph::StaticMatrix::name);
-        numbers.push_back(static_cast<std::size_t>(found - all.begin()));
-    }
-    return numbers;
-}
-
-Json plan_json(const Planned& p, const ChipSpec& spec) {
-    const auto& [result, cost, schedule] = std::tie(p.result, p.cost, p.schedule);
-    const double joules =
-        cost.core_joules.value_or(std::nan("")) + cost.digital_joules.value + cost.link_joules.value;
-    return {{"name", p.name},
-            {"backend", spec.name},
-            {"matrices", result.mapping.matrices.size()},
-            {"cores", result.cores},
-            {"lower_bound", result.bound.bins},
-            {"bound", result.bound.reason},
-            {"optimal", result.optimal()},
-            {"chips", result.mapping.grid.chips},
-            {"tiles", result.mapping.regions.size()},
-            {"utilisation", utilisation(result.mapping)},
-            {"latency_seconds", schedule.makespan_seconds},
-            {"latency_bound_seconds", schedule.bound.seconds},
-            {"latency_bound", schedule.bound.reason},
-            {"interval_seconds", schedule.interval_seconds},
-            {"energy_joules", joules},
-            {"core_joules", cost.core_joules ? Json(*cost.core_joules) : Json()},
-            {"digital_joules", cost.digital_joules.value},
-            {"core_products", cost.core_products},
-            {"operations", cost.operations},
-            {"area_mm2", cost.area_mm2},
-            {"verified", true}};
-}
-
-void print_plan(const Planned& p, const ChipSpec& spec) {
-    const auto& [result, cost, schedule] = std::tie(p.result, p.cost, p.schedule);
-    const auto& grid = result.mapping.grid;
-    print_out("{} on {}: {}\n", p.name, spec.name,
-              count_text(result.mapping.matrices.size(), "matrix", "matrices"));
-    print_out("{} on {}; lower bound {} ({}){}; {:.1f} % of their cells in use\n",
-              count_text(result.cores, "core", "cores"), count_text(grid.chips, "chip", "chips"),
-              result.bound.bins, result.bound.reason, result.optimal() ? ": optimal" : "",
-              100.0 * utilisation(result.mapping));
-    print_out("one inference: {:.4g} us (at least {:.4g}: {}), {} core products",
-              1e6 * schedule.makespan_seconds, 1e6 * schedule.bound.seconds, schedule.bound.reason,
-              cost.core_products);
-    if (cost.core_joules)
-        print_out(", {:.4g} uJ in the cores and {:.3g} ({:.2g} to {:.2g}) in the digital unit",
-                  1e6 * *cost.core_joules, 1e6 * cost.digital_joules.value, 1e6 * cost.digital_joules.low,
-                  1e6 * cost.digital_joules.high);
-    print_out(
-        "\nverified: every weight has one cell, products through the mapping are exact, nothing overlaps in "
-        "time\n");
+void print_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
+    const auto& cost = p.cost;
+    print_out("{}: {}\n", p.name, count_text(p.result.mapping.matrices.size(), "matrix", "matrices"));
+    print_placement(p.result, args.placement.options, spec);
+    print_out("digital unit: {:.4g} uJ ({:.2g} to {:.2g}) per inference; area of the chips: {:.4g} mm2\n",
+              1e6 * cost.digital_joules.value, 1e6 * cost.digital_joules.low, 1e6 * cost.digital_joules.high,
+              cost.area_mm2);
 }
 
 void print_matrices(const Mapping& mapping) {
@@ -161,26 +120,46 @@ void print_matrices(const Mapping& mapping) {
     print_out("\n{}", format_table(table));
 }
 
-void write_pictures(const Args& args, const Planned& p, const ChipSpec& spec) {
-    const auto title = p.name + " on " + spec.name;
-    if (!args.svg.empty()) write_file_atomic(args.svg, floor_plan_svg(p.result.mapping, title));
-    if (!args.mapping.empty()) save_mapping(args.mapping, p.result.mapping);
+void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
+    print_plan(args, p, spec);
+    print_matrices(p.result.mapping);
+    print_timing(p.timing);
+    if (args.placement.floor_plan) print_out("\n{}", floor_plan_text(p.result.mapping));
+    if (args.placement.timeline_text) print_out("\n{}", timeline_text(p.timing.schedule, p.timing.pipeline));
 }
 
-void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
-    print_plan(p, spec);
-    print_matrices(p.result.mapping);
-    print_out("\n{}", pipeline_text(p.pipeline));
-    if (args.floor_plan) print_out("\n{}", floor_plan_text(p.result.mapping));
+void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
+                std::optional<report::ExplainedError> error) {
+    if (args.page.empty()) return;
+    const auto explain =
+        args.command + (args.calibrate.empty() ? " --calibrate FILE.npy" : "") + " --explain";
+    const report::DeployPage page{
+        .name = p.name,
+        .chip = spec.name,
+        .command = args.command,
+        .explain_command = args.model.empty() ? "" : explain,
+        .verified = {"every weight has one cell", "products through the mapping are exact",
+                     "nothing overlaps in time"},
+        .result = p.result,
+        .pipeline = p.timing.pipeline,
+        .schedule = p.timing.schedule,
+        .cost = p.cost,
+        .layers = layer_costs(p.timing.pipeline, p.result.mapping, spec, cost_data()),
+        .error = std::move(error)};
+    write_file_atomic(args.page, report::render_deploy_page(report::deploy_json(page)));
 }
 
 void plan_matrices(const Args& args, const Context& context) {
-    const auto spec = load_spec(args.chip);
+    const auto spec = load_spec(args.placement.chip);
     auto [name, list] = read_matrices(args.matrices);
-    auto result = map_matrices(list, grid_of(spec), args.options.map);
-    const auto p = planned(name, std::move(result), pipeline_of(list), spec);
-    write_pictures(args, p, spec);
-    if (context.json) return print_json(plan_json(p, spec));
+    check_folders(args.placement);
+    if (args.placement.pareto)
+        return show_placements(args.placement, list, pipeline_of(list), {.digital = false}, context);
+    auto result = map_matrices(list, grid_of(spec), map_options(args.placement, spec));
+    const auto p = planned(args, name, std::move(result), pipeline_of(list), spec);
+    write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
+    write_page(args, p, spec, {});
+    if (context.json) return print_json(plan_json(args, p, spec));
     show_plan(args, p, spec);
 }
 
@@ -269,95 +248,175 @@ std::vector<graph::Tensor> test_inputs(const Args& args, std::span<const graph::
     return select_inferences(inputs, order);
 }
 
-struct Explained {
-    ModelError error;
-    ErrorAttribution causes;
-};
-Explained explain(const Args& args, const DeployedModel& model, std::span<const graph::Tensor> inputs,
-                  const Context& context) {
-    const auto test = test_inputs(args, inputs);
+std::vector<std::uint64_t> chip_seeds(const Args& args) {
     std::vector<std::uint64_t> seeds;
     for (std::int64_t s = 0; s < args.explain_chips; ++s)
         seeds.push_back(args.seed + static_cast<std::uint64_t>(s));
+    return seeds;
+}
+
+report::ExplainedError explain(const Args& args, const DeployedModel& model,
+                               std::span<const graph::Tensor> inputs, const Context& context) {
+    const auto test = test_inputs(args, inputs);
+    const auto seeds = chip_seeds(args);
     return {model_error(model, test, seeds, context.exec),
             attribute_model_error(model, test, seeds, context.exec)};
 }
 
-void deploy_model(Args& args, const Context& context) {
-    const auto spec = load_spec(args.chip);
-    for (const auto& file : {args.output, args.svg, args.mapping}) {
+// A model, its calibration inputs (none: plan only) and how to place it.
+struct Loaded {
+    graph::Graph graph;
+    std::vector<graph::Tensor> inputs;
+    DeployOptions options;
+};
+
+Loaded load(const Args& args, const ChipSpec& spec) {
+    Loaded loaded{.graph = load_network(args.model),
+                  .options = {.on_chip = args.on_chip, .map = map_options(args.placement, spec)}};
+    if (!args.calibrate.empty()) loaded.inputs = read_inputs(loaded.graph, args.calibrate, "--calibrate");
+    auto& shapes = loaded.options.input_shapes;
+    if (!args.shapes.empty()) shapes = given_shapes(args, loaded.graph);
+    for (const auto& t : loaded.inputs) {
+        if (args.shapes.empty()) shapes.push_back(t.shape);
+    }
+    return loaded;
+}
+
+// Calibrates, programs, saves and explains.
+std::optional<report::ExplainedError> program_model(const Args& args, ModelPlacement placement,
+                                                    std::span<const graph::Tensor> inputs,
+                                                    const Context& context, Json& json) {
+    const auto spec = load_spec(args.placement.chip);
+    const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
+    if (!args.output.empty()) save_model(args.output, model);
+    json["state"] = to_string(state_of(model.chip));
+    json["output"] = args.output.empty() ? Json() : Json(args.output.string());
+    if (!context.json)
+        print_out("\n{}{}\n", to_string(state_of(model.chip)),
+                  args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
+    if (!args.explain) return std::nullopt;
+    auto explained = explain(args, model, inputs, context);
+    json["error"] = error_json(explained.error, explained.causes);
+    if (!context.json) print_error(explained.error, explained.causes);
+    return explained;
+}
+
+void check_files(const Args& args) {
+    check_folders(args.placement);
+    for (const auto& file : {args.output, args.page}) {
         if (!file.empty()) check_folder(file);
     }
-    if (args.calibrate.empty() && (!args.output.empty() || args.explain))
-        fail(ErrorCode::bad_usage, fmt::format("{} needs calibration inputs: add --calibrate FILE.npy",
-                                               args.explain ? "--explain" : "--output"));
-    auto g = load_network(args.model);
-    const auto inputs =
-        args.calibrate.empty() ? std::vector<graph::Tensor>{} : read_inputs(g, args.calibrate, "--calibrate");
-    if (!args.shapes.empty()) args.options.input_shapes = given_shapes(args, g);
-    if (args.shapes.empty()) {
-        for (const auto& t : inputs) args.options.input_shapes.push_back(t.shape);
+    const auto* needs = !args.what_if.empty() ? "--what-if" : args.explain ? "--explain" : "--output";
+    if (args.calibrate.empty() && (!args.output.empty() || args.explain || !args.what_if.empty()))
+        fail(ErrorCode::bad_usage,
+             fmt::format("{} needs calibration inputs: add --calibrate FILE.npy", needs));
+}
+
+Json point_json(const WhatIfPoint& p) {
+    Json constants = Json::object();
+    for (const auto& [key, value] : p.constants) constants[key] = value;
+    return {{"best", p.best},
+            {"constants", constants},
+            {"cores", p.cores},
+            {"chips", p.chips},
+            {"latency_seconds", p.latency_seconds},
+            {"energy_joules",
+             p.joules ? Json{{"value", p.joules->value}, {"low", p.joules->low}, {"high", p.joules->high}}
+                      : Json()},
+            {"error", summary_json(p.error)}};
+}
+
+report::Plot what_if_plot(const std::vector<WhatIfPoint>& points, const std::string& title) {
+    report::Plot plot{.title = title,
+                      .x_label = "energy of an inference (uJ)",
+                      .y_label = "error of the outputs (%)",
+                      .series = {{.label = "best", .draw = report::Draw::marks},
+                                 {.label = "others", .draw = report::Draw::marks}},
+                      .log_x = true};
+    for (const auto& p : points) {
+        if (!p.joules) continue;
+        plot.series[p.best ? 0 : 1].points.push_back(
+            {.x = 1e6 * p.joules->value, .y = 100.0 * p.error.mean, .error = 100.0 * p.error.half_width});
     }
-    auto placement = place_model(std::move(g), spec, args.options);
-    const auto numbers = matrix_numbers(placement.inference, placement.matrices);
-    const auto p = planned(args.model.filename().string(), placement.result,
-                           pipeline_of(placement.inference, numbers), spec);
-    write_pictures(args, p, spec);
-    auto json = plan_json(p, spec);
+    return plot;
+}
+
+void print_points(const std::vector<WhatIfPoint>& points) {
+    TextTable table = {{"best"}};
+    for (const auto& [key, value] : points.front().constants) table[0].push_back(key);
+    for (const auto* title : {"cores", "chips", "latency", "uJ (interval)", "error %"})
+        table[0].emplace_back(title);
+    for (const auto& p : points) {
+        std::vector<std::string> row{p.best ? "yes" : ""};
+        for (const auto& [key, value] : p.constants) row.push_back(value);
+        row.push_back(std::to_string(p.cores));
+        row.push_back(std::to_string(p.chips));
+        row.push_back(seconds_text(p.latency_seconds));
+        row.push_back(p.joules ? fmt::format("{:.4g} ({:.3g} to {:.3g})", 1e6 * p.joules->value,
+                                             1e6 * p.joules->low, 1e6 * p.joules->high)
+                               : "unknown");
+        row.push_back(mean_text(p.error, 100.0));
+        table.push_back(std::move(row));
+    }
+    print_out("{}", format_table(table));
+    print_out(
+        "error: of the outputs relative to FP32, ± half of the 95 % interval over chips. best: no other chip "
+        "is at "
+        "least\nas good in error, energy and latency, and better in one. Energy of other sizes of core: from "
+        "power "
+        "in proportion\nto the cells to the same power.\n");
+}
+
+void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec, const Context& context) {
+    std::vector<WhatIfAxis> axes;
+    for (const auto& text : args.what_if) axes.push_back(parse_axis(text));
+    const auto test = test_inputs(args, loaded.inputs);
+    const auto seeds = chip_seeds(args);
+    const auto points = what_if({.graph = loaded.graph,
+                                 .chip = spec,
+                                 .axes = axes,
+                                 .options = loaded.options,
+                                 .build = args.build,
+                                 .calibration = loaded.inputs,
+                                 .test = test,
+                                 .seeds = seeds},
+                                context.exec);
+    const auto title = args.model.filename().string() + " on variants of " + spec.name;
+    if (!args.placement.figure.empty()) draw_file(what_if_plot(points, title), args.placement.figure);
+    Json rows = Json::array();
+    for (const auto& p : points) rows.push_back(point_json(p));
+    if (context.json) return print_json({{"backend", spec.name}, {"chips", rows}});
+    print_out("{}\n\n", title);
+    print_points(points);
+    print_figure_note(args.placement.figure);
+}
+
+void deploy_model(const Args& args, const Context& context) {
+    check_files(args);
+    const auto spec = load_spec(args.placement.chip);
+    auto loaded = load(args, spec);
+    if (!args.what_if.empty()) return compare_chips(args, loaded, spec, context);
+    auto& [g, inputs, options] = loaded;
+    auto placement = place_model(std::move(g), spec, options);
+    if (args.placement.pareto)
+        return show_placements(args.placement, matrix_list(placement.inference, placement.matrices),
+                               placement.pipeline, {}, context);
+    const auto name = args.model.filename().string();
+    const auto p = planned(args, name, placement.result, placement.pipeline, spec);
+    write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
+    auto json = plan_json(args, p, spec);
     if (!context.json) show_plan(args, p, spec);
-    if (!inputs.empty()) {
-        const auto model = deploy(std::move(placement), spec, args.build, inputs, args.seed, context.exec);
-        if (!args.output.empty()) save_model(args.output, model);
-        json["state"] = to_string(state_of(model.chip));
-        json["output"] = args.output.empty() ? Json() : Json(args.output.string());
-        if (!context.json)
-            print_out("\n{}{}\n", to_string(state_of(model.chip)),
-                      args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
-        if (args.explain) {
-            const auto explained = explain(args, model, inputs, context);
-            json["error"] = error_json(explained.error, explained.causes);
-            if (!context.json) print_error(explained.error, explained.causes);
-        }
-    }
+    std::optional<report::ExplainedError> error;
+    if (!inputs.empty()) error = program_model(args, std::move(placement), inputs, context, json);
+    write_page(args, p, spec, std::move(error));
     if (context.json) print_json(json);
-}
-
-// The mapping of a deployed model or of a mapping file.
-Mapping read_mapping(const std::filesystem::path& file, const Args& args) {
-    if (file.extension() == ".plan") return mapping_of(load_deployed(file));
-    return load_mapping(file, grid_of(load_spec(args.chip)));
-}
-
-void verify_file(const Args& args, const Context& context) {
-    const auto mapping = read_mapping(args.verify, args);
-    with_file_name(args.verify, [&] { verify_products(mapping); });
-    if (context.json)
-        return print_json({{"file", args.verify.string()},
-                           {"verified", true},
-                           {"matrices", mapping.matrices.size()},
-                           {"cores", cores_used(mapping)},
-                           {"utilisation", utilisation(mapping)}});
-    print_out("{}: {} on {}\n", args.verify.string(),
-              count_text(mapping.matrices.size(), "matrix", "matrices"),
-              count_text(cores_used(mapping), "core", "cores"));
-    print_out("verified: every weight has one cell, and products through the mapping are exact\n");
-    if (args.floor_plan) print_out("\n{}", floor_plan_text(mapping));
-}
-
-void diff_files(const Args& args, Context& context) {
-    const auto lines =
-        mapping_differences(read_mapping(args.diff[0], args), read_mapping(args.diff[1], args));
-    context.exit_code = lines.empty() ? 0 : 1;
-    if (context.json) return print_json({{"equal", lines.empty()}, {"differences", lines}});
-    for (const auto& line : lines) print_out("{}\n", line);
-    if (lines.empty()) print_out("no differences\n");
 }
 
 void add_model_options(CLI::App& verb, Args& args) {
     verb.add_option("model", args.model, "ONNX file, or a ridge model of 'imka ridge --save' (.safetensors)")
         ->check(CLI::ExistingFile);
     add_matrix_options(verb, args.matrices);
-    add_chip_options(verb, args.chip);
+    add_placement_options(verb, "--mapping", args.placement);
     verb.add_option("--calibrate", args.calibrate,
                     "Calibration inputs, inferences along the first axis: FILE.npy, NAME=FILE.npy for each "
                     "input, or FILE.npz")
@@ -366,22 +425,15 @@ void add_model_options(CLI::App& verb, Args& args) {
                     "Shape of an input for the plan where the model leaves sizes open: 1x128, or NAME=1x128")
         ->type_name("SHAPE");
     verb.add_option(
-            "--on-chip", args.options.on_chip,
+            "--on-chip", args.on_chip,
             "Matrices on the chip: all, all-but-last, projection (random features), or names of nodes or "
             "matrices separated by commas")
         ->capture_default_str();
-    add_enum_option(verb, "--cuts", args.options.map.cuts,
-                    "Where matrices are cut: at multiples of the core, also elsewhere to save cores, or "
-                    "evenly with one tile per core (as imka ridge)");
-    bind_fields(
-        verb,
-        {field("chips", args.options.map.chips,
-               range::between(0, 65536, "Most chips; 0 = as many as needed")),
-         field("replicas", args.options.map.replicas,
-               range::between(0, 65536, "Copies of all matrices; 0: as many as fit")),
-         field("seed", args.seed, {.help = "Seed of the chip and of the calibration inputs"}),
-         field("explain_inputs", args.explain_inputs, range::between(1, 1e6, "Inferences for --explain")),
-         field("explain_chips", args.explain_chips, range::between(1, 1000, "Chips for --explain"))});
+    bind_fields(verb, {field("seed", args.seed, {.help = "Seed of the chip and of the calibration inputs"}),
+                       field("explain_inputs", args.explain_inputs,
+                             range::between(1, 1e6, "Inferences for --explain and --what-if")),
+                       field("explain_chips", args.explain_chips,
+                             range::between(1, 1000, "Chips for --explain and --what-if"))});
 }
 
 void add_build_options(CLI::App& verb, Args& args) {
@@ -404,29 +456,30 @@ void add_build_options(CLI::App& verb, Args& args) {
 void add_output_options(CLI::App& verb, Args& args) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
-    verb.add_option("--mapping", args.mapping, "Write the mapping as JSON")->type_name("FILE.json");
-    verb.add_option("--svg", args.svg, "Draw the floor plan")->type_name("FILE.svg");
-    verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
+    verb.add_option("--page", args.page,
+                    "Write a page with floor plan, time line, energy and error per layer")
+        ->type_name("FILE.html");
+    verb.add_option(
+            "--what-if", args.what_if,
+            "Compare chips with other constants: cores, latency, energy and error of each; several axes are "
+            "combined")
+        ->type_name("KEY=VALUE,VALUE,...");
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
-    verb.add_option("--verify", args.verify, "Check a plan or a mapping file instead")->type_name("FILE");
-    verb.add_option("--diff", args.diff,
-                    "Compare two plans or mapping files instead; exit code 1 if they differ")
-        ->type_name("FILE FILE")
-        ->expected(2);
 }
 
 void run(const CLI::App& verb, Args& args, Context& context) {
+    args.command = command_text(verb);
     const bool lists =
         !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
-    if (!args.verify.empty()) return verify_file(args, context);
-    if (!args.diff.empty()) return diff_files(args, context);
+    if (!args.placement.verify.empty()) return verify_file(args.placement, context);
+    if (!args.placement.diff.empty()) return diff_files(args.placement, context);
     if (args.model.empty() == !lists)
         fail(ErrorCode::bad_usage,
              "expected a model, or one of --network, --shapes and --matrices for a plan only");
     if (!lists) return deploy_model(args, context);
-    reject_without_effect(verb,
-                          {"--calibrate", "--output", "--explain", "--on-chip", "--input-shape", "--at"},
-                          "without a model there is only a plan");
+    reject_without_effect(
+        verb, {"--calibrate", "--output", "--explain", "--what-if", "--on-chip", "--input-shape", "--at"},
+        "without a model there is only a plan");
     plan_matrices(args, context);
 }
 
@@ -438,6 +491,9 @@ void add_deploy(CLI::App& root, Context& context) {
         root, "deploy", "Compile a model for a chip: place, calibrate, program; show what it costs",
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
+         "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
+         "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --what-if "
+         "core.input_levels=15,127",
          "imka deploy model.onnx --on-chip all-but-last --cuts free --svg floor.svg --json",
          "imka deploy --shapes \"640x128 128x128 128x640\" --json", "imka deploy --verify model.plan",
          "imka deploy --diff before.plan after.plan"});

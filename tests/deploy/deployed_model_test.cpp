@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "../../fuzz/feed_plan.hpp"
 #include "deploy/models.hpp"
 #include "imka/base/file.hpp"
 #include "imka/chip/simulate/emulator.hpp"
@@ -18,6 +20,8 @@
 #include "imka/deploy/recording.hpp"
 #include "imka/io/sealed_tensors.hpp"
 #include "support/error.hpp"
+#include "support/fuzz_seeds.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -225,25 +229,13 @@ TEST(ModelCalibration, ATileWithoutInputsIsDeployed) {
     EXPECT_LT(relative_error(run_on(model, inputs)[0], run_digital(graph, inputs)[0]), 0.2);
 }
 
-// One conductance for all columns wastes the range of columns with small weights.
-TEST(ModelCalibration, ColumnConductancesLowerTheError) {
-    auto weights = graph::random_tensor({64, 32}, 1);
-    for (std::size_t i = 0; i < 64; ++i) {
-        for (std::size_t o = 0; o < 32; ++o) weights.values<float>()[i * 32 + o] *= o % 2 == 0 ? 1.0F : 0.05F;
-    }
-    graph::GraphBuilder b;
-    b.input("x", {{graph::Dim::kUnknown, "batch"}, {64}})
-        .constant("w", weights)
-        .node("MatMul", {"x", "w"}, {"y"});
-    const auto graph = b.build("y");
+TEST(ModelCalibration, NoConversionOfTheSampleSaturates) {
+    const auto graph = small_network();
     const auto model = deployed(graph);
-    const auto& scale = model.chip.plan.scales.front();
-    EXPECT_TRUE(std::ranges::all_of(scale.column_us, [](double g) { return g > 0.0; }));
-    // No conversion of the calibration inputs saturates.
     const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
     const auto run = run_model(model, *driver, inputs_of(graph, 300, 11), 3, kExec);
     EXPECT_EQ(run.trace.saturated, 0U);
-    EXPECT_EQ(run.trace.core_products[0], 300U);
+    EXPECT_EQ(run.trace.core_products[0], 4U * 300U) << "two matrices once, one twice";
 }
 
 TEST(ModelError, AddsUpToTheTotal) {
@@ -329,16 +321,18 @@ TEST(PlanFile, RefusesWhatWasChanged) {
                 HasSubstr("checksum mismatch"))
         << "the weights of the graph are those that were programmed";
     EXPECT_THAT(message_of([&](TensorFile& f) {
-                    f.metadata["model"] = R"({"matrices": ["w1", "w2", "w9"], "build": {}})";
+                    f.metadata["model"] =
+                        R"({"matrices": ["w1", "w2", "w9"], "input_shapes": [[1, 20]], "build": {}})";
                     seal(kind, f);
                 }),
                 HasSubstr("no matrix 'w9'"));
-    EXPECT_THAT(message_of([&](TensorFile& f) {
-                    f.metadata["model"] =
-                        R"({"matrices": ["w1", "w2", "w3"], "build": {"read_seconds": -1}})";
-                    seal(kind, f);
-                }),
-                HasSubstr("read_seconds"));
+    EXPECT_THAT(
+        message_of([&](TensorFile& f) {
+            f.metadata["model"] =
+                R"({"matrices": ["w1", "w2", "w3"], "input_shapes": [[1, 20]], "build": {"read_seconds": -1}})";
+            seal(kind, f);
+        }),
+        HasSubstr("read_seconds"));
 }
 
 TEST(PlanFile, RefusesRegionsThatOverlap) {
@@ -373,6 +367,35 @@ TEST(DeployedModel, ARecordedRunReplaysWithoutTheChip) {
     EXPECT_EQ(again.trace, run.trace);
     EXPECT_THAT(error_of([&] { (void)run_model(model, replay, inputs, 6, kExec); }),
                 StartsWith("bad_usage: "));
+}
+
+TEST(PlanFuzzSeeds, GiveModelsOrOurErrors) {
+    int models = 0;
+    feed_seeds("plan", [&](std::string_view bytes) { models += fuzz::feed_plan(bytes) ? 1 : 0; });
+    EXPECT_GE(models, 2) << "the seeds no longer get past the reader";
+}
+
+// Writes the seeds of the fuzzer of deployed models: test_deploy --gtest_also_run_disabled_tests
+// --gtest_filter=*WritesFuzzSeeds.
+TEST(PlanFile, DISABLED_WritesFuzzSeeds) {
+    const auto folder = std::filesystem::path(source_dir()) / "fuzz/corpus/plan";
+    const auto spec = chip_preset("ideal");
+    graph::GraphBuilder b;
+    b.input("x", {{graph::Dim::kUnknown, "batch"}, {3}})
+        .constant("w", graph::random_tensor({3, 2}, 1))
+        .constant("axes", graph::ints({1}))
+        .node("MatMul", {"x", "w"}, {"h"})
+        .node("Softmax", {"h"}, {"s"}, {{"axis", std::int64_t{-1}}})
+        .node("Unsqueeze", {"s", "axes"}, {"y"});
+    graph::GraphBuilder c;
+    c.input("x", {{2}, {1}, {3}, {3}})
+        .constant("k", graph::random_tensor({1, 1, 2, 2}, 2))
+        .node("Conv", {"x", "k"}, {"y"});
+    for (const auto& [name, graph] : {std::pair{"layer", b.build("y")}, std::pair{"conv", c.build("y")}})
+        save_model(folder / name,
+                   deploy(place_model(graph, spec, {}), spec, {}, inputs_of(graph, 4, 1), 1, kExec));
+    const auto bytes = read_file(folder / "layer", std::size_t{1} << 20U);
+    std::ofstream(folder / "cut", std::ios::binary) << bytes.substr(0, bytes.size() - 20);
 }
 
 }  // namespace

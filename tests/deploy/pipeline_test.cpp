@@ -5,12 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 #include "graph/graphs.hpp"
 #include "imka/base/file.hpp"
+#include "imka/deploy/map.hpp"
+#include "imka/deploy/on_chip.hpp"
+#include "imka/deploy/schedule.hpp"
+#include "imka/graph/onnx_import.hpp"
 #include "imka/graph/static_matrices.hpp"
 #include "support/error.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -201,6 +207,30 @@ TEST(Pipeline, WindowsReadAhead) {
     EXPECT_EQ(needed_rows(pipeline, pool, pool.inputs[0], 16), 64U);
     EXPECT_EQ(step_named(pipeline, "node_e").rows, 1U);
     EXPECT_EQ(step_named(pipeline, "node_y").inputs[0].reads, Reads::rows);
+}
+
+// Networks exported from PyTorch: every product is in the pipeline, and the schedule is legal.
+TEST(Pipeline, OfExportedModelsCanBeScheduled) {
+    if (!graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    const auto spec = chip_preset("hermes");
+    for (const auto* name : {"mlp_opset17", "cnn_opset17", "encoder_opset17", "performer_opset17"}) {
+        SCOPED_TRACE(name);
+        const auto path =
+            std::filesystem::path(source_dir()) / "tests/models" / (std::string(name) + ".onnx");
+        const auto graph = with_one_inference(graph::load_onnx(path), {});
+        const auto names = choose_matrices(graph, "all");
+        const auto mapping = map_matrices(matrix_list(graph, names), grid_of(spec)).mapping;
+        const auto pipeline = whole_pipeline(graph);
+        std::size_t products = 0;
+        for (const auto& step : pipeline.steps) products += step.matrices.size();
+        std::size_t uses = 0;
+        for (const auto& m : mapping.matrices) uses += m.shape.calls;
+        EXPECT_EQ(products, uses);
+        const auto schedule =
+            make_schedule(pipeline, mapping, spec, cost_data(), {.inferences = 2, .links = true});
+        verify_schedule(schedule, pipeline, mapping, spec);
+        EXPECT_GE(schedule.makespan_seconds, schedule.bound.seconds);
+    }
 }
 
 TEST(Pipeline, NeedsKnownSizes) {

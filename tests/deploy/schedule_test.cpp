@@ -174,6 +174,12 @@ TEST(Schedule, GivesCallsAtTheSameTimeTheirOwnCopies) {
     EXPECT_EQ(schedule_of(p).bound.critical_path_seconds / kProduct, 100.0);
 }
 
+// Three copies cannot be shared out evenly between two calls.
+TEST(Schedule, SharesCopiesBetweenCallsWhereTheyDoNotDivide) {
+    const Problem p{{.steps = {step_of(0, 90), step_of(0, 90)}, .chains = {}}, mapping_at({{{0}, {1}, {2}}})};
+    EXPECT_EQ(products(schedule_of(p)), 60.0);
+}
+
 TEST(Schedule, StreamsInferences) {
     const Problem p{{.steps = {step_of(0, 10), step_of(1, 10, {{0, Reads::all}})}, .chains = {}},
                     mapping_at({{{0}}, {{1}}})};

@@ -7,8 +7,10 @@
 
 #include <cstring>
 
+#include "../../fuzz/feed_npz.hpp"
 #include "imka/base/file.hpp"
 #include "support/error.hpp"
+#include "support/fuzz_seeds.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -137,6 +139,13 @@ TEST(Npz, SurvivesEveryDamage) {
                 << i;
         }
     }
+}
+
+// The seeds were written by NumPy.
+TEST(Npz, FuzzSeedsGiveArraysOrOurErrors) {
+    int files = 0;
+    feed_seeds("npz", [&](std::string_view bytes) { files += fuzz::feed_npz(bytes) ? 1 : 0; });
+    EXPECT_GE(files, 3);
 }
 
 }  // namespace

@@ -43,12 +43,29 @@ TEST(Losses, NameTheSettingsThatDistinguishRuns) {
         if (r.setting("backend") == "hermes") r.config["output_calibration"] = "least_squares";
     }
     records[3].config["output_calibration"] = "centred";
-    records[2].config["input_alpha"] = "2";
     const auto rows = losses_of(records);
-    ASSERT_EQ(rows.size(), 2U) << "clipping is a setting of the data set";
+    ASSERT_EQ(rows.size(), 2U);
     EXPECT_EQ(rows[0].chip, "hermes");
     EXPECT_EQ(rows[1].chip, "hermes, output_calibration centred");
     EXPECT_NEAR(rows[1].mean, 0.05, 1e-12);
+}
+
+TEST(Losses, ASettingOfADataSetDoesNotMakeARow) {
+    std::vector<Record> records;
+    for (const auto* dataset : {"eeg", "letter"}) {
+        for (const std::uint64_t seed : {0, 1}) {
+            records.push_back(run(dataset, "fp32", seed, 0.9));
+            records.push_back(run(dataset, "hermes", seed, 0.8));
+            records.back().config["input_alpha"] = dataset == std::string("eeg") ? "2" : "auto";
+        }
+    }
+    EXPECT_EQ(losses_of(records).size(), 1U) << "eeg is always clipped, letter never";
+    records.push_back(run("letter", "hermes", 0, 0.7));
+    records.back().config["input_alpha"] = "3";
+    const auto rows = losses_of(records);
+    ASSERT_EQ(rows.size(), 2U) << "letter is clipped in one run only";
+    EXPECT_EQ(rows[1].chip, "hermes, input_alpha 3");
+    EXPECT_EQ(rows[1].datasets, 1U);
 }
 
 TEST(Losses, OtherSplitsAreNotPairs) {

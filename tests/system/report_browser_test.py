@@ -7,26 +7,11 @@ Exit code 77 (skipped) if chromium, chromedriver or selenium are not installed.
 """
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
 
-SKIPPED = 77
-PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else "imka"
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    print("skipped: python3-selenium is not installed (scripts/setup --test)")
-    sys.exit(SKIPPED)
+from browser import Browser, imka, main
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">"
 
 
@@ -69,39 +54,17 @@ def write_chip_records(path):
                             file.write(json.dumps(line) + "\n")
 
 
-class Browser(unittest.TestCase):
-    """A page of synthetic records in a browser; the classes below contain the tests."""
+class Report(Browser):
+    """A page of synthetic records; the classes below contain the tests."""
     write = None
 
     @classmethod
-    def setUpClass(cls):
+    def write_page(cls, folder, page):
         if cls.write is None:
-            raise unittest.SkipTest("the classes below hold the tests")
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        records = os.path.join(cls.folder.name, "records.jsonl")
-        page = os.path.join(cls.folder.name, "page.html")
+            super().write_page(folder, page)
+        records = os.path.join(folder, "records.jsonl")
         cls.write(records)
-        subprocess.run([PROGRAM, "report", records, "--output", page], check=True, stdout=subprocess.DEVNULL)
-        cls.url = "file://" + page
-        options = Options()
-        options.binary_location = BROWSER
-        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                         "--window-size=1300,1000"]:
-            options.add_argument(argument)
-        options.add_experimental_option("prefs", {"download.default_directory": cls.folder.name,
-                                                  "download.prompt_for_download": False})
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        cls.browser = webdriver.Chrome(service=Service(DRIVER), options=options)
-        cls.addClassCleanup(cls.browser.quit)
-
-    def setUp(self):
-        self.browser.get_log("browser")
-        self.browser.get_log("performance")
-        self.browser.get(self.url)
-
-    def run_js(self, script, *arguments):
-        return self.browser.execute_script(script, *arguments)
+        imka("report", records, "--output", page)
 
     def colours_drawn(self):
         """Number of different colours per canvas; 1 if blank."""
@@ -115,7 +78,7 @@ class Browser(unittest.TestCase):
             });""")
 
 
-class Page(Browser):
+class Page(Report):
     write = staticmethod(write_records)
 
     def test_figures_are_drawn(self):
@@ -124,15 +87,7 @@ class Page(Browser):
         self.assertGreater(min(colours), 20)
 
     def test_nothing_is_logged_and_nothing_is_fetched(self):
-        self.assertEqual(self.browser.get_log("browser"), [])
-        requests = []
-        for entry in self.browser.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                requests.append(message["params"]["request"]["url"])
-        foreign = [url for url in requests if not url.startswith("data:") and url.split("#")[0] != self.url]
-        self.assertEqual(foreign, [])
-        self.assertIn(self.url, requests, "the log of requests works")
+        self.check_quiet_and_offline()
 
     def test_text_from_data_stays_text(self):
         self.assertNotEqual(self.browser.title, "owned")
@@ -196,26 +151,10 @@ class Page(Browser):
         self.assertEqual((self.run_js(ground), self.run_js(curve)), before)
 
     def test_system_setting_is_followed(self):
-        ground = "return getComputedStyle(document.body).backgroundColor"
-        light = self.run_js(ground)
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                     {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
-        try:
-            self.assertNotEqual(self.run_js(ground), light)
-        finally:
-            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        self.check_system_theme()
 
     def test_fits_a_phone(self):
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                     {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True})
-        try:
-            self.browser.get(self.url)
-            width, content = self.run_js("return [innerWidth, document.documentElement.scrollWidth]")
-            self.assertEqual(width, 390)
-            self.assertLessEqual(content, 390)
-            self.assertGreater(min(self.colours_drawn()), 20)
-        finally:
-            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        self.on_a_phone(lambda: self.assertGreater(min(self.colours_drawn()), 20))
 
     def test_every_figure_has_its_text_and_command(self):
         count = "return document.querySelectorAll(arguments[0]).length"
@@ -257,7 +196,7 @@ class Page(Browser):
         self.assertEqual(self.run_js("return document.documentElement.dataset.theme ?? null"), None)
 
 
-class ChipPage(Browser):
+class ChipPage(Report):
     write = staticmethod(write_chip_records)
     CHART = "const c = Chart.getChart(document.getElementById('c-ridge-letter-rbf-measured-accuracy'));"
 
@@ -307,9 +246,4 @@ class ChipPage(Browser):
 
 
 if __name__ == "__main__":
-    if not BROWSER or not DRIVER:
-        print("skipped: chromium and chromium-driver are not installed (scripts/setup --test)")
-        sys.exit(SKIPPED)
-    if subprocess.run([PROGRAM, "report", "--help"], stdout=subprocess.DEVNULL, check=False).returncode != 0:
-        sys.exit(f"{PROGRAM} does not run")
-    unittest.main(verbosity=2)
+    main()

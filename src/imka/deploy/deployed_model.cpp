@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/base/names.hpp"
 #include "imka/deploy/model_calibration.hpp"
 #include "imka/deploy/on_chip.hpp"
 #include "imka/graph/static_matrices.hpp"
@@ -48,7 +50,9 @@ ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const Deplo
     ModelPlacement out;
     out.inference = with_one_inference(graph, options.input_shapes);
     out.matrices = choose_matrices(graph, options.on_chip);
-    out.result = map_matrices(matrix_list(out.inference, out.matrices), grid_of(chip), options.map);
+    out.pipeline = pipeline_of(out.inference, out.matrices);
+    out.result =
+        map_matrices(matrix_list(out.inference, out.matrices), grid_of(chip), options.map, out.pipeline);
     out.graph = std::move(graph);
     return out;
 }
@@ -58,6 +62,8 @@ DeployedModel deploy(ModelPlacement placement, const ChipSpec& chip, const Build
     validate(config);
     DeployedModel model{
         .graph = std::move(placement.graph), .matrices = std::move(placement.matrices), .build = config};
+    for (const auto id : placement.inference.inputs)
+        model.input_shapes.push_back(graph::known_shape(placement.inference.values[id].type).value());
     auto spec = chip;
     spec.chips = static_cast<int>(placement.result.mapping.grid.chips);
     auto plan = plan_of(placement.result.mapping, spec, weights_of(model.graph, model.matrices));
@@ -68,7 +74,10 @@ DeployedModel deploy(ModelPlacement placement, const ChipSpec& chip, const Build
 }
 
 DeployedModel rebuilt(const DeployedModel& model, const Rebuild& rebuild, const Exec& exec) {
-    DeployedModel out{.graph = model.graph, .matrices = model.matrices, .build = rebuild.build};
+    DeployedModel out{.graph = model.graph,
+                      .matrices = model.matrices,
+                      .input_shapes = model.input_shapes,
+                      .build = rebuild.build};
     auto plan = model.chip.plan;
     plan.spec = rebuild.spec;
     std::vector<Matrix<float>> samples;
@@ -80,12 +89,23 @@ DeployedModel rebuilt(const DeployedModel& model, const Rebuild& rebuild, const 
 Mapping mapping_of(const DeployedModel& model) {
     const auto& plan = model.chip.plan;
     Mapping mapping{.grid = grid_of(plan.spec), .regions = plan.regions};
-    for (std::size_t k = 0; k < plan.matrices.size(); ++k) {
-        const auto& [weights, replicas, replication, inputs] = plan.matrices[k];
-        mapping.matrices.push_back(
-            {.shape = {model.matrices[k], weights.rows(), weights.cols()}, .replicas = replicas});
+    const auto inference = with_one_inference(model.graph, model.input_shapes);
+    for (auto& matrix : matrix_list(inference, model.matrices)) {
+        const auto replicas = plan.matrices[mapping.matrices.size()].replicas;
+        mapping.matrices.push_back({.shape = std::move(matrix), .replicas = replicas});
     }
     return mapping;
+}
+
+Pipeline pipeline_of(const graph::Graph& inference, std::span<const std::string> matrices) {
+    const auto all = graph::static_matrices(inference);
+    std::vector<std::size_t> numbers;
+    for (const auto& name : matrices) {
+        const auto found = std::ranges::find(all, name, &graph::StaticMatrix::name);
+        if (found == all.end()) fail(ErrorCode::bad_config, fmt::format("no matrix {}", in_quotes(name)));
+        numbers.push_back(static_cast<std::size_t>(found - all.begin()));
+    }
+    return pipeline_of(inference, numbers);
 }
 
 bool ChipHook::multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,

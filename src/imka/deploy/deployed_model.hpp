@@ -11,13 +11,15 @@
 #include "imka/chip/driver.hpp"
 #include "imka/deploy/map.hpp"
 #include "imka/deploy/model_batches.hpp"
+#include "imka/deploy/pipeline.hpp"
 #include "imka/graph/graph.hpp"
 
 namespace imka {
 
 struct DeployedModel {
     graph::Graph graph;
-    std::vector<std::string> matrices;  // static matrices of the graph, in the order of the chip's plan
+    std::vector<std::string> matrices;       // static matrices of the graph, in the order of the chip's plan
+    std::vector<graph::Shape> input_shapes;  // of one inference, in the order of the graph's inputs
     ProgrammedChip chip;
     BuildConfig build;  // how the chip was built
 };
@@ -33,6 +35,7 @@ struct ModelPlacement {
     graph::Graph graph;                 // as given
     graph::Graph inference;             // with the shapes of one inference
     std::vector<std::string> matrices;  // chosen, in the order of the mapping
+    Pipeline pipeline;                  // the steps of one inference
     MapResult result;
 };
 // Error{bad_config} if they do not fit the chip.
@@ -52,8 +55,11 @@ struct Rebuild {
 };
 DeployedModel rebuilt(const DeployedModel& model, const Rebuild& rebuild, const Exec& exec);
 
-// Which matrix has which cells. Names are those of the model.
+// Which matrix has which cells, with names, call sites and vectors per inference.
 Mapping mapping_of(const DeployedModel& model);
+
+// The steps of one inference of a graph with known shapes; mapped matrix k has the name matrices[k].
+Pipeline pipeline_of(const graph::Graph& inference, std::span<const std::string> matrices);
 
 // Multiplies on a chip. Every use of a matrix has noise of its own, derived from the seed.
 class ChipHook : public ModelHook {

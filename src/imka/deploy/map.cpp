@@ -10,8 +10,11 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/chip/spec/chip.hpp"
+#include "imka/deploy/cost_data.hpp"
 #include "imka/deploy/map_time.hpp"
 #include "imka/deploy/pack_bound.hpp"
+#include "imka/deploy/schedule.hpp"
 
 namespace imka {
 namespace {
@@ -48,14 +51,10 @@ void add_tiles(const ListedMatrix& m, std::uint32_t number, const CoreGrid& grid
     const auto copies = set.replicas[number];
     const auto load = products_of(m) / static_cast<double>(copies);
     for (std::uint32_t r = 0; r < copies; ++r) {
-        for (std::size_t col = 0; col < m.outputs; col += grid.cols) {
-            for (std::size_t row = 0; row < m.inputs; row += grid.rows) {
-                const Tile tile{row, std::min(grid.rows, m.inputs - row), col,
-                                std::min(grid.cols, m.outputs - col)};
-                set.tiles.push_back({number, r, tile});
-                set.items.push_back(
-                    {static_cast<std::uint32_t>(tile.rows), static_cast<std::uint32_t>(tile.cols), load});
-            }
+        for (const auto& tile : grid_tiles(m, grid)) {
+            set.tiles.push_back({number, r, tile});
+            set.items.push_back(
+                {static_cast<std::uint32_t>(tile.rows), static_cast<std::uint32_t>(tile.cols), load});
         }
     }
 }
@@ -274,6 +273,16 @@ MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas) {
     return mapped;
 }
 
+std::vector<Tile> grid_tiles(const ListedMatrix& matrix, const CoreGrid& grid) {
+    std::vector<Tile> tiles;
+    for (std::size_t col = 0; col < matrix.outputs; col += grid.cols) {
+        for (std::size_t row = 0; row < matrix.inputs; row += grid.rows)
+            tiles.push_back({row, std::min(grid.rows, matrix.inputs - row), col,
+                             std::min(grid.cols, matrix.outputs - col)});
+    }
+    return tiles;
+}
+
 namespace {
 
 // Sets the number of chips, or refuses what does not fit them.
@@ -306,11 +315,44 @@ MapResult map_evenly(const MatrixList& list, const CoreGrid& grid, const MapOpti
 
 }  // namespace
 
+namespace {
+
+// Of the products alone. All cores are equally fast, so the chip only sets the unit of time.
+double makespan(const Pipeline& pipeline, const Mapping& mapping) {
+    return make_schedule(pipeline, mapping, chip_preset("hermes"), cost_data(), {.digital = false})
+        .makespan_seconds;
+}
+
+// None if cores of their own do not fit the chips.
+std::optional<MapResult> find_for_time(const MatrixList& list, const CoreGrid& grid,
+                                       const MapOptions& options, const Pipeline& pipeline) {
+    try {
+        return map_for_time(list, grid, options, pipeline);
+    } catch (const Error& e) {
+        if (options.chips == 0 || e.code() != ErrorCode::bad_config) throw;
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
+MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
+                       const Pipeline& pipeline) {
+    if (options.objective != Objective::least_time) return map_matrices(list, grid, options);
+    validate(list);
+    check_options(grid, options);
+    auto own = find_for_time(list, grid, options, pipeline);
+    const auto packed =
+        map_matrices(list, grid, {.chips = options.chips, .replicas = 0, .seed = options.seed});
+    return own && makespan(pipeline, own->mapping) <= makespan(pipeline, packed.mapping) ? *own : packed;
+}
+
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {
+    if (options.objective == Objective::least_time)
+        return map_matrices(list, grid, options, pipeline_of(list));
     validate(list);
     check_options(grid, options);
     if (options.cuts == Cuts::even) return map_evenly(list, grid, options);
-    if (options.objective == Objective::least_time) return map_for_time(list, grid, options);
     const auto set = tiles_of(list, grid, options);
     auto placed = place_tiles(set, grid, options);
     const auto replicas = count_replicas(options, grid, placed.cores);

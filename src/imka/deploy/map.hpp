@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "imka/base/names.hpp"
 #include "imka/deploy/mapping.hpp"
 #include "imka/deploy/pack.hpp"
 
 namespace imka {
+
+struct Pipeline;
 
 // Where a matrix may be cut into tiles.
 enum class Cuts {
@@ -26,7 +29,8 @@ struct EnumNames<Cuts> {
 
 enum class Objective {
     least_cores,
-    least_time,    // matrices that work at the same time have cores of their own, and copies
+    least_time,  // matrices that work at the same time have cores of their own and copies, or whole copies of
+                 // the densest mapping fill the chips: whichever is faster
     least_energy,  // fewest core products: grid cuts, in as few cores as possible
 };
 template <>
@@ -58,5 +62,14 @@ struct MapResult {
 // matrices do not fit the chips: names the tightest constraint, the missing cores and the smallest changes
 // that fit. The lower bound of least_time is that of its copies.
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options = {});
+
+// The same for matrices whose order is known: that of the steps instead of the list. Only least_time uses it.
+MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
+                       const Pipeline& pipeline);
+
+// The tiles of a matrix that is cut at multiples of the core.
+std::vector<Tile> grid_tiles(const ListedMatrix& matrix, const CoreGrid& grid);
+// A matrix of a mapping, with the names of its weights.
+MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas);
 
 }  // namespace imka

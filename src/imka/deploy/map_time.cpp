@@ -17,16 +17,6 @@ namespace {
 
 constexpr std::size_t kMostTimedMatrices = 4096;
 
-std::vector<Tile> grid_tiles(const ListedMatrix& m, const CoreGrid& grid) {
-    std::vector<Tile> tiles;
-    for (std::size_t col = 0; col < m.outputs; col += grid.cols) {
-        for (std::size_t row = 0; row < m.inputs; row += grid.rows)
-            tiles.push_back(
-                {row, std::min(grid.rows, m.inputs - row), col, std::min(grid.cols, m.outputs - col)});
-    }
-    return tiles;
-}
-
 // Which matrices work at the same time, and how many calls of each.
 struct Concurrency {
     std::vector<std::vector<bool>> conflict;
@@ -45,16 +35,17 @@ Mapping spread_out(const MatrixList& list, const CoreGrid& grid) {
     return mapping;
 }
 
-Concurrency concurrency_of(const MatrixList& list, const CoreGrid& grid) {
+Concurrency concurrency_of(const MatrixList& list, const CoreGrid& grid, const Pipeline& pipeline) {
     if (list.size() > kMostTimedMatrices)
         fail(ErrorCode::bad_config, fmt::format("{} matrices; the objective least_time takes at most {}",
                                                 list.size(), kMostTimedMatrices));
-    const auto pipeline = pipeline_of(list);
     ChipSpec unit;  // only ratios of times matter
     unit.core.cost.product_overhead_seconds = 1.0;
     const auto windows = step_windows(pipeline, spread_out(list, grid), unit, cost_data());
     std::vector<std::vector<std::size_t>> steps(list.size());
-    for (std::size_t s = 0; s < pipeline.steps.size(); ++s) steps[pipeline.steps[s].matrices[0]].push_back(s);
+    for (std::size_t s = 0; s < pipeline.steps.size(); ++s) {
+        for (const auto m : pipeline.steps[s].matrices) steps.at(m).push_back(s);
+    }
     Concurrency out;
     for (std::size_t a = 0; a < list.size(); ++a) {
         out.conflict.emplace_back(list.size());
@@ -65,7 +56,8 @@ Concurrency concurrency_of(const MatrixList& list, const CoreGrid& grid) {
                                      });
                                  });
         }
-        out.calls.push_back(std::ranges::max(call_slots(steps[a], windows).groups));
+        const auto groups = call_slots(steps[a], windows).groups;
+        out.calls.push_back(groups.empty() ? 1 : std::ranges::max(groups));
     }
     return out;
 }
@@ -171,8 +163,9 @@ std::vector<std::size_t> add_copies(const MatrixList& list, const Concurrency& c
 
 }  // namespace
 
-MapResult map_for_time(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {
-    const auto concurrency = concurrency_of(list, grid);
+MapResult map_for_time(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
+                       const Pipeline& pipeline) {
+    const auto concurrency = concurrency_of(list, grid, pipeline);
     const auto needed = least_needed(list, grid, concurrency);
     const auto chips = options.chips > 0 ? options.chips : (needed + grid.cores - 1) / grid.cores;
     if (needed > chips * grid.cores)

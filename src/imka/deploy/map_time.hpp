@@ -2,15 +2,14 @@
 #pragma once
 
 #include "imka/deploy/map.hpp"
+#include "imka/deploy/pipeline.hpp"
 
 namespace imka {
 
 // Matrices that would work at the same time if none ever waited are on different cores. Then the matrix with
 // the most products per copy gets further copies, as long as there are cores. Tiles on one core are stacked
 // by rows. For map_matrices, which checks the arguments.
-MapResult map_for_time(const MatrixList& list, const CoreGrid& grid, const MapOptions& options);
-
-// A matrix of a mapping, with the names of its weights.
-MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas);
+MapResult map_for_time(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
+                       const Pipeline& pipeline);
 
 }  // namespace imka

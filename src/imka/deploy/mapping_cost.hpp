@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "imka/deploy/cost_data.hpp"
 #include "imka/deploy/mapping.hpp"
@@ -17,6 +19,8 @@ struct DigitalWork {
     double additions = 0.0;
     double multiplications = 0.0;
 };
+// sum += count * work
+void add_work(const DigitalWork& work, double count, DigitalWork& sum);
 
 // A value with the interval that follows from the intervals of the parameters.
 struct CostValue {
@@ -47,6 +51,12 @@ struct MappingCost {
 // Regions of one matrix on different cores work at once, on one core one after another.
 MappingCost mapping_cost(const Mapping& mapping, const ChipSpec& spec, const DigitalWork& work,
                          const CostData& data);
+
+// The same for every matrix alone. `work`: one per matrix, and any number more without a matrix. Products,
+// operations, bytes, partial sums, joules and the seconds of latency, digital unit and link add up to those
+// of mapping_cost with the sum of `work`; area and lifetime are those of the whole chips.
+std::vector<MappingCost> matrix_costs(const Mapping& mapping, const ChipSpec& spec,
+                                      std::span<const DigitalWork> work, const CostData& data);
 
 // The same work on another machine: a model, not a measurement.
 struct MachineCost {

@@ -364,4 +364,10 @@ std::string pipeline_text(const Pipeline& pipeline) {
     return Writer(pipeline).text;
 }
 
+DigitalWork digital_work(const Pipeline& pipeline) {
+    DigitalWork sum;
+    for (const auto& step : pipeline.steps) add_work(step.work, 1.0, sum);
+    return sum;
+}
+
 }  // namespace imka

@@ -66,6 +66,9 @@ Pipeline pipeline_of(const graph::Graph& graph, std::span<const std::size_t> on_
 // Error{bad_config} if they wait for each other in a circle.
 Pipeline pipeline_of(const MatrixList& list);
 
+// Of all steps.
+DigitalWork digital_work(const Pipeline& pipeline);
+
 // The first `rows` rows of `step` need this many first rows of the input.
 std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, const StepInput& input,
                         std::size_t rows);

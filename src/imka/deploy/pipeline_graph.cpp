@@ -114,14 +114,6 @@ constexpr OperatorWork kWork[] = {
     {"DynamicQuantizeLinear", kLinear, kAddition},
 };
 
-void add_work(const DigitalWork& each, double count, DigitalWork& sum) {
-    sum.exponentials += count * each.exponentials;
-    sum.divisions += count * each.divisions;
-    sum.norm_elements += count * each.norm_elements;
-    sum.additions += count * each.additions;
-    sum.multiplications += count * each.multiplications;
-}
-
 constexpr std::string_view kWindowed[] = {"Conv", "MaxPool", "AveragePool", "LpPool"};
 constexpr std::string_view kChannelsFirst[] = {"Conv",
                                                "ConvTranspose",

@@ -70,6 +70,7 @@ TensorFile to_tensors(const DeployedModel& model) {
     add_part(kChip, chip_part(model.chip), file);
     auto build = model.build;
     const nlohmann::json json = {{"matrices", model.matrices},
+                                 {"input_shapes", model.input_shapes},
                                  {"build", nlohmann::json::parse(to_json(fields(build)))}};
     file.metadata["model"] = json.dump();
     seal(kKind, file);
@@ -82,6 +83,7 @@ DeployedModel model_from_tensors(TensorFile tensors) {
     try {
         const auto json = nlohmann::json::parse(file.text("model"));
         model.matrices = json.at("matrices").get<std::vector<std::string>>();
+        model.input_shapes = json.at("input_shapes").get<std::vector<graph::Shape>>();
         model.build = read_build(json.at("build"));
     } catch (const nlohmann::json::exception&) {
         fail(ErrorCode::bad_data, "metadata 'model' is not the JSON text of a deployed model");
@@ -90,6 +92,8 @@ DeployedModel model_from_tensors(TensorFile tensors) {
     }
     model.graph = graph::read_graph(file);
     model.chip = read_chip(file.part(kChip), model);
+    if (model.input_shapes.size() != model.graph.inputs.size())
+        fail(ErrorCode::bad_data, "metadata 'model': expected one shape per input of the graph");
     if (model.chip.plan.matrices.size() != model.matrices.size())
         fail(ErrorCode::bad_data, fmt::format("{} matrices on the chip, {} names",
                                               model.chip.plan.matrices.size(), model.matrices.size()));

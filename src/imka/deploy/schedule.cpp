@@ -70,7 +70,7 @@ void check(const Pipeline& pipeline, const Mapping& mapping, const ScheduleOptio
 }
 
 // The copies of each matrix that each of its calls uses: calls that work at the same time share them out, if
-// there are enough.
+// they can do so evenly; otherwise all calls use all copies.
 class CopyShares {
 public:
     CopyShares() = default;  // every call uses all copies
@@ -83,7 +83,7 @@ public:
             if (steps.size() == 1 || mapping.matrices[m].replicas == 1) continue;
             const auto slots = call_slots(steps, windows);
             for (std::size_t k = 0; k < steps.size(); ++k) {
-                if (slots.groups[k] <= mapping.matrices[m].replicas)
+                if (mapping.matrices[m].replicas % slots.groups[k] == 0)
                     slots_[{m, steps[k]}] = {slots.slots[k], slots.groups[k]};
             }
         }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -203,6 +204,28 @@ std::string summary(const Schedule& schedule) {
 std::string seconds_text(double seconds) {
     const auto unit = unit_for(seconds);
     return fmt::format("{:.4g} {}", seconds / unit.seconds, unit.name);
+}
+
+std::vector<Span> merged_spans(const std::vector<Span>& spans) {
+    std::map<Resource, std::vector<Span>> lines;
+    for (const auto& span : spans) {
+        auto& line = lines[span.resource];
+        if (!line.empty()) {
+            auto& last = line.back();
+            const bool same = std::tuple(last.step, last.inference, last.matrix, last.copy) ==
+                              std::tuple(span.step, span.inference, span.matrix, span.copy);
+            if (same && last.end == span.begin) {
+                last.end = span.end;
+                last.rows += span.rows;
+                continue;
+            }
+        }
+        line.push_back(span);
+    }
+    std::vector<Span> all;
+    for (const auto& [resource, line] : lines) all.insert(all.end(), line.begin(), line.end());
+    std::ranges::stable_sort(all, {}, &Span::begin);
+    return all;
 }
 
 std::string timeline_svg(const Schedule& schedule, const Pipeline& pipeline, const std::string& title) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/schedule.hpp"
@@ -17,6 +18,9 @@ std::string timeline_svg(const Schedule& schedule, const Pipeline& pipeline, con
 // One line of `columns` characters per resource: a letter per matrix, '+' digital work, '>' the host link,
 // '.' idle; and what the letters are.
 std::string timeline_text(const Schedule& schedule, const Pipeline& pipeline, std::size_t columns = 80);
+
+// Spans of a step that follow each other on a resource without a break, as one; by begin.
+std::vector<Span> merged_spans(const std::vector<Span>& spans);
 
 // Chrome's trace event format, in order of time: a process per chip, a thread per core. Spans that follow
 // each other without a break are one event.

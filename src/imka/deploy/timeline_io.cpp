@@ -1,12 +1,8 @@
 // Schedules as traces for ui.perfetto.dev.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
-#include <vector>
 
 #include "imka/deploy/timeline.hpp"
 
@@ -35,29 +31,6 @@ Json name_event(const char* what, const Track& track, const std::string& name) {
             {"args", {{"name", name}}}};
 }
 
-// Spans of a resource that follow each other without a break, as one.
-std::vector<Span> merged(const std::vector<Span>& spans) {
-    std::map<Resource, std::vector<Span>> lines;
-    for (const auto& span : spans) {
-        auto& line = lines[span.resource];
-        if (!line.empty()) {
-            auto& last = line.back();
-            const bool same = std::tuple(last.step, last.inference, last.matrix, last.copy) ==
-                              std::tuple(span.step, span.inference, span.matrix, span.copy);
-            if (same && last.end == span.begin) {
-                last.end = span.end;
-                last.rows += span.rows;
-                continue;
-            }
-        }
-        line.push_back(span);
-    }
-    std::vector<Span> all;
-    for (const auto& [resource, line] : lines) all.insert(all.end(), line.begin(), line.end());
-    std::ranges::stable_sort(all, {}, &Span::begin);
-    return all;
-}
-
 }  // namespace
 
 std::string perfetto_json(const Schedule& schedule, const Pipeline& pipeline) {
@@ -74,7 +47,7 @@ std::string perfetto_json(const Schedule& schedule, const Pipeline& pipeline) {
                                                                   : std::string(to_string(use.resource.kind));
         events.push_back(name_event("thread_name", track, name));
     }
-    for (const auto& span : merged(schedule.spans)) {
+    for (const auto& span : merged_spans(schedule.spans)) {
         const auto track = track_of(span.resource, schedule.grid);
         const auto& step = pipeline.steps[span.step];
         Json args{{"rows", span.rows}, {"first_row", span.first_row}, {"inference", span.inference}};

@@ -19,9 +19,8 @@ namespace {
 constexpr std::array<std::string_view, 9> kCommon = {
     "dataset", "protocol", "kernel", "sampler", "log_ratio", "n_components", "gamma", "alpha", "split_seed"};
 
-// Settings of a data set or a seed, which do not make another row.
-constexpr std::array<std::string_view, 6> kNoRow = {"backend",   "seeds",     "input_alpha",
-                                                    "lost_rows", "chip_hash", "chip_seed"};
+// Settings of a seed, and the chip, which every row names.
+constexpr std::array<std::string_view, 4> kNoRow = {"backend", "seeds", "chip_hash", "chip_seed"};
 
 bool on_chip(const Record& r) {
     return r.setting("backend") != "fp32";
@@ -49,30 +48,39 @@ bool is_in(const List& list, std::string_view name) {
     return std::ranges::find(list, name) != list.end();
 }
 
-// Settings that differ between the chip runs of an experiment.
-std::set<std::string> varying(const std::vector<Record>& records, const std::string& experiment) {
-    std::map<std::string, std::set<std::string>> values;
+// By data set and setting: how many chip runs of an experiment have each value.
+using Counts = std::map<std::string, std::map<std::string, std::map<std::string, std::size_t>>>;
+
+Counts count_values(const std::vector<Record>& records, const std::string& experiment) {
+    Counts counts;
     for (const auto& r : records) {
         if (r.experiment != experiment || !on_chip(r)) continue;
-        for (const auto& [name, value] : r.config) values[name].insert(value);
+        for (const auto& [name, value] : r.config) {
+            if (!is_in(kCommon, name) && !is_in(kNoRow, name)) ++counts[r.setting("dataset")][name][value];
+        }
     }
-    std::set<std::string> out;
-    for (const auto& [name, seen] : values) {
-        if (seen.size() > 1 && !is_in(kCommon, name) && !is_in(kNoRow, name)) out.insert(name);
-    }
-    return out;
+    return counts;
 }
 
-// The most common value of a varying setting is not shown.
-std::map<std::string, std::string> usual_values(const std::vector<Record>& records,
-                                                const std::string& experiment) {
-    std::map<std::string, std::string> usual;
-    for (const auto& name : varying(records, experiment)) {
-        std::map<std::string, std::size_t> counts;
-        for (const auto& r : records) {
-            if (r.experiment == experiment && on_chip(r)) ++counts[r.setting(name)];
+using Usual = std::map<std::string, std::map<std::string, std::string>>;  // by data set and setting
+
+// The most common value of each setting that varies within a data set; it is not shown. Settings that only
+// differ from one data set to the next do not make another row.
+Usual usual_values(const std::vector<Record>& records, const std::string& experiment) {
+    const auto counts = count_values(records, experiment);
+    std::set<std::string> varying;
+    for (const auto& [dataset, settings] : counts) {
+        for (const auto& [name, values] : settings) {
+            if (values.size() > 1) varying.insert(name);
         }
-        usual[name] = std::ranges::max_element(counts, {}, [](const auto& c) { return c.second; })->first;
+    }
+    Usual usual;
+    for (const auto& [dataset, settings] : counts) {
+        for (const auto& [name, values] : settings) {
+            if (!varying.contains(name)) continue;
+            usual[dataset][name] =
+                std::ranges::max_element(values, {}, [](const auto& c) { return c.second; })->first;
+        }
     }
     return usual;
 }
@@ -83,9 +91,11 @@ std::string size_of(const Record& r) {
     return ratio == "auto" ? "D = " + r.setting("n_components") : "r = " + ratio;
 }
 
-std::string chip_label(const Record& r, const std::map<std::string, std::string>& usual) {
+std::string chip_label(const Record& r, const Usual& usual) {
     std::string label = r.setting("backend");
-    for (const auto& [name, value] : usual) {
+    const auto found = usual.find(r.setting("dataset"));
+    if (found == usual.end()) return label;
+    for (const auto& [name, value] : found->second) {
         const auto own = r.setting(name);
         if (own != value) label += fmt::format(", {} {}", name, own.empty() ? "none" : own);
     }
@@ -133,7 +143,7 @@ void sum_up(const Losses& losses, LossRow& row) {
 
 std::vector<LossRow> losses_of(const std::vector<Record>& records) {
     const auto exact = references(records);
-    std::map<std::string, std::map<std::string, std::string>> usual;  // by experiment
+    std::map<std::string, Usual> usual;  // by experiment
     for (const auto& r : records) {
         if (!usual.contains(r.experiment)) usual[r.experiment] = usual_values(records, r.experiment);
     }

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,12 +9,14 @@
 #include <utility>
 
 #include "imka/data/registry.hpp"
+#include "imka/report/html_page.hpp"
 #include "imka/report/report.hpp"
 
 namespace imka::embedded {
 extern const std::string_view report_html;
 extern const std::string_view report_css;
 extern const std::string_view report_js;
+extern const std::string_view report_shared_js;
 }  // namespace imka::embedded
 
 namespace imka::report {
@@ -347,11 +347,6 @@ Json provenance_json(const std::vector<Record>& records) {
             {"data", data_json(records)}};
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-        text.replace(at, from.size(), to);
-}
-
 }  // namespace
 
 std::string report_json(const Report& report) {
@@ -379,49 +374,11 @@ std::string report_json(const Report& report) {
 }
 
 std::string render_page(std::string_view json, std::string_view chart_js) {
-    const std::array<std::pair<std::string_view, std::string>, 4> parts = {{
-        {"@css@", std::string(embedded::report_css)},
-        {"@json@", escape_json_in_script(json)},
-        {"@chart.js@", escape_script(chart_js)},
-        {"@page.js@", std::string(embedded::report_js)},
-    }};
-    // From front to back, so that a marker inside an inserted part stays text.
-    std::string page;
-    std::string_view rest = embedded::report_html;
-    for (const auto& [marker, text] : parts) {
-        const auto at = rest.find(marker);
-        page.append(rest.substr(0, at)).append(text);
-        rest.remove_prefix(at + marker.size());
-    }
-    return page.append(rest);
-}
-
-std::string escape_json_in_script(std::string_view json) {
-    std::string out(json);
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEscapes = {{
-        {"<", "\\u003c"},
-        {">", "\\u003e"},
-        {"&", "\\u0026"},
-        {"\xE2\x80\xA8", "\\u2028"},
-        {"\xE2\x80\xA9", "\\u2029"},
-    }};
-    for (const auto& [from, to] : kEscapes) replace_all(out, from, to);
-    return out;
-}
-
-std::string escape_script(std::string_view script) {
-    std::string out;
-    out.reserve(script.size());
-    for (std::size_t i = 0; i < script.size(); ++i) {
-        out += script[i];
-        const auto next = script.substr(i + 1, 1);
-        if (script[i] != '<' || (next != "/" && next != "!")) continue;
-        std::string word;
-        for (const char c : script.substr(i + 2, 6))
-            word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        if (word.starts_with("script") || word.starts_with("--")) out += '\\';
-    }
-    return out;
+    return filled_page(embedded::report_html, {{"@css@", embedded::report_css},
+                                               {"@json@", escape_json_in_script(json)},
+                                               {"@chart.js@", escape_script(chart_js)},
+                                               {"@shared.js@", embedded::report_shared_js},
+                                               {"@page.js@", embedded::report_js}});
 }
 
 }  // namespace imka::report

@@ -2,29 +2,12 @@
 // Renders the JSON document in the page: summary, warnings, figures, tables. No network, no storage. Text from the document
 // becomes text nodes and attributes, never markup.
 (() => {
+  const { colour, make, svg, fill, details, listOf, note, fixed, grouped, plural, text, number, integer, nothing, table, tile, command, themeSwitch } = shared;
+
   const MARKS = { rff: "circle", orf: "rect", sorf: "triangle", other0: "rectRot", other1: "star", other2: "rect", other3: "cross" };
   const report = JSON.parse(document.getElementById("report").textContent);
   const plots = [];
   const charts = new Map();
-  const root = document.documentElement;
-  const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
-
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-
-  // Elements
-
-  // The SVG namespace, without a URL in the page.
-  const SVG = document.querySelector("svg").namespaceURI;
-  const fill = (element, attributes, children) => {
-    for (const [name, value] of Object.entries(attributes)) if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
-    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
-    return element;
-  };
-  const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
-  const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-  const details = (title, attributes, ...children) => make("details", attributes, make("summary", {}, title), ...children);
-  const listOf = (items) => make("ul", {}, items.map((item) => make("li", {}, item)));
-  const note = (text) => make("p", { class: "note" }, text);
   // A paragraph with its first words in bold.
   const boldNote = (kind, title, text) => make("p", { class: kind }, make("b", {}, title), " " + text);
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60);
@@ -34,15 +17,6 @@
 
   // Numbers
 
-  // As printf and C++: exact ties round to the even digit; toFixed rounds up.
-  const fixed = (x, digits) => {
-    const exact = x.toFixed(60);
-    const cut = exact.length - 60 + digits;
-    const below = exact.slice(0, cut).replace(/\.$/, "");
-    return /^50*$/.test(exact.slice(cut)) && /[02468]$/.test(below) ? below : x.toFixed(digits);
-  };
-  const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
-  const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
   const ratioText = (r) => String(Number(r.toPrecision(4)));
   const signed = (value, digits) => {
     if (!Number.isFinite(value)) return value > 0 ? "+∞" : "−∞";
@@ -60,12 +34,8 @@
   const ratio = (difference, spread) => (spread > 0 ? difference / spread : Math.sign(difference) * Infinity);
   const inErrors = (p) => p.standard_errors ?? Math.sign(p.difference) * Infinity;
 
-  // Tables: a click sorts by a column, using `sort` or the text of a cell.
+  // Verdicts
 
-  const text = (value) => ({ body: [value] });
-  const number = (value, shown) => ({ body: [shown], sort: value, number: true });
-  const integer = (value) => number(value, String(value));
-  const nothing = () => ({ body: ["–"], number: true });
   const VERDICTS = {
     reproduced: { word: "reproduced", kind: "good", mark: "✓ " }, deviates: { word: "deviates", kind: "bad", mark: "✗ " }, missing: { word: "missing", kind: "miss", mark: "" },
     other_protocol: { word: "not judged", kind: "mute", mark: "" }, unpublished: { word: "no published value", kind: "mute", mark: "" },
@@ -76,47 +46,7 @@
   };
   const verdictCell = (p) => ({ body: [make("span", { class: "v " + VERDICTS[p.verdict].kind, title: p.reason }, VERDICTS[p.verdict].word)] });
 
-  const table = (caption, head, rows) => {
-    const cell = (c) => make("td", { class: c.number ? "n" : undefined, "data-v": c.sort }, c.body);
-    const columns = head.map((name, i) => make("th", { scope: "col", class: rows.length && rows[0][i].number ? "n" : undefined }, make("button", { type: "button" }, name)));
-    const element = make("table", { class: "sortable", "aria-label": caption }, make("thead", {}, make("tr", {}, columns)), make("tbody", {}, rows.map((row) => make("tr", {}, row.map(cell)))));
-    columns.forEach((column, i) => column.firstChild.addEventListener("click", () => sortBy(element, i, column)));
-    // The caption does not scroll with the table.
-    return [make("p", { class: "caption" }, caption), make("div", { class: "scroll" }, element)];
-  };
-
-  const sortBy = (element, column, head) => {
-    const up = head.getAttribute("aria-sort") !== "ascending";
-    const value = (row) => {
-      const shown = row.cells[column].dataset.v ?? row.cells[column].textContent;
-      return shown !== "" && Number.isFinite(Number(shown)) ? Number(shown) : shown;
-    };
-    const compare = (a, b) => {
-      const x = value(a);
-      const y = value(b);
-      if (typeof x === "number" && typeof y === "number") return x - y;
-      if (typeof x === "number") return -1;
-      if (typeof y === "number") return 1;
-      return x.localeCompare(y);
-    };
-    const body = element.tBodies[0];
-    const rows = [...body.rows].sort((a, b) => (up ? compare(a, b) : compare(b, a)));
-    for (const th of element.tHead.rows[0].cells) th.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    body.append(...rows);
-  };
-
   // Figures
-
-  const command = (line) => {
-    const code = make("code", {}, line);
-    const button = make("button", { type: "button", class: "copy" }, "Copy");
-    button.addEventListener("click", async () => {
-      try { await navigator.clipboard.writeText(line); button.textContent = "Copied"; } catch { getSelection().selectAllChildren(code); }
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
-    });
-    return make("div", { class: "command" }, make("pre", {}, code), button);
-  };
 
   const card = (plot, parts) => {
     const save = make("button", { type: "button", class: "png", "data-for": plot.id }, "Save PNG");
@@ -214,8 +144,6 @@
   }));
 
   // Summary and warnings
-
-  const tile = (kind, value, name, what) => make("div", { class: "tile " + kind }, make("b", {}, value), make("span", {}, name), make("small", {}, what));
 
   const deviationTable = () => {
     const list = [...report.deviating].sort((a, b) => Math.abs(inErrors(b)) - Math.abs(inErrors(a)) || 0);
@@ -610,22 +538,8 @@
     return rows.map((r) => r.map(quote).join(",")).join("\n") + "\n";
   };
 
-  const switchName = () => { document.getElementById("theme").textContent = isDark() ? "Light" : "Dark"; };
-  const setTheme = (name) => {
-    root.dataset.theme = name;
-    switchName();
-    recolour();
-  };
-
   build();
   plots.forEach(draw);
-  switchName();
   if (matchMedia("(max-width: 62rem)").matches) document.querySelector("nav details").open = false;
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { switchName(); recolour(); });
-  document.getElementById("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
-
-  // In print: light colours, everything unfolded except the long tables.
-  let before;
-  addEventListener("beforeprint", () => { before = root.dataset.theme; setTheme("light"); });
-  addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; switchName(); recolour(); });
+  themeSwitch(recolour);
 })();

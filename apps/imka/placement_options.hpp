@@ -1,0 +1,72 @@
+// Options and output shared by imka map and imka deploy: where matrices go, and who works when.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app.hpp"
+#include "chip/options.hpp"
+#include "imka/deploy/map.hpp"
+#include "imka/deploy/pipeline.hpp"
+#include "imka/deploy/schedule.hpp"
+
+namespace imka::app {
+
+struct PlacementArgs {
+    ChipArgs chip;
+    MapOptions options;
+    std::string replicas = "1";
+    double throughput = 0.0;
+    std::size_t inferences = 1;
+    std::filesystem::path mapping;
+    std::filesystem::path svg;
+    std::filesystem::path timeline;
+    std::filesystem::path perfetto;
+    std::filesystem::path verify;
+    std::vector<std::string> diff;
+    bool floor_plan = false;
+    bool timeline_text = false;
+    bool pareto = false;
+    std::filesystem::path figure;
+};
+
+// --backend, --cuts, --objective, ...; `mapping_flag` writes the mapping as JSON.
+void add_placement_options(CLI::App& verb, const std::string& mapping_flag, PlacementArgs& args);
+// Flags that have no effect on files that exist, and those that draw a schedule.
+std::vector<std::string> placement_flags();
+std::vector<std::string> timing_flags();
+
+// Error{bad_usage} for values that do not fit each other.
+MapOptions map_options(const PlacementArgs& args, const ChipSpec& spec);
+// Checks the folders of all files to be written.
+void check_folders(const PlacementArgs& args);
+
+// When the matrices of a mapping work. The schedule is verified.
+struct Timing {
+    Pipeline pipeline;
+    Schedule schedule;
+};
+Timing make_timing(Pipeline pipeline, const Mapping& mapping, const ChipSpec& spec,
+                   const ScheduleOptions& options);
+bool wants_timing(const PlacementArgs& args);  // a picture of it was asked for
+
+// `timing` may be null if none of its pictures was asked for.
+void write_pictures(const PlacementArgs& args, const Mapping& mapping, const Timing* timing,
+                    const std::string& title);
+
+Json placement_json(const MapResult& result, const MapOptions& options, const ChipSpec& spec);
+void print_placement(const MapResult& result, const MapOptions& options, const ChipSpec& spec);
+Json timing_json(const Timing& timing);
+void print_timing(const Timing& timing);
+
+// --pareto: all placements that fit, in a table, as JSON, and as a figure if args.figure is set.
+void show_placements(const PlacementArgs& args, const MatrixList& list, const Pipeline& pipeline,
+                     const ScheduleOptions& timing, const Context& context);
+
+// --verify and --diff: deployed models (.plan) or mapping files.
+void verify_file(const PlacementArgs& args, const Context& context);
+void diff_files(const PlacementArgs& args, Context& context);
+
+}  // namespace imka::app

@@ -1,0 +1,31 @@
+// Placements compared: cores against time against energy.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "imka/deploy/map.hpp"
+#include "imka/deploy/pipeline.hpp"
+#include "imka/deploy/schedule.hpp"
+
+namespace imka {
+
+struct PlacementPoint {
+    MapOptions options;
+    std::size_t cores = 0;
+    std::size_t chips = 0;
+    double makespan_seconds = 0.0;  // of one inference
+    double interval_seconds = 0.0;  // between inferences that follow each other
+    std::optional<double> core_joules;
+    bool best = false;  // no other point is at least as good in cores, makespan and energy, and better in one
+};
+
+// Every mapping of `list` that the options allow on options.chips chips (0: as many as one copy needs): cuts,
+// copies, objectives. Sorted by cores. The pipeline is that of the list or of the network it comes from.
+// Error{bad_config} if nothing fits.
+std::vector<PlacementPoint> compare_placements(const MatrixList& list, const Pipeline& pipeline,
+                                               const ChipSpec& spec, const ScheduleOptions& timing,
+                                               std::size_t chips);
+
+}  // namespace imka

@@ -10,6 +10,7 @@
 #include "app.hpp"
 #include "chip/options.hpp"
 #include "command_text.hpp"
+#include "gnuplot.hpp"
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
@@ -25,6 +26,7 @@
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/timeline.hpp"
+#include "imka/deploy/what_if.hpp"
 #include "imka/report/deploy_page.hpp"
 #include "matrix_options.hpp"
 #include "model_options.hpp"
@@ -48,6 +50,7 @@ struct Args {
     bool explain = false;
     std::int64_t explain_inputs = 32;
     std::int64_t explain_chips = 4;
+    std::vector<std::string> what_if;  // KEY=VALUE,VALUE,...
 };
 
 // What a placement costs: products on the chip, and the time line of one inference.
@@ -245,12 +248,17 @@ std::vector<graph::Tensor> test_inputs(const Args& args, std::span<const graph::
     return select_inferences(inputs, order);
 }
 
-report::ExplainedError explain(const Args& args, const DeployedModel& model,
-                               std::span<const graph::Tensor> inputs, const Context& context) {
-    const auto test = test_inputs(args, inputs);
+std::vector<std::uint64_t> chip_seeds(const Args& args) {
     std::vector<std::uint64_t> seeds;
     for (std::int64_t s = 0; s < args.explain_chips; ++s)
         seeds.push_back(args.seed + static_cast<std::uint64_t>(s));
+    return seeds;
+}
+
+report::ExplainedError explain(const Args& args, const DeployedModel& model,
+                               std::span<const graph::Tensor> inputs, const Context& context) {
+    const auto test = test_inputs(args, inputs);
+    const auto seeds = chip_seeds(args);
     return {model_error(model, test, seeds, context.exec),
             attribute_model_error(model, test, seeds, context.exec)};
 }
@@ -298,15 +306,97 @@ void check_files(const Args& args) {
     for (const auto& file : {args.output, args.page}) {
         if (!file.empty()) check_folder(file);
     }
-    if (args.calibrate.empty() && (!args.output.empty() || args.explain))
-        fail(ErrorCode::bad_usage, fmt::format("{} needs calibration inputs: add --calibrate FILE.npy",
-                                               args.explain ? "--explain" : "--output"));
+    const auto* needs = !args.what_if.empty() ? "--what-if" : args.explain ? "--explain" : "--output";
+    if (args.calibrate.empty() && (!args.output.empty() || args.explain || !args.what_if.empty()))
+        fail(ErrorCode::bad_usage,
+             fmt::format("{} needs calibration inputs: add --calibrate FILE.npy", needs));
+}
+
+Json point_json(const WhatIfPoint& p) {
+    Json constants = Json::object();
+    for (const auto& [key, value] : p.constants) constants[key] = value;
+    return {{"best", p.best},
+            {"constants", constants},
+            {"cores", p.cores},
+            {"chips", p.chips},
+            {"latency_seconds", p.latency_seconds},
+            {"energy_joules",
+             p.joules ? Json{{"value", p.joules->value}, {"low", p.joules->low}, {"high", p.joules->high}}
+                      : Json()},
+            {"error", summary_json(p.error)}};
+}
+
+report::Plot what_if_plot(const std::vector<WhatIfPoint>& points, const std::string& title) {
+    report::Plot plot{.title = title,
+                      .x_label = "energy of an inference (uJ)",
+                      .y_label = "error of the outputs (%)",
+                      .series = {{.label = "best", .draw = report::Draw::marks},
+                                 {.label = "others", .draw = report::Draw::marks}},
+                      .log_x = true};
+    for (const auto& p : points) {
+        if (!p.joules) continue;
+        plot.series[p.best ? 0 : 1].points.push_back(
+            {.x = 1e6 * p.joules->value, .y = 100.0 * p.error.mean, .error = 100.0 * p.error.half_width});
+    }
+    return plot;
+}
+
+void print_points(const std::vector<WhatIfPoint>& points) {
+    TextTable table = {{"best"}};
+    for (const auto& [key, value] : points.front().constants) table[0].push_back(key);
+    for (const auto* title : {"cores", "chips", "latency", "uJ (interval)", "error %"})
+        table[0].emplace_back(title);
+    for (const auto& p : points) {
+        std::vector<std::string> row{p.best ? "yes" : ""};
+        for (const auto& [key, value] : p.constants) row.push_back(value);
+        row.push_back(std::to_string(p.cores));
+        row.push_back(std::to_string(p.chips));
+        row.push_back(seconds_text(p.latency_seconds));
+        row.push_back(p.joules ? fmt::format("{:.4g} ({:.3g} to {:.3g})", 1e6 * p.joules->value,
+                                             1e6 * p.joules->low, 1e6 * p.joules->high)
+                               : "unknown");
+        row.push_back(mean_text(p.error, 100.0));
+        table.push_back(std::move(row));
+    }
+    print_out("{}", format_table(table));
+    print_out(
+        "error: of the outputs relative to FP32, ± half of the 95 % interval over chips. best: no other chip "
+        "is at "
+        "least\nas good in error, energy and latency, and better in one. Energy of other sizes of core: from "
+        "power "
+        "in proportion\nto the cells to the same power.\n");
+}
+
+void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec, const Context& context) {
+    std::vector<WhatIfAxis> axes;
+    for (const auto& text : args.what_if) axes.push_back(parse_axis(text));
+    const auto test = test_inputs(args, loaded.inputs);
+    const auto seeds = chip_seeds(args);
+    const auto points = what_if({.graph = loaded.graph,
+                                 .chip = spec,
+                                 .axes = axes,
+                                 .options = loaded.options,
+                                 .build = args.build,
+                                 .calibration = loaded.inputs,
+                                 .test = test,
+                                 .seeds = seeds},
+                                context.exec);
+    const auto title = args.model.filename().string() + " on variants of " + spec.name;
+    if (!args.placement.figure.empty()) draw_file(what_if_plot(points, title), args.placement.figure);
+    Json rows = Json::array();
+    for (const auto& p : points) rows.push_back(point_json(p));
+    if (context.json) return print_json({{"backend", spec.name}, {"chips", rows}});
+    print_out("{}\n\n", title);
+    print_points(points);
+    print_figure_note(args.placement.figure);
 }
 
 void deploy_model(const Args& args, const Context& context) {
     check_files(args);
     const auto spec = load_spec(args.placement.chip);
-    auto [g, inputs, options] = load(args, spec);
+    auto loaded = load(args, spec);
+    if (!args.what_if.empty()) return compare_chips(args, loaded, spec, context);
+    auto& [g, inputs, options] = loaded;
     auto placement = place_model(std::move(g), spec, options);
     if (args.placement.pareto)
         return show_placements(args.placement, matrix_list(placement.inference, placement.matrices),
@@ -339,11 +429,11 @@ void add_model_options(CLI::App& verb, Args& args) {
             "Matrices on the chip: all, all-but-last, projection (random features), or names of nodes or "
             "matrices separated by commas")
         ->capture_default_str();
-    bind_fields(
-        verb,
-        {field("seed", args.seed, {.help = "Seed of the chip and of the calibration inputs"}),
-         field("explain_inputs", args.explain_inputs, range::between(1, 1e6, "Inferences for --explain")),
-         field("explain_chips", args.explain_chips, range::between(1, 1000, "Chips for --explain"))});
+    bind_fields(verb, {field("seed", args.seed, {.help = "Seed of the chip and of the calibration inputs"}),
+                       field("explain_inputs", args.explain_inputs,
+                             range::between(1, 1e6, "Inferences for --explain and --what-if")),
+                       field("explain_chips", args.explain_chips,
+                             range::between(1, 1000, "Chips for --explain and --what-if"))});
 }
 
 void add_build_options(CLI::App& verb, Args& args) {
@@ -369,6 +459,11 @@ void add_output_options(CLI::App& verb, Args& args) {
     verb.add_option("--page", args.page,
                     "Write a page with floor plan, time line, energy and error per layer")
         ->type_name("FILE.html");
+    verb.add_option(
+            "--what-if", args.what_if,
+            "Compare chips with other constants: cores, latency, energy and error of each; several axes are "
+            "combined")
+        ->type_name("KEY=VALUE,VALUE,...");
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
 }
 
@@ -382,9 +477,9 @@ void run(const CLI::App& verb, Args& args, Context& context) {
         fail(ErrorCode::bad_usage,
              "expected a model, or one of --network, --shapes and --matrices for a plan only");
     if (!lists) return deploy_model(args, context);
-    reject_without_effect(verb,
-                          {"--calibrate", "--output", "--explain", "--on-chip", "--input-shape", "--at"},
-                          "without a model there is only a plan");
+    reject_without_effect(
+        verb, {"--calibrate", "--output", "--explain", "--what-if", "--on-chip", "--input-shape", "--at"},
+        "without a model there is only a plan");
     plan_matrices(args, context);
 }
 
@@ -397,6 +492,8 @@ void add_deploy(CLI::App& root, Context& context) {
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
          "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
+         "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --what-if "
+         "core.input_levels=15,127",
          "imka deploy model.onnx --on-chip all-but-last --cuts free --svg floor.svg --json",
          "imka deploy --shapes \"640x128 128x128 128x640\" --json", "imka deploy --verify model.plan",
          "imka deploy --diff before.plan after.plan"});

@@ -105,19 +105,6 @@ Outputs run_with(const DeployedModel& model, std::span<const graph::Tensor> inpu
                        without_progress(exec));
 }
 
-double squared_error(const Outputs& outputs, const Outputs& reference) {
-    Squares sum;
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-        if (outputs[k].type == graph::DType::f32)
-            sum.add(outputs[k].values<float>(), reference[k].values<float>());
-        if (outputs[k].type == graph::DType::f64)
-            sum.add(outputs[k].values<double>(), reference[k].values<double>());
-    }
-    if (!(sum.reference > 0.0))
-        fail(ErrorCode::bad_data, "the model has no floating-point output other than 0: no relative error");
-    return sum.relative();
-}
-
 // Errors of one chip.
 struct ChipErrors {
     std::vector<double> own;
@@ -159,6 +146,19 @@ Summary over_chips(const std::vector<ChipErrors>& chips, std::vector<double> Chi
 }
 
 }  // namespace
+
+double squared_error(std::span<const graph::Tensor> outputs, std::span<const graph::Tensor> reference) {
+    Squares sum;
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+        if (outputs[k].type == graph::DType::f32)
+            sum.add(outputs[k].values<float>(), reference[k].values<float>());
+        if (outputs[k].type == graph::DType::f64)
+            sum.add(outputs[k].values<double>(), reference[k].values<double>());
+    }
+    if (!(sum.reference > 0.0))
+        fail(ErrorCode::bad_data, "the model has no floating-point output other than 0: no relative error");
+    return sum.relative();
+}
 
 ModelError model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
                        std::span<const std::uint64_t> seeds, const Exec& exec) {

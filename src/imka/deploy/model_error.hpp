@@ -26,6 +26,10 @@ struct ModelError {
     Summary total;  // squared relative error of the outputs with all matrices on the chip: the sum of `added`
 };
 
+// Sum of the squared differences over the sum of squares of the reference, over all floating-point outputs.
+// Error{bad_data} if the reference is 0.
+double squared_error(std::span<const graph::Tensor> outputs, std::span<const graph::Tensor> reference);
+
 // One chip per seed, built as the model's. Relative errors are roots of the sum of squares over the root of
 // the sum of squares of the FP32 values; outputs are the floating-point outputs of the graph. Error{bad_data}
 // if they are all 0.

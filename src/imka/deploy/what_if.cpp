@@ -1,0 +1,125 @@
+#include "imka/deploy/what_if.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "imka/base/config.hpp"
+#include "imka/base/error.hpp"
+#include "imka/chip/analyse/trials.hpp"
+#include "imka/chip/simulate/emulator.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
+#include "imka/deploy/model_error.hpp"
+#include "imka/deploy/schedule.hpp"
+
+namespace imka {
+namespace {
+
+using Constants = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<Constants> combinations(std::span<const WhatIfAxis> axes) {
+    std::vector<Constants> all{{}};
+    for (const auto& axis : axes) {
+        std::vector<Constants> next;
+        for (const auto& before : all) {
+            for (const auto& value : axis.values) {
+                next.push_back(before);
+                next.back().emplace_back(axis.key, value);
+            }
+        }
+        all = std::move(next);
+    }
+    return all;
+}
+
+double cells(const ChipSpec& spec) {
+    return static_cast<double>(spec.core.rows) * static_cast<double>(spec.core.cols);
+}
+
+std::optional<CostValue> joules_of(const MappingCost& cost, double size) {
+    if (!cost.core_joules) return std::nullopt;
+    const double scaled = *cost.core_joules * size;
+    const auto& digital = cost.digital_joules;
+    const auto& link = cost.link_joules;
+    return CostValue{.value = (scaled + *cost.core_joules) / 2.0 + digital.value + link.value,
+                     .low = std::min(scaled, *cost.core_joules) + digital.low + link.low,
+                     .high = std::max(scaled, *cost.core_joules) + digital.high + link.high};
+}
+
+Summary errors_of(const WhatIfJob& job, const DeployedModel& model, const Exec& exec) {
+    const auto exact = run_batches({.graph = job.graph, .matrices = {}, .inputs = job.test}, nullptr, exec);
+    std::vector<double> errors;
+    for (const auto seed : job.seeds) {
+        const auto chip = rebuilt(model, {model.chip.plan.spec, model.build, seed}, exec);
+        const auto driver = make_emulator(chip.chip, Simulator::fast, exec);
+        const auto outputs = run_model(chip, *driver, job.test, product_seed(seed), exec).outputs;
+        errors.push_back(std::sqrt(squared_error(outputs, exact)));
+    }
+    return summarize(std::move(errors));
+}
+
+WhatIfPoint measure(const WhatIfJob& job, const Constants& constants, const Exec& exec) {
+    auto spec = job.chip;
+    for (const auto& [key, value] : constants) set_constant(spec, key, value);
+    auto placement = place_model(job.graph, spec, job.options);
+    const auto& mapping = placement.result.mapping;
+    const auto data = cost_data();
+    WhatIfPoint point{
+        .constants = constants,
+        .cores = placement.result.cores,
+        .chips = mapping.grid.chips,
+        .latency_seconds = make_schedule(placement.pipeline, mapping, spec, data).makespan_seconds,
+        .joules = joules_of(mapping_cost(mapping, spec, digital_work(placement.pipeline), data),
+                            cells(spec) / cells(job.chip))};
+    const auto model =
+        deploy(std::move(placement), spec, job.build, job.calibration, job.seeds.front(), exec);
+    point.error = errors_of(job, model, exec);
+    return point;
+}
+
+bool dominates(const WhatIfPoint& a, const WhatIfPoint& b) {
+    const auto joules = [](const WhatIfPoint& p) { return p.joules ? p.joules->value : 0.0; };
+    const bool as_good =
+        a.error.mean <= b.error.mean && joules(a) <= joules(b) && a.latency_seconds <= b.latency_seconds;
+    const bool better =
+        a.error.mean < b.error.mean || joules(a) < joules(b) || a.latency_seconds < b.latency_seconds;
+    return as_good && better;
+}
+
+}  // namespace
+
+WhatIfAxis parse_axis(const std::string& text) {
+    const auto [key, values] = parse_assignment(text, "--what-if");
+    WhatIfAxis axis{.key = key, .values = {}};
+    std::size_t begin = 0;
+    while (begin <= values.size()) {
+        const auto end = std::min(values.find(',', begin), values.size());
+        axis.values.push_back(values.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return axis;
+}
+
+std::vector<WhatIfPoint> what_if(const WhatIfJob& job, const Exec& exec) {
+    const auto all = combinations(job.axes);
+    // Wrong constants are found before the work begins.
+    for (const auto& constants : all) {
+        auto spec = job.chip;
+        for (const auto& [key, value] : constants) set_constant(spec, key, value);
+    }
+    std::vector<WhatIfPoint> points;
+    Progress progress(exec, "chips", all.size());
+    Exec inner = without_progress(exec);
+    for (const auto& constants : all) {
+        points.push_back(measure(job, constants, inner));
+        inner.log = nullptr;  // notes would repeat
+        progress.update(points.size());
+    }
+    for (auto& p : points)
+        p.best = std::ranges::none_of(points, [&](const WhatIfPoint& other) { return dominates(other, p); });
+    return points;
+}
+
+}  // namespace imka

@@ -1,0 +1,51 @@
+// A model on chips with other constants: what changes in cores, time, energy and accuracy.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imka/deploy/deployed_model.hpp"
+#include "imka/deploy/mapping_cost.hpp"
+#include "imka/metrics/metrics.hpp"
+
+namespace imka {
+
+// Values of one constant, such as core.rows = 64, 128, 256.
+struct WhatIfAxis {
+    std::string key;
+    std::vector<std::string> values;
+};
+// "core.rows=64,128,256". Error{bad_config} for text of another form.
+WhatIfAxis parse_axis(const std::string& text);
+
+struct WhatIfPoint {
+    std::vector<std::pair<std::string, std::string>> constants;
+    std::size_t cores = 0;
+    std::size_t chips = 0;
+    double latency_seconds = 0.0;     // of one inference
+    std::optional<CostValue> joules;  // of one inference; none if the power of the chip is unknown
+    Summary error;                    // relative error of the outputs, one value per chip
+    bool best = false;  // no other point is at least as good in error, energy and latency, and better in one
+};
+
+struct WhatIfJob {
+    const graph::Graph& graph;
+    const ChipSpec& chip;
+    std::span<const WhatIfAxis> axes;
+    DeployOptions options = {};
+    BuildConfig build = {};
+    std::span<const graph::Tensor> calibration;
+    std::span<const graph::Tensor> test;
+    std::span<const std::uint64_t> seeds;  // of the chips
+};
+
+// Every combination of the values, the last axis fastest. The power of a core is known for one size of core
+// only: for other sizes the interval of the energy goes from power in proportion to the cells to the same
+// power. Error{bad_config} for a constant that is unknown or out of range.
+std::vector<WhatIfPoint> what_if(const WhatIfJob& job, const Exec& exec);
+
+}  // namespace imka

@@ -26,7 +26,7 @@ const std::vector<Benchmark>& benchmarks() {
         {"sorf", bench_sorf},         {"ridge", bench_ridge},
         {"normals", bench_normals},   {"fwht", bench_fwht},
         {"stream", bench_stream},     {"chip", bench_chip},
-        {"one_row", bench_one_row}};
+        {"one_row", bench_one_row},   {"deploy", bench_deploy}};
     return list;
 }
 
@@ -60,6 +60,7 @@ void print_machine(const MachineLimits& l, const Exec& exec) {
                                   {"cos and sin, G pairs/s", giga(l.cos_sin_core), giga(l.cos_sin_all)},
                                   {"copy, GB/s", "", giga(l.copy_all)},
                                   {"write, GB/s", "", giga(l.write_all)}}));
+    print_out("\nBLAS: {}\n", blas_description());
 }
 
 void print_wrong(const std::vector<BenchResult>& results) {
@@ -128,9 +129,8 @@ void add_bench(CLI::App& root, Context& context) {
     for (const auto& b : benchmarks()) names.push_back(b.name);
     auto* names_option = verb->add_option("names", args->names, "Benchmarks to run");
     names_option->check(CLI::IsMember(names))->capture_default_str();
-    verb->add_option(
-            "--python", args->python,
-            "Python interpreter with scikit-learn and PyTorch; default: /usr/bin/python3, then python3")
+    verb->add_option("--python", args->python,
+                     "Python interpreter with the other libraries; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
     using range::between;
     bind_fields(

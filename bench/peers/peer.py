@@ -11,6 +11,7 @@ Any reply may also be `missing PACKAGE` or `error TEXT`.
 import importlib
 import importlib.metadata
 import json
+import os
 import sys
 import time
 
@@ -25,6 +26,7 @@ PACKAGES = {
     "torch": "python3-torch",
     "ffht": "pip install FFHT-unofficial",
     "aihwkit": "pip install aihwkit",
+    "onnxruntime": "pip install onnxruntime",
 }
 
 
@@ -240,8 +242,55 @@ def aihwkit_products(s):
     return products, check
 
 
+def difference_from_ours(np, folder, y):
+    """Largest difference from the outputs that the program wrote, relative to the largest output."""
+    return np.abs(y - np.load(os.path.join(folder, "imka.npy"))).max() / np.abs(y).max()
+
+
+def torch_encoder(s):
+    """PyTorch's own encoder with random weights, on its fast path; exported for the others with an input."""
+    np = need("numpy")
+    torch = need("torch")
+    torch.set_num_threads(s["threads"])
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(s["width"], s["heads"], s["hidden"], dropout=0.0, activation="gelu",
+                                             batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, s["layers"], enable_nested_tensor=False).eval()
+    for p in model.parameters():  # layers start as copies of the first
+        if p.dim() == 2:
+            torch.nn.init.xavier_uniform_(p)
+        else:
+            torch.nn.init.uniform_(p, 0.5, 1.5)
+    x = torch.randn(s["batch"], s["length"], s["width"])
+    np.save(os.path.join(s["folder"], "x.npy"), x.numpy())
+    torch.onnx.export(model, x, os.path.join(s["folder"], "model.onnx"), opset_version=17, input_names=["x"],
+                      output_names=["y"])
+
+    @torch.no_grad()
+    def run():
+        return model(x)
+
+    return run, lambda: difference_from_ours(np, s["folder"], run().numpy())
+
+
+def onnxruntime_encoder(s):
+    np = need("numpy")
+    onnxruntime = need("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = s["threads"]
+    session = onnxruntime.InferenceSession(os.path.join(s["folder"], "model.onnx"), options,
+                                           providers=["CPUExecutionProvider"])
+    x = np.load(os.path.join(s["folder"], "x.npy"))
+
+    def run():
+        return session.run(None, {"x": x})[0]
+
+    return run, lambda: difference_from_ours(np, s["folder"], run())
+
+
 PEERS = {f.__name__: f for f in (sklearn_features, sklearn_ridge, torch_features, torch_ridge, numpy_product,
-                                 numpy_normals, ffht_transform, aihwkit_products)}
+                                 numpy_normals, ffht_transform, aihwkit_products, torch_encoder,
+                                 onnxruntime_encoder)}
 prepared = {}
 
 
@@ -270,6 +319,7 @@ def answer(line):
 
 
 def main():
+    replies, sys.stdout = sys.stdout, sys.stderr  # libraries print
     for line in sys.stdin:
         try:
             reply = answer(line)
@@ -277,7 +327,7 @@ def main():
             reply = f"missing {package}"
         except Exception as problem:  # report every failure to the program
             reply = f"error {type(problem).__name__}: {problem}".replace("\n", " ")
-        print(reply, flush=True)
+        print(reply, file=replies, flush=True)
 
 
 if __name__ == "__main__":

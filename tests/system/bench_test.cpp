@@ -70,8 +70,8 @@ TEST(Bench, EveryBenchmarkComputesCorrectResults) {
         names.insert(r.at("name").get<std::string>());
         EXPECT_TRUE(r.at("check").at("ok")) << r.dump();
     }
-    EXPECT_EQ(names, (std::set<std::string>{"chip", "features", "fwht", "normals", "one_row", "projection",
-                                            "ridge", "sorf", "stream"}));
+    EXPECT_EQ(names, (std::set<std::string>{"chip", "deploy", "features", "fwht", "normals", "one_row",
+                                            "projection", "ridge", "sorf", "stream"}));
 }
 
 TEST(Bench, TheRatioIsTheirTimeDividedByOurs) {
@@ -126,6 +126,39 @@ TEST(Bench, ComparesTheChipWithPlainProducts) {
         EXPECT_GT(r.at("times_of_pieces"), 0.0);
     }
     EXPECT_EQ(cores, (std::multiset<int>{1, 1, 4}));
+}
+
+TEST(Bench, ComparesANetworkWithOtherRuntimesAndItsEmulation) {
+    const auto j = bench("deploy");
+    const auto& digital = j.at("results").at(0);
+    if (!digital.contains("ours"))
+        GTEST_SKIP() << "needs PyTorch and a build with ONNX: " << digital.at("rivals").dump();
+    EXPECT_EQ(digital.at("sizes").at("layers"), 2);
+    EXPECT_GT(digital.at("gflops"), 0.0);
+    EXPECT_GT(digital.at("limit").at("share"), 0.0);
+    EXPECT_TRUE(digital.at("check").at("ok"));
+    EXPECT_GT(digital.at("check").at("value"), 0.0);  // two programs do not round alike
+    const auto& torch = digital.at("rivals").at(0);
+    EXPECT_LE(torch.at("check"), 1e-4);
+    EXPECT_EQ(digital.at("targets").at(0).at("reached"), torch.at("ratio").at("median"));
+    const auto& emulated = j.at("results").at(1);
+    EXPECT_EQ(emulated.at("rivals").at(0).at("name"), "digital");
+    EXPECT_GT(emulated.at("cores"), 0);
+    EXPECT_GT(emulated.at("check").at("value"), 0.0);
+    EXPECT_EQ(emulated.at("targets").at(0).at("at_most"), 5.0);
+}
+
+TEST(Bench, SaysWhyANetworkWasNotRun) {
+    const TempDir dir;
+    const auto python = fake_python(dir, "missing python3-torch").string();
+    const auto j = bench("deploy --python '" + python + "'");
+    ASSERT_EQ(j.at("results").size(), 1U);
+    const auto& r = j.at("results").at(0);
+    EXPECT_FALSE(r.contains("ours"));
+    EXPECT_EQ(r.at("rivals").at(0).at("missing"), "python3-torch");
+    const auto table = run_imka("bench deploy --quick --python '" + python + "'");
+    EXPECT_EQ(table.exit_code, 0);
+    EXPECT_NE(table.out.find("not run"), std::string::npos) << table.out;
 }
 
 TEST(Bench, CalibrateComparesTheModelWithMeasurements) {

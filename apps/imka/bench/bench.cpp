@@ -30,7 +30,7 @@ std::optional<double> rival_round(const BenchSetup& setup, const Rival& rival, c
         result.missing = "python3";
         return std::nullopt;
     }
-    auto answer = setup.peer->run(rival.peer, sizes_json(sizes));
+    auto answer = setup.peer->run(rival.peer, request_json(rival, sizes));
     std::this_thread::sleep_for(kPeerSettles);
     result.missing = std::move(answer.missing);
     result.error = std::move(answer.error);
@@ -167,6 +167,12 @@ std::string sizes_json(const Sizes& sizes) {
     return j.dump();
 }
 
+std::string request_json(const Rival& rival, const Sizes& sizes) {
+    Json j = Json::parse(sizes_json(sizes));
+    if (!rival.folder.empty()) j["folder"] = rival.folder;
+    return j.dump();
+}
+
 void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, const std::vector<Rival>& rivals,
                 BenchResult& result) {
     Progress progress(setup.exec, "bench " + result.name, static_cast<std::uint64_t>(setup.rounds) + 1);
@@ -201,7 +207,8 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
     if (setup.peer == nullptr) return;
     for (std::size_t i = 0; i < rivals.size(); ++i) {
         if (runs[i] && !rivals[i].peer.empty())
-            result.rivals[i].check = setup.peer->check(rivals[i].peer, sizes_json(result.sizes)).value;
+            result.rivals[i].check =
+                setup.peer->check(rivals[i].peer, request_json(rivals[i], result.sizes)).value;
     }
     setup.peer->forget();
 }
@@ -209,13 +216,16 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
 Json to_json(const BenchResult& r) {
     Json j = {{"name", r.name}, {"what", r.title}};
     j["sizes"] = Json::parse(sizes_json(r.sizes));
-    const auto ours = median_interval(r.seconds);
-    j["ours"] = {{"median_seconds", ours.median}, {"interval", interval_json(ours)}, {"seconds", r.seconds}};
+    if (!r.seconds.empty()) {
+        const auto ours = median_interval(r.seconds);
+        j["ours"] = {
+            {"median_seconds", ours.median}, {"interval", interval_json(ours)}, {"seconds", r.seconds}};
+    }
     j["rivals"] = Json::array();
     for (const auto& rival : r.rivals) j["rivals"].push_back(rival_json(rival));
     if (r.limit_seconds > 0.0) {
         j["limit"] = {
-            {"what", r.limit}, {"seconds", r.limit_seconds}, {"share", r.limit_seconds / ours.median}};
+            {"what", r.limit}, {"seconds", r.limit_seconds}, {"share", r.limit_seconds / median(r.seconds)}};
     }
     j["targets"] = Json::array();
     for (const auto& t : r.targets) {
@@ -233,7 +243,7 @@ Json to_json(const BenchResult& r) {
 TextTable table_rows(const std::vector<BenchResult>& results) {
     TextTable rows = {{"what", "ours", "against", "theirs", "ratio (95 %)", "of limit", "target"}};
     for (const auto& r : results) {
-        std::vector<std::string> row = {r.title, time_text(median(r.seconds))};
+        std::vector<std::string> row = {r.title, r.seconds.empty() ? "" : time_text(median(r.seconds))};
         const std::vector<std::string> end = {limit_text(r), targets_text(r)};
         const auto add = [&](const std::vector<std::string>& cells) {
             row.insert(row.end(), cells.begin(), cells.end());

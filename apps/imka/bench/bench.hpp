@@ -14,6 +14,7 @@
 #include "app.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/metrics/metrics.hpp"
 
 namespace imka::app {
@@ -98,8 +99,12 @@ struct Rival {
     std::string name;
     std::string peer = {};  // function to run in the interpreter, and its package
     std::string package = {};
+    std::string folder = {};          // files that the function reads and writes
     std::function<void()> body = {};  // or: function to run in this process
 };
+
+// Sizes and folder as the peer gets them.
+std::string request_json(const Rival& rival, const Sizes& sizes);
 
 struct RivalResult {
     std::string name;
@@ -134,7 +139,7 @@ struct BenchResult {
     std::string name;   // as on the command line
     std::string title;  // for display
     Sizes sizes;
-    std::vector<double> seconds;  // ours, one per round
+    std::vector<double> seconds;  // ours, one per round; empty: not run
     std::vector<RivalResult> rivals;
     std::string limit;           // the work that sets the limit
     double limit_seconds = 0.0;  // its minimum time, by the best limits of the run; 0: none
@@ -167,6 +172,10 @@ std::vector<BenchResult> bench_normals(const BenchSetup& setup);
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup);
 std::vector<BenchResult> bench_stream(const BenchSetup& setup);
 std::vector<BenchResult> bench_chip(const BenchSetup& setup);
+std::vector<BenchResult> bench_deploy(const BenchSetup& setup);
+
+// hermes with converters that neither round nor saturate: products are emulated with few matrix products.
+ChipSpec linear_chip();
 
 // Measures dense and structured projection for many shapes and prints them next to the predictions of the
 // cost model, with constants fitted to this machine.

@@ -181,6 +181,10 @@ BenchResult bench_batch(const BenchSetup& setup, const FastRegion& core, std::si
 
 }  // namespace
 
+ChipSpec linear_chip() {
+    return chip_of(kLinear);
+}
+
 std::vector<BenchResult> bench_chip(const BenchSetup& setup) {
     std::vector<BenchResult> results;
     for (const auto& way : {kLinear, kOnePhase, kFourPhases}) results.push_back(bench_way(setup, way));

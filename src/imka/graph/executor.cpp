@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "imka/base/machine.hpp"
+#include "imka/base/parallel.hpp"
 #include "imka/graph/operator.hpp"
 #include "imka/linalg/gemm.hpp"
 
@@ -77,8 +78,8 @@ Executor::Executor(Graph graph) : graph_(std::move(graph)) {
     packed_.resize(matrices_.size());
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
         for (const auto& use : matrices_[m].uses) node_matrices_[use.node].push_back(m);
-        if (!matrices_[m].transposed) packed_[m] = transposed(weights_of(graph_, matrices_[m]).view());
     }
+    chains_ = find_chains(graph_, [&](std::size_t n) { return !node_matrices_[n].empty(); });
     uses_.resize(graph_.values.size());
     for (const auto& node : graph_.nodes) {
         for (const auto id : node.inputs) {
@@ -104,16 +105,41 @@ public:
     }
 
     RunResult run(std::span<const TensorView> inputs);
-    void multiply(const MatrixCall& call, MatrixView<const float> x, MatrixView<float> y);
+    void multiply(const MatrixCall& call, MatrixView<const float> x, const Exec& exec, MatrixView<float> y);
 
 private:
     struct Slot {
         TensorView view;
-        std::optional<std::size_t> buffer;  // nullopt: an input or constant
+        std::byte* memory = nullptr;        // of the view; null: an input or constant
+        std::optional<std::size_t> buffer;  // which the slot gives back; nullopt: none
+    };
+
+    // A node with the views of its inputs and outputs, or of slices of them.
+    struct Views {
+        std::vector<const TensorView*> inputs;
+        std::vector<TensorView> input_slices;
+        std::vector<MutableTensorView> memory;
+        std::vector<MutableTensorView*> outputs;
+    };
+    // Units [first, first + count) of a chain.
+    struct Slice {
+        const Chain& chain;
+        std::size_t first;
+        std::size_t count;
     };
 
     void bind_input(ValueId id, const TensorView& tensor);
+    void pack(std::size_t matrix);
+    bool runs_as_chain(const Chain& chain) const;
+    void run_chain(const Chain& chain);
+    void run_slice(const Slice& slice, const Exec& exec);
     void run_node(std::size_t index);
+    void place_outputs(std::size_t index);
+    void read_inputs(std::size_t index);
+    void compute(std::size_t index, const Views& views, const Exec& exec);
+    void release_node(std::size_t index);
+    Views views_of(std::size_t index);
+    std::optional<ValueId> replaceable_input(const Node& node, const TensorView& output) const;
     std::byte* place(ValueId id, std::size_t bytes);
     void share(ValueId from, ValueId to);
     void release(ValueId id);
@@ -132,28 +158,39 @@ namespace {
 class NodeProducts : public StaticProducts {
 public:
     // matrices: of the node, by group.
-    NodeProducts(GraphRun& run, std::size_t node, std::span<const std::size_t> matrices)
-        : run_(run), node_(node), matrices_(matrices) {}
+    NodeProducts(GraphRun& run, std::size_t node, std::span<const std::size_t> matrices, const Exec& exec)
+        : run_(run), node_(node), matrices_(matrices), exec_(exec) {}
     void multiply(std::size_t group, std::size_t first_row, MatrixView<const float> x,
                   MatrixView<float> y) override {
-        run_.multiply({matrices_[group], node_, first_row}, x, y);
+        run_.multiply({matrices_[group], node_, first_row}, x, exec_, y);
     }
 
 private:
     GraphRun& run_;
     std::size_t node_;
     std::span<const std::size_t> matrices_;
+    const Exec& exec_;
 };
 
 }  // namespace
 
-void GraphRun::multiply(const MatrixCall& call, MatrixView<const float> x, MatrixView<float> y) {
-    if (hook_ != nullptr && hook_->multiply(call, x, exec_, y)) return;
+void GraphRun::multiply(const MatrixCall& call, MatrixView<const float> x, const Exec& exec,
+                        MatrixView<float> y) {
+    if (hook_ != nullptr && hook_->multiply(call, x, exec, y)) return;
     const auto& matrix = e_.matrices_[call.matrix];
-    if (!matrix.transposed) return gemm_nt_rows(x, e_.packed_[call.matrix], exec_, y);
+    if (!matrix.transposed) {
+        if (hook_ != nullptr) pack(call.matrix);
+        return gemm_nt_rows(x, e_.packed_[call.matrix], exec, y);
+    }
     const auto* weights = e_.graph_.values[matrix.weight].constant->values<float>().data();
     weights += matrix.group * matrix.inputs * matrix.outputs;
-    gemm_nt_rows(x, {weights, matrix.outputs, matrix.inputs}, exec_, y);
+    gemm_nt_rows(x, {weights, matrix.outputs, matrix.inputs}, exec, y);
+}
+
+void GraphRun::pack(std::size_t matrix) {
+    auto& packed = e_.packed_[matrix];
+    if (e_.matrices_[matrix].transposed || packed.rows() > 0) return;
+    packed = transposed(weights_of(e_.graph_, e_.matrices_[matrix]).view());
 }
 
 void GraphRun::bind_input(ValueId id, const TensorView& tensor) {
@@ -183,6 +220,7 @@ std::byte* GraphRun::place(ValueId id, std::size_t bytes) {
 // `to` has the elements of `from`.
 void GraphRun::share(ValueId from, ValueId to) {
     slots_[to].buffer = slots_[from].buffer;
+    slots_[to].memory = slots_[from].memory;
     slots_[to].view.data = slots_[from].view.data;
     if (slots_[to].buffer) ++users_[*slots_[to].buffer];
 }
@@ -197,42 +235,136 @@ void GraphRun::release(ValueId id) {
     users_.erase(users);
 }
 
-void GraphRun::run_node(std::size_t index) {
-    check_cancelled(exec_);
+// An input that nothing else reads, whose memory the output can take.
+std::optional<ValueId> GraphRun::replaceable_input(const Node& node, const TensorView& output) const {
+    if (!runs_in_place(node)) return std::nullopt;
+    for (const auto id : node.inputs) {
+        if (id == kNoValue || uses_[id] != 1 || !slots_[id].buffer) continue;
+        const auto& view = slots_[id].view;
+        if (view.type == output.type && view.shape == output.shape && users_.at(*slots_[id].buffer) == 1)
+            return id;
+    }
+    return std::nullopt;
+}
+
+void GraphRun::place_outputs(std::size_t index) {
     const auto& node = e_.graph_.nodes[index];
-    const auto& op = operator_of(node);
     std::vector<const TensorView*> inputs;
     for (const auto id : node.inputs) inputs.push_back(id == kNoValue ? nullptr : &slots_[id].view);
     const auto types = output_types(node, inputs);
-    std::vector<MutableTensorView> memory(node.outputs.size());
-    std::vector<MutableTensorView*> outputs(node.outputs.size(), nullptr);
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
         const auto id = node.outputs[k];
         if (id == kNoValue) continue;
         const auto bytes = checked_bytes(node, types[k], physical_memory_bytes());
-        slots_[id].view = {types[k].type, *known_shape(types[k]), nullptr};
-        if (op.run == nullptr) {
+        auto& slot = slots_[id];
+        slot.view = {types[k].type, *known_shape(types[k]), nullptr};
+        if (operator_of(node).run == nullptr) {
             share(node.inputs[0], id);
-            continue;
+        } else if (const auto input = replaceable_input(node, slot.view)) {
+            slot.buffer = std::exchange(slots_[*input].buffer, std::nullopt);
+            slot.memory = slots_[*input].memory;
+        } else {
+            slot.memory = place(id, bytes);
         }
-        memory[k] = {types[k].type, slots_[id].view.shape, place(id, bytes)};
-        slots_[id].view.data = memory[k].data;
-        outputs[k] = &memory[k];
+        if (slot.memory != nullptr) slot.view.data = slot.memory;
     }
-    if (op.run != nullptr) {
-        NodeProducts products(*this, index, e_.node_matrices_[index]);
-        // Without a hook a Conv multiplies blocks of windows in parallel and writes them in place. Products
-        // that a hook can take are rows of many windows, copied and transposed: slower.
-        const bool is_static = !e_.node_matrices_[index].empty() && (node.op != "Conv" || hook_ != nullptr);
-        op.run({node, inputs, outputs, exec_, is_static ? &products : nullptr});
+}
+
+void GraphRun::read_inputs(std::size_t index) {
+    for (const auto id : e_.graph_.nodes[index].inputs) {
+        if (id != kNoValue) --uses_[id];
     }
-    for (const auto id : node.inputs) {
-        if (id == kNoValue) continue;
-        --uses_[id];
-        release(id);
-    }
+}
+
+GraphRun::Views GraphRun::views_of(std::size_t index) {
+    const auto& node = e_.graph_.nodes[index];
+    Views v;
+    for (const auto id : node.inputs) v.inputs.push_back(id == kNoValue ? nullptr : &slots_[id].view);
     for (const auto id : node.outputs) {
-        if (id != kNoValue) release(id);  // nothing reads it
+        auto& m = v.memory.emplace_back();
+        if (id == kNoValue) continue;
+        m = {slots_[id].view.type, slots_[id].view.shape, slots_[id].memory};
+    }
+    for (std::size_t k = 0; k < node.outputs.size(); ++k)
+        v.outputs.push_back(node.outputs[k] == kNoValue ? nullptr : &v.memory[k]);
+    return v;
+}
+
+void GraphRun::compute(std::size_t index, const Views& views, const Exec& exec) {
+    const auto& node = e_.graph_.nodes[index];
+    const auto& op = operator_of(node);
+    if (op.run == nullptr) return;
+    const auto& matrices = e_.node_matrices_[index];
+    NodeProducts products(*this, index, matrices, exec);
+    // Without a hook a Conv multiplies blocks of windows in parallel and writes them in place. Products
+    // that a hook can take are rows of many windows, copied and transposed: slower.
+    const bool is_static = !matrices.empty() && (node.op != "Conv" || hook_ != nullptr);
+    op.run({node, views.inputs, views.outputs, exec, is_static ? &products : nullptr});
+}
+
+void GraphRun::release_node(std::size_t index) {
+    const auto& node = e_.graph_.nodes[index];
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+        for (const auto id : *ids) {
+            if (id != kNoValue) release(id);
+        }
+    }
+}
+
+void GraphRun::run_node(std::size_t index) {
+    check_cancelled(exec_);
+    if (hook_ == nullptr) {
+        for (const auto m : e_.node_matrices_[index]) pack(m);
+    }
+    place_outputs(index);
+    compute(index, views_of(index), exec_);
+    read_inputs(index);
+    release_node(index);
+}
+
+// A hook takes products of all rows, one after the other. Few slices would leave threads without work.
+bool GraphRun::runs_as_chain(const Chain& chain) const {
+    if (chain.slices() < static_cast<std::size_t>(thread_count(exec_))) return false;
+    for (std::size_t n = chain.first_node; n < chain.first_node + chain.nodes(); ++n) {
+        if (hook_ != nullptr && !e_.node_matrices_[n].empty()) return false;
+    }
+    return true;
+}
+
+void GraphRun::run_chain(const Chain& chain) {
+    for (std::size_t k = 0; k < chain.nodes(); ++k) {
+        for (const auto m : e_.node_matrices_[chain.first_node + k]) pack(m);
+        place_outputs(chain.first_node + k);
+        read_inputs(chain.first_node + k);
+    }
+    Exec one = exec_;
+    one.threads = 1;
+    parallel_for(exec_, chain.slices(), [&](std::size_t s) {
+        const auto first = s * chain.units_per_slice;
+        run_slice({chain, first, std::min(chain.units_per_slice, chain.units - first)}, one);
+    });
+    for (std::size_t k = 0; k < chain.nodes(); ++k) release_node(chain.first_node + k);
+}
+
+void GraphRun::run_slice(const Slice& slice, const Exec& exec) {
+    const auto& chain = slice.chain;
+    // The slice as a tensor of its own, with one leading axis.
+    const auto cut = [&](auto view) {
+        const auto inner = view.shape.end() - static_cast<std::ptrdiff_t>(chain.inner_axes);
+        Shape shape = {static_cast<std::int64_t>(slice.count)};
+        shape.insert(shape.end(), inner, view.shape.end());
+        view.data += slice.first * (view.bytes() / chain.units);
+        view.shape = std::move(shape);
+        return view;
+    };
+    for (std::size_t k = 0; k < chain.nodes(); ++k) {
+        auto views = views_of(chain.first_node + k);
+        views.input_slices.reserve(views.inputs.size());
+        for (std::size_t i = 0; i < views.inputs.size(); ++i) {
+            if (chain.sliced[k][i]) views.inputs[i] = &views.input_slices.emplace_back(cut(*views.inputs[i]));
+        }
+        views.memory[0] = cut(views.memory[0]);
+        compute(chain.first_node + k, views, exec);
     }
 }
 
@@ -245,7 +377,17 @@ RunResult GraphRun::run(std::span<const TensorView> inputs) {
         if (graph.values[id].constant) slots_[id].view = graph.values[id].constant->view();
     }
     for (std::size_t k = 0; k < inputs.size(); ++k) bind_input(graph.inputs[k], inputs[k]);
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) run_node(n);
+    auto chain = e_.chains_.begin();
+    for (std::size_t n = 0; n < graph.nodes.size();) {
+        const bool starts = chain != e_.chains_.end() && chain->first_node == n;
+        if (starts && runs_as_chain(*chain)) {
+            run_chain(*chain);
+            n += chain++->nodes();
+            continue;
+        }
+        if (starts) ++chain;
+        run_node(n++);
+    }
     RunResult result;
     for (const auto id : graph.outputs) result.outputs.push_back(copy_of(slots_[id].view));
     result.peak_bytes = e_.pool_.bytes();

@@ -8,6 +8,7 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/graph/chains.hpp"
 #include "imka/graph/graph.hpp"
 #include "imka/graph/static_matrices.hpp"
 
@@ -68,8 +69,9 @@ private:
     Graph graph_;
     std::vector<StaticMatrix> matrices_;
     std::vector<std::vector<std::size_t>> node_matrices_;  // by node and group
-    std::vector<Matrix<float>> packed_;                    // by matrix: outputs x inputs, if stored otherwise
-    std::vector<std::size_t> uses_;                        // by value: nodes and graph outputs that read it
+    std::vector<Matrix<float>> packed_;  // by matrix: outputs x inputs; empty if stored so, or not needed yet
+    std::vector<Chain> chains_;
+    std::vector<std::size_t> uses_;  // by value: nodes and graph outputs that read it
     BufferPool pool_;
 };
 

@@ -11,10 +11,12 @@
 namespace imka {
 namespace {
 
-void add_to(const Matrix<float>& part, float factor, MatrixView<float> sum) {
-    for (std::size_t r = 0; r < part.rows(); ++r) {
-        for (std::size_t c = 0; c < part.cols(); ++c) sum(r, c) += factor * part(r, c);
-    }
+void add_to(const Matrix<float>& part, float factor, const Exec& exec, MatrixView<float> sum) {
+    parallel_for(exec, (part.rows() + kTileRows - 1) / kTileRows, [&](std::size_t t) {
+        for (std::size_t r = t * kTileRows; r < std::min(part.rows(), (t + 1) * kTileRows); ++r) {
+            for (std::size_t c = 0; c < part.cols(); ++c) sum(r, c) += factor * part(r, c);
+        }
+    });
 }
 
 // Signed steps.
@@ -75,7 +77,7 @@ void Emulator::add_copy(const std::vector<std::size_t>& regions, MatrixView<cons
     for (const auto r : regions) {
         const auto& tile = regions_[r].tile;
         const auto mine = x.slice_cols(tile.first_row, tile.rows);
-        add_to(region_products(r, mine, ids, exec), factor, y.slice_cols(tile.first_col, tile.cols));
+        add_to(region_products(r, mine, ids, exec), factor, exec, y.slice_cols(tile.first_col, tile.cols));
         record(exec, region_trace(r, mine));
     }
 }

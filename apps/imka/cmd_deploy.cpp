@@ -469,6 +469,8 @@ void add_output_options(CLI::App& verb, Args& args) {
 
 void run(const CLI::App& verb, Args& args, Context& context) {
     args.command = command_text(verb);
+    if (!args.placement.pareto && args.what_if.empty())
+        reject_without_effect(verb, {"--figure"}, "only --pareto and --what-if draw a figure");
     const bool lists =
         !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
     if (!args.placement.verify.empty()) return verify_file(args.placement, context);

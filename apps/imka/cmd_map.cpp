@@ -61,8 +61,9 @@ Fewest fewest_cores(const MapArgs& args, const MatrixList& list, const ChipSpec&
     return {result.cores, timing_of(args, list, result.mapping, spec).schedule.makespan_seconds};
 }
 
-void map_one(const MapArgs& args, const Context& context) {
+void map_one(const CLI::App& verb, const MapArgs& args, const Context& context) {
     const auto& placement = args.placement;
+    if (!placement.pareto) reject_without_effect(verb, {"--figure"}, "only --pareto draws a figure");
     const auto spec = load_spec(placement.chip);
     const auto [name, list] = read_matrices(args.matrices);
     check_folders(placement);
@@ -173,7 +174,7 @@ void add_map(CLI::App& root, Context& context) {
         if (!args->placement.verify.empty()) return verify_file(args->placement, context);
         if (!args->placement.diff.empty()) return diff_files(args->placement, context);
         if (args->list) return list_networks(*args, context);
-        map_one(*args, context);
+        map_one(*verb, *args, context);
     });
 }
 

@@ -248,6 +248,10 @@ void run_network(const Args& args, const Context& context) {
 void run(const CLI::App& verb, const Args& args, const Context& context) {
     if (args.inputs.empty() != args.outputs.empty())
         fail(ErrorCode::bad_usage, "expected both --input and --output, or neither to describe the model");
+    if (args.inputs.empty())
+        reject_without_effect(verb,
+                              {"--backend", "--chip-set", "--calibrate", "--seed", "--record", "--replay"},
+                              "without --input and --output the model is only described");
     if (is_plan(args)) {
         reject_without_effect(verb, {"--backend", "--chip-set", "--calibrate"},
                               "the plan has its chip; 'imka deploy' compiles for another one");

@@ -123,6 +123,7 @@ MapOptions map_options(const PlacementArgs& args, const ChipSpec& spec) {
 }
 
 void check_folders(const PlacementArgs& args) {
+    check_figure(args.figure);
     for (const auto& file : {args.mapping, args.svg, args.timeline, args.perfetto}) {
         if (!file.empty()) check_folder(file);
     }

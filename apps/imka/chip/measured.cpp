@@ -194,7 +194,7 @@ void add_comparison_options(CLI::App& verb, const std::string& prefix, Compariso
     bind_fields(verb, {field("test_rows", args.test_rows,
                              range::between(100, 1e7, "Number of test rows for accuracies"))});
     verb.add_option("--resume", args.resume,
-                    prefix + "keep every emulation in this file, and use those that it already has");
+                    "Write every emulation to this file, and use those that it already has; with --measured");
     for (const auto* flag :
          {"--experiment", "--measured-backend", "--datasets", "--run-seeds", "--test-rows", "--resume"})
         verb.get_option(flag)->needs("--measured");

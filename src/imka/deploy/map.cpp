@@ -317,10 +317,11 @@ MapResult map_evenly(const MatrixList& list, const CoreGrid& grid, const MapOpti
 
 namespace {
 
-// Of the products alone. All cores are equally fast, so the chip only sets the unit of time.
+// Of the products alone, in units of one product.
 double makespan(const Pipeline& pipeline, const Mapping& mapping) {
-    return make_schedule(pipeline, mapping, chip_preset("hermes"), cost_data(), {.digital = false})
-        .makespan_seconds;
+    ChipSpec unit;
+    unit.core.cost.product_overhead_seconds = 1.0;
+    return make_schedule(pipeline, mapping, unit, cost_data(), {.digital = false}).makespan_seconds;
 }
 
 // None if cores of their own do not fit the chips.

@@ -110,8 +110,10 @@ private:
         KeyCheck check(where_);
         try {
             return Json::parse(text, std::ref(check));
-        } catch (const Json::exception& e) {
-            fail(ErrorCode::bad_data, fmt::format("{}: invalid JSON: {}", where_, e.what()));
+        } catch (const Json::parse_error& e) {
+            fail(ErrorCode::bad_data, fmt::format("{}: invalid JSON near byte {}", where_, e.byte));
+        } catch (const Json::exception&) {
+            fail(ErrorCode::bad_data, fmt::format("{}: invalid JSON", where_));
         }
     }
 

@@ -246,6 +246,19 @@ TEST(Cli, DoctorAndListPrintJson) {
     }
 }
 
+TEST(Cli, DoctorNamesAFasterCoreOfOpenBlas) {
+    const auto doctor = json::parse(run_imka("doctor --json", "OPENBLAS_CORETYPE=Prescott ").out);
+    const auto blas = doctor.at("blas").get<std::string>();
+    if (!blas.ends_with("core Prescott")) GTEST_SKIP() << "cannot choose the kernels of " << blas;
+    const auto& sets = doctor.at("instruction_sets");
+    const auto has = [&](const char* name) {
+        return std::find(sets.begin(), sets.end(), name) != sets.end();
+    };
+    EXPECT_EQ(doctor.at("faster_blas_core"), has("avx512f") ? json("SkylakeX")
+                                             : has("avx2")  ? json("Haswell")
+                                                            : json());
+}
+
 TEST(Cli, CompletionKnowsVerbsAndOptions) {
     const TempDir dir;
     const auto r = run_imka("completion bash");

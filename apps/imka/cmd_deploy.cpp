@@ -494,8 +494,7 @@ void add_deploy(CLI::App& root, Context& context) {
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
          "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
-         "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --what-if "
-         "core.input_levels=15,127",
+         "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --figure chips.svg",
          "imka deploy model.onnx --on-chip all-but-last --cuts free --svg floor.svg --json",
          "imka deploy --shapes \"640x128 128x128 128x640\" --json", "imka deploy --verify model.plan",
          "imka deploy --diff before.plan after.plan"});

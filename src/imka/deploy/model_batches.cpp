@@ -151,8 +151,8 @@ void append(const std::vector<Tensor>& batch_outputs, std::size_t batch, std::si
 }
 
 std::vector<graph::TensorView> views_of(const std::vector<Tensor>& tensors) {
-    std::vector<graph::TensorView> views;
-    for (const auto& t : tensors) views.push_back(t.view());
+    std::vector<graph::TensorView> views(tensors.size());
+    std::ranges::transform(tensors, views.begin(), [](const Tensor& t) { return t.view(); });
     return views;
 }
 

@@ -140,8 +140,8 @@ ChipErrors errors_of(const DeployedModel& model, std::span<const graph::Tensor> 
 
 Summary over_chips(const std::vector<ChipErrors>& chips, std::vector<double> ChipErrors::*list,
                    std::size_t k) {
-    std::vector<double> values;
-    for (const auto& chip : chips) values.push_back((chip.*list)[k]);
+    std::vector<double> values(chips.size());
+    std::ranges::transform(chips, values.begin(), [&](const ChipErrors& chip) { return (chip.*list)[k]; });
     return summarize(std::move(values));
 }
 
@@ -171,8 +171,8 @@ ModelError model_error(const DeployedModel& model, std::span<const graph::Tensor
         chips.push_back(errors_of(chip, inputs, reference, exact, exec));
         progress.update(chips.size());
     }
-    std::vector<double> totals;
-    for (const auto& chip : chips) totals.push_back(chip.total);
+    std::vector<double> totals(chips.size());
+    std::ranges::transform(chips, totals.begin(), &ChipErrors::total);
     ModelError out{.total = summarize(std::move(totals))};
     for (std::size_t k = 0; k < model.matrices.size(); ++k)
         out.matrices.push_back({.name = model.matrices[k],

@@ -78,7 +78,7 @@ decltype(auto) visit_dtype(DType type, F&& f) {
 
 template <class T>
 DType dtype_of() {
-    for (std::uint8_t t = 0; t < std::size(EnumNames<DType>::values); ++t) {
+    for (std::size_t t = 0; t < std::size(EnumNames<DType>::values); ++t) {
         const auto type = static_cast<DType>(t);
         if (visit_dtype(type, [](auto zero) { return std::is_same_v<decltype(zero), T>; })) return type;
     }

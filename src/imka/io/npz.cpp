@@ -25,7 +25,6 @@ static_assert(std::endian::native == std::endian::little, "ZIP files are little-
 // Records of a ZIP file; each begins with "PK" and its kind.
 constexpr std::uint32_t kLocal = 0x04034b50;
 constexpr std::uint32_t kEntry = 0x02014b50;
-constexpr std::uint32_t kEnd = 0x06054b50;
 constexpr std::uint32_t kEnd64 = 0x06064b50;
 constexpr std::uint32_t kEnd64Place = 0x07064b50;
 constexpr std::size_t kEndBytes = 22;

@@ -55,8 +55,8 @@ sanitizer_folders() {
         case $file in */property | */system) ;; *) echo "${file##*/}" ;; esac
     done | sort -u
 }
-# Tests of statistics and races in these folders: slow, and other tests cover the same code. scripts/check asan runs them.
+# Tests of statistics, searches and races in these folders: slow, and other tests cover the same code. scripts/check asan runs them.
 # shellcheck disable=SC2034 # used by scripts/test
-slow_under_sanitizers='FastLaw.*:Pack.IsProven*:KnownExperiments.*:Linalg.CallsFromManyThreadsGiveTheBitsTheyGiveAlone:Claim.NeverHasTwoHoldersWhileItsFileComesAndGoes'
+slow_under_sanitizers='FastLaw.*:Pack.IsProven*:Pack.BoundsAnd*:Map.OfRandomMatrices*:MapEnergy.*:KnownExperiments.*:Linalg.CallsFromManyThreadsGiveTheBitsTheyGiveAlone:Claim.NeverHasTwoHoldersWhileItsFileComesAndGoes'
 
 mkdir -p build

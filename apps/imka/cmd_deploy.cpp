@@ -14,13 +14,13 @@
 #include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/base/random.hpp"
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/floor_plan.hpp"
 #include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_cost.hpp"
 #include "imka/deploy/mapping_file.hpp"
+#include "imka/deploy/model_calibration.hpp"
 #include "imka/deploy/model_error.hpp"
 #include "imka/deploy/on_chip.hpp"
 #include "imka/deploy/pipeline.hpp"
@@ -149,10 +149,21 @@ void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
     write_file_atomic(args.page, report::render_deploy_page(report::deploy_json(page)));
 }
 
+void check_files(const Args& args) {
+    check_folders(args.placement);
+    for (const auto& file : {args.output, args.page}) {
+        if (!file.empty()) check_folder(file);
+    }
+    const auto* needs = !args.what_if.empty() ? "--what-if" : args.explain ? "--explain" : "--output";
+    if (args.calibrate.empty() && (!args.output.empty() || args.explain || !args.what_if.empty()))
+        fail(ErrorCode::bad_usage,
+             fmt::format("{} needs calibration inputs: add --calibrate FILE.npy", needs));
+}
+
 void plan_matrices(const Args& args, const Context& context) {
     const auto spec = load_spec(args.placement.chip);
     auto [name, list] = read_matrices(args.matrices);
-    check_folders(args.placement);
+    check_files(args);
     if (args.placement.pareto)
         return show_placements(args.placement, list, pipeline_of(list), {.digital = false}, context);
     auto result = map_matrices(list, grid_of(spec), map_options(args.placement, spec));
@@ -207,9 +218,7 @@ Json error_json(const ModelError& error, const ErrorAttribution& causes) {
     return json;
 }
 
-void print_error(const ModelError& error, const ErrorAttribution& causes) {
-    print_out("\nerror of the outputs: {:.3g} %, over {} chips\n", 100.0 * std::sqrt(error.total.mean),
-              error.total.n);
+void print_matrix_errors(const ModelError& error) {
     TextTable table = {{"matrix", "own error %", "accumulated %", "alone², share %", "added², share %"}};
     const double share = 100.0 / error.total.mean;
     double alone = 0.0;
@@ -220,13 +229,14 @@ void print_error(const ModelError& error, const ErrorAttribution& causes) {
     }
     table.push_back({"sum", "", "", fmt::format("{:.1f}", alone), "100"});
     print_out("{}", format_table(table));
-    print_out(
-        "own: products compared with exact ones of the same inputs; accumulated: with those of FP32. Shares "
-        "of "
-        "the\nsquared error of the outputs: with only this matrix on the chip, and added when it joins those "
-        "above it;\nthe first sum differs from 100 where errors of matrices add up or cancel. ±: half of the "
-        "95 "
-        "% interval over chips\n\n");
+    print_out("own: compared with exact products of the same inputs; accumulated: with those of FP32.\n");
+    print_out("alone, added: squared error of the outputs with only this matrix on the chip, and when it\n");
+    print_out("joins those above it. The first sum differs from 100 where errors add up or cancel.\n");
+    print_out("±: half of the 95 % interval over chips\n\n");
+}
+
+// Largest saving first.
+void print_causes(const ErrorAttribution& causes) {
     TextTable list = {{"cause", "error alone %", "alone², share %", "removal saves, share %", ""}};
     std::vector<const Attribution*> items;
     for (const auto& a : causes.items) items.push_back(&a);
@@ -238,14 +248,17 @@ void print_error(const ModelError& error, const ErrorAttribution& causes) {
     print_out("{}", format_table(list));
 }
 
-// Inferences that were not used for calibration, or all if there are no others.
+void print_error(const report::ExplainedError& explained) {
+    const auto& total = explained.error.total;
+    print_out("\nerror of the outputs: {:.3g} %, over {}\n", 100.0 * std::sqrt(total.mean),
+              count_text(total.n, "chip", "chips"));
+    print_matrix_errors(explained.error);
+    print_causes(explained.causes);
+}
+
 std::vector<graph::Tensor> test_inputs(const Args& args, std::span<const graph::Tensor> inputs) {
-    const auto count = static_cast<std::uint32_t>(inputs[0].shape[0]);
-    auto order = permutation(args.seed, Stream::chip_calibration, count);
-    const auto used = static_cast<std::size_t>(args.build.calibration_inputs);
-    if (order.size() > used) order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used));
-    order.resize(std::min(order.size(), static_cast<std::size_t>(args.explain_inputs)));
-    return select_inferences(inputs, order);
+    return test_inferences(inputs, {.config = args.build, .seed = args.seed},
+                           static_cast<std::size_t>(args.explain_inputs));
 }
 
 std::vector<std::uint64_t> chip_seeds(const Args& args) {
@@ -297,19 +310,8 @@ std::optional<report::ExplainedError> program_model(const Args& args, ModelPlace
     if (!args.explain) return std::nullopt;
     auto explained = explain(args, model, inputs, context);
     json["error"] = error_json(explained.error, explained.causes);
-    if (!context.json) print_error(explained.error, explained.causes);
+    if (!context.json) print_error(explained);
     return explained;
-}
-
-void check_files(const Args& args) {
-    check_folders(args.placement);
-    for (const auto& file : {args.output, args.page}) {
-        if (!file.empty()) check_folder(file);
-    }
-    const auto* needs = !args.what_if.empty() ? "--what-if" : args.explain ? "--explain" : "--output";
-    if (args.calibrate.empty() && (!args.output.empty() || args.explain || !args.what_if.empty()))
-        fail(ErrorCode::bad_usage,
-             fmt::format("{} needs calibration inputs: add --calibrate FILE.npy", needs));
 }
 
 Json point_json(const WhatIfPoint& p) {
@@ -359,12 +361,9 @@ void print_points(const std::vector<WhatIfPoint>& points) {
         table.push_back(std::move(row));
     }
     print_out("{}", format_table(table));
-    print_out(
-        "error: of the outputs relative to FP32, ± half of the 95 % interval over chips. best: no other chip "
-        "is at "
-        "least\nas good in error, energy and latency, and better in one. Energy of other sizes of core: from "
-        "power "
-        "in proportion\nto the cells to the same power.\n");
+    print_out("error: of the outputs relative to FP32, ± half of the 95 % interval over chips\n");
+    print_out("best: no other chip is at least as good in error, energy and latency, and better in one\n");
+    print_out("energy of other sizes of core: from power in proportion to the cells to the same power\n");
 }
 
 void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec, const Context& context) {
@@ -467,22 +466,40 @@ void add_output_options(CLI::App& verb, Args& args) {
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
 }
 
+// Options without effect next to another mode of the verb.
+void check_modes(const CLI::App& verb, const Args& args) {
+    const std::vector<std::string> programs{"--calibrate", "--output",  "--explain",    "--at",
+                                            "--on-chip",   "--what-if", "--input-shape"};
+    const std::vector<std::string> pictures{"--page", "--mapping", "--svg", "--timeline", "--perfetto"};
+    const auto reject = [&](const std::vector<std::string>& flags, std::string_view why) {
+        reject_without_effect(verb, flags, why);
+    };
+    const auto& placement = args.placement;
+    if (!placement.pareto && args.what_if.empty())
+        reject({"--figure"}, "only --pareto and --what-if draw a figure");
+    if (!placement.verify.empty() || !placement.diff.empty()) {
+        for (const auto& flags : {programs, placement_flags()})
+            reject(flags, "--verify and --diff read files");
+        reject({"model", "--network", "--shapes", "--matrices", "--page", "--mapping", "--pareto"},
+               "--verify and --diff read files");
+    } else if (!args.what_if.empty() || placement.pareto) {
+        reject(pictures, "--what-if and --pareto compare many placements");
+        reject({"--output", "--explain"}, "--what-if and --pareto compare many placements");
+    }
+    if (args.model.empty()) reject(programs, "without a model there is only a plan");
+}
+
 void run(const CLI::App& verb, Args& args, Context& context) {
     args.command = command_text(verb);
-    if (!args.placement.pareto && args.what_if.empty())
-        reject_without_effect(verb, {"--figure"}, "only --pareto and --what-if draw a figure");
-    const bool lists =
-        !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
+    check_modes(verb, args);
     if (!args.placement.verify.empty()) return verify_file(args.placement, context);
     if (!args.placement.diff.empty()) return diff_files(args.placement, context);
+    const bool lists =
+        !args.matrices.network.empty() || !args.matrices.shapes.empty() || !args.matrices.file.empty();
     if (args.model.empty() == !lists)
         fail(ErrorCode::bad_usage,
              "expected a model, or one of --network, --shapes and --matrices for a plan only");
-    if (!lists) return deploy_model(args, context);
-    reject_without_effect(
-        verb, {"--calibrate", "--output", "--explain", "--what-if", "--on-chip", "--input-shape", "--at"},
-        "without a model there is only a plan");
-    plan_matrices(args, context);
+    lists ? plan_matrices(args, context) : deploy_model(args, context);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/static_matrices.hpp"
 #include "support/error.hpp"
+#include "support/onnx.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -211,7 +212,7 @@ TEST(Pipeline, WindowsReadAhead) {
 
 // Networks exported from PyTorch: every product is in the pipeline, and the schedule is legal.
 TEST(Pipeline, OfExportedModelsCanBeScheduled) {
-    if (!graph::has_onnx()) GTEST_SKIP() << "built without ONNX";
+    IMKA_NEED_ONNX();
     const auto spec = chip_preset("hermes");
     for (const auto* name : {"mlp_opset17", "cnn_opset17", "encoder_opset17", "performer_opset17"}) {
         SCOPED_TRACE(name);

@@ -132,6 +132,9 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     EXPECT_THAT(message("deploy " + mlp + " --shapes 3x3"), HasSubstr("expected a model, or one of"));
     EXPECT_THAT(message("deploy"), HasSubstr("expected a model"));
     EXPECT_THAT(message("deploy --shapes 3x3 --calibrate " + x), HasSubstr("--calibrate has no effect"));
+    EXPECT_THAT(message("deploy --verify " + x + " --cuts free"), HasSubstr("--cuts has no effect"));
+    EXPECT_THAT(message("deploy " + mlp + " --pareto --svg f.svg"), HasSubstr("--svg has no effect"));
+    EXPECT_THAT(message("deploy " + mlp + " --figure f.svg"), HasSubstr("--figure has no effect"));
     ASSERT_EQ(run_imka("deploy " + mlp + " --calibrate " + x + " --output " + plan).exit_code, 0);
     EXPECT_THAT(message("run " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));
     EXPECT_THAT(message("run " + mlp + " --seed 3"), HasSubstr("--seed has no effect"));

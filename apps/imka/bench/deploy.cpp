@@ -14,6 +14,7 @@
 #include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "imka/deploy/deployed_model.hpp"
+#include "imka/deploy/model_error.hpp"
 #include "imka/graph/executor.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/tensor_file.hpp"
@@ -131,18 +132,6 @@ graph::Tensor run_digital(graph::Executor& executor, const graph::Tensor& input,
     return std::move(executor.run(inputs, nullptr, exec).outputs.front());
 }
 
-double relative_error(const graph::Tensor& y, const graph::Tensor& exact) {
-    double errors = 0.0;
-    double squares = 0.0;
-    const auto a = y.values<float>();
-    const auto b = exact.values<float>();
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        errors += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
-        squares += double{b[i]} * b[i];
-    }
-    return std::sqrt(errors / squares);
-}
-
 DeployedModel deployed(const Network& network, const ChipSpec& chip, const Exec& exec) {
     BuildConfig config;
     config.calibration_inputs = network.input.shape[0];
@@ -165,7 +154,8 @@ BenchResult bench_emulated(const BenchSetup& setup, const Network& network, Benc
         },
         {{.name = "digital", .body = [&] { exact = run_digital(executor, network.input, exec); }}}, result);
     // Outputs without any relation to the exact ones have an error of 1.4.
-    result.check = check_at_most("relative error of the outputs", relative_error(y, exact), 0.7);
+    result.check =
+        check_at_most("relative error of the outputs", std::sqrt(squared_error({&y, 1}, {&exact, 1})), 0.7);
     const double multiple = 1.0 / result.rivals.front().ratio.median;
     result.targets = {{.what = "time / digital", .wanted = 5.0, .reached = multiple, .at_most = true}};
     result.note = fmt::format("{} cores, error {:.2g}", core_count(model.chip.plan), result.check.value);

@@ -17,8 +17,7 @@ namespace {
 
 // Weights of the named matrices, inputs x outputs.
 std::vector<Matrix<float>> weights_of(const graph::Graph& graph, std::span<const std::string> names) {
-    std::map<std::string, graph::StaticMatrix> known;
-    for (auto& m : graph::static_matrices(graph)) known.emplace(m.name, m);
+    const auto known = graph::matrices_by_name(graph);
     std::vector<Matrix<float>> weights;
     for (const auto& name : names) weights.push_back(graph::weights_of(graph, known.at(name)));
     return weights;

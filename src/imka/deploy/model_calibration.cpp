@@ -122,7 +122,28 @@ void check_ranges(std::span<const std::string> matrices, const std::vector<Input
     }
 }
 
+// All inferences in random order; the first config.calibration_inputs of them calibrate.
+std::vector<std::uint32_t> shuffled(std::span<const graph::Tensor> inputs, const SampleOptions& options) {
+    return permutation(options.seed, Stream::chip_calibration,
+                       static_cast<std::uint32_t>(inputs[0].shape[0]));
+}
+
 }  // namespace
+
+std::vector<graph::Tensor> calibration_inferences(std::span<const graph::Tensor> inputs,
+                                                  const SampleOptions& options) {
+    auto order = shuffled(inputs, options);
+    order.resize(std::min(order.size(), static_cast<std::size_t>(options.config.calibration_inputs)));
+    return select_inferences(inputs, order);
+}
+
+std::vector<graph::Tensor> test_inferences(std::span<const graph::Tensor> inputs,
+                                           const SampleOptions& options, std::size_t most) {
+    const auto order = shuffled(inputs, options);
+    const auto used = static_cast<std::size_t>(options.config.calibration_inputs);
+    const auto others = std::span(order).subspan(order.size() > used ? used : 0);
+    return select_inferences(inputs, others.first(std::min(others.size(), most)));
+}
 
 std::vector<Matrix<float>> collect_samples(const graph::Graph& graph, std::span<const std::string> matrices,
                                            const Plan& plan, std::span<const graph::Tensor> inputs,
@@ -130,9 +151,7 @@ std::vector<Matrix<float>> collect_samples(const graph::Graph& graph, std::span<
     const auto count = count_inferences(graph, inputs);
     const auto most = static_cast<std::size_t>(options.config.calibration_inputs);
     if (count < most) note(exec, fmt::format("{} calibration inputs; {} are recommended", count, most));
-    auto order = permutation(options.seed, Stream::chip_calibration, static_cast<std::uint32_t>(count));
-    order.resize(std::min(count, most));
-    const auto chosen = select_inferences(inputs, order);
+    const auto chosen = calibration_inferences(inputs, options);
     RangeHook ranges(matrices.size());
     (void)run_batches({graph, matrices, chosen, "finding input ranges"}, &ranges, exec);
     check_ranges(matrices, ranges.ranges());

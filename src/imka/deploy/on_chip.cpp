@@ -107,8 +107,7 @@ std::vector<std::string> choose_matrices(const Graph& graph, std::string_view ch
 }
 
 MatrixList matrix_list(const Graph& graph, std::span<const std::string> names) {
-    std::map<std::string, StaticMatrix> known;
-    for (auto& m : graph::static_matrices(graph)) known.emplace(m.name, m);
+    const auto known = graph::matrices_by_name(graph);
     MatrixList list;
     for (const auto& name : names) {
         const auto& m = known.at(name);

@@ -1,7 +1,7 @@
 #include "imka/deploy/pareto.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <array>
 
 #include "imka/base/error.hpp"
 #include "imka/deploy/mapping_cost.hpp"
@@ -31,16 +31,16 @@ std::optional<MapResult> try_mapping(const MatrixList& list, const CoreGrid& gri
     }
 }
 
-bool dominates(const PlacementPoint& a, const PlacementPoint& b) {
-    const auto key = [](const PlacementPoint& p) {
-        return std::tuple(static_cast<double>(p.cores), p.makespan_seconds, p.core_joules.value_or(0.0));
-    };
-    const auto [ac, at, ae] = key(a);
-    const auto [bc, bt, be] = key(b);
-    return ac <= bc && at <= bt && ae <= be && key(a) != key(b);
-}
-
 }  // namespace
+
+bool dominates(std::span<const double> a, std::span<const double> b) {
+    bool smaller = false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        if (a[i] > b[i]) return false;
+        smaller = smaller || a[i] < b[i];
+    }
+    return smaller;
+}
 
 std::vector<PlacementPoint> compare_placements(const MatrixList& list, const Pipeline& pipeline,
                                                const ChipSpec& spec, const ScheduleOptions& timing,
@@ -61,9 +61,11 @@ std::vector<PlacementPoint> compare_placements(const MatrixList& list, const Pip
                           .interval_seconds = schedule.interval_seconds,
                           .core_joules = mapping_cost(result->mapping, spec, {}, data).core_joules});
     }
-    for (auto& p : points)
-        p.best =
-            std::ranges::none_of(points, [&](const PlacementPoint& other) { return dominates(other, p); });
+    mark_best(
+        [](const PlacementPoint& p) {
+            return std::array{static_cast<double>(p.cores), p.makespan_seconds, p.core_joules.value_or(0.0)};
+        },
+        points);
     std::ranges::stable_sort(points, {}, &PlacementPoint::cores);
     return points;
 }

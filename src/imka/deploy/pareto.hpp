@@ -1,8 +1,10 @@
 // Placements compared: cores against time against energy.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "imka/deploy/map.hpp"
@@ -10,6 +12,19 @@
 #include "imka/deploy/schedule.hpp"
 
 namespace imka {
+
+// Whether a point with the values a beats one with the values b: at least as small in all, and smaller in
+// one.
+bool dominates(std::span<const double> a, std::span<const double> b);
+
+// Sets `best` of every point that no other one beats. values(point): an array of numbers to keep small.
+template <class Point, class Values>
+void mark_best(const Values& values, std::vector<Point>& points) {
+    for (auto& p : points) {
+        p.best = std::ranges::none_of(
+            points, [&](const Point& other) { return dominates(values(other), values(p)); });
+    }
+}
 
 struct PlacementPoint {
     MapOptions options;

@@ -22,12 +22,6 @@ std::string weights_name(std::size_t matrix) {
     return fmt::format("matrix.{}.weights", matrix);
 }
 
-std::map<std::string, graph::StaticMatrix> matrices_by_name(const graph::Graph& graph) {
-    std::map<std::string, graph::StaticMatrix> known;
-    for (auto& m : graph::static_matrices(graph)) known.emplace(m.name, m);
-    return known;
-}
-
 BuildConfig read_build(const nlohmann::json& json) {
     BuildConfig build;
     for (const auto& item : json.items()) {
@@ -50,7 +44,7 @@ TensorFile chip_part(const ProgrammedChip& chip) {
 }
 
 ProgrammedChip read_chip(TensorFile part, const DeployedModel& model) {
-    const auto known = matrices_by_name(model.graph);
+    const auto known = graph::matrices_by_name(model.graph);
     for (std::size_t k = 0; k < model.matrices.size(); ++k) {
         const auto found = known.find(model.matrices[k]);
         if (found == known.end())

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
@@ -12,6 +12,7 @@
 #include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/deploy/model_error.hpp"
+#include "imka/deploy/pareto.hpp"
 #include "imka/deploy/schedule.hpp"
 
 namespace imka {
@@ -79,15 +80,6 @@ WhatIfPoint measure(const WhatIfJob& job, const Constants& constants, const Exec
     return point;
 }
 
-bool dominates(const WhatIfPoint& a, const WhatIfPoint& b) {
-    const auto joules = [](const WhatIfPoint& p) { return p.joules ? p.joules->value : 0.0; };
-    const bool as_good =
-        a.error.mean <= b.error.mean && joules(a) <= joules(b) && a.latency_seconds <= b.latency_seconds;
-    const bool better =
-        a.error.mean < b.error.mean || joules(a) < joules(b) || a.latency_seconds < b.latency_seconds;
-    return as_good && better;
-}
-
 }  // namespace
 
 WhatIfAxis parse_axis(const std::string& text) {
@@ -117,8 +109,11 @@ std::vector<WhatIfPoint> what_if(const WhatIfJob& job, const Exec& exec) {
         inner.log = nullptr;  // notes would repeat
         progress.update(points.size());
     }
-    for (auto& p : points)
-        p.best = std::ranges::none_of(points, [&](const WhatIfPoint& other) { return dominates(other, p); });
+    mark_best(
+        [](const WhatIfPoint& p) {
+            return std::array{p.error.mean, p.joules ? p.joules->value : 0.0, p.latency_seconds};
+        },
+        points);
     return points;
 }
 

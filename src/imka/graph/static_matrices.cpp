@@ -67,6 +67,12 @@ std::vector<StaticMatrix> static_matrices(const Graph& graph) {
     return all;
 }
 
+std::map<std::string, StaticMatrix> matrices_by_name(const Graph& graph) {
+    std::map<std::string, StaticMatrix> known;
+    for (auto& m : static_matrices(graph)) known.emplace(m.name, m);
+    return known;
+}
+
 Matrix<float> weights_of(const Graph& graph, const StaticMatrix& matrix) {
     const auto values = graph.values[matrix.weight].constant->values<float>();
     Matrix<float> out(matrix.inputs, matrix.outputs);

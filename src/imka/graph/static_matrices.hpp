@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct StaticMatrix {
 // Matrices of MatMul and Gemm with a constant second input and of Conv with constant weights, one per group.
 // A convolution multiplies its windows: channels x kernel elements, in this order.
 std::vector<StaticMatrix> static_matrices(const Graph& graph);
+
+// The same, by name.
+std::map<std::string, StaticMatrix> matrices_by_name(const Graph& graph);
 
 // The elements, inputs x outputs.
 Matrix<float> weights_of(const Graph& graph, const StaticMatrix& matrix);

@@ -51,19 +51,20 @@ inline Matrix<double> exact_attention(const Attention& a) {
         for (std::size_t j = 0; j < a.k.rows(); ++j) {
             if (a.uses(i, j)) most = std::max(most, score(j));
         }
-        for (std::size_t j = 0; j < a.k.rows(); ++j) weights(i, j) = a.uses(i, j) ? std::exp(score(j) - most) : 0.0;
+        for (std::size_t j = 0; j < a.k.rows(); ++j)
+            weights(i, j) = a.uses(i, j) ? std::exp(score(j) - most) : 0.0;
     }
     return weighted(a, weights);
 }
 
-// Exponents of the features of a row and their signs; features that are not exponentials have exponent 0 and the
-// value as sign.
+// Exponents of the features of a row and their signs; features that are not exponentials have exponent 0 and
+// the value as sign.
 struct Feature {
     double exponent;
     double factor;
 };
-inline std::vector<Feature> features(ops::AttentionForm form, std::span<const float> x, const Matrix<float>& omega,
-                                     double scale) {
+inline std::vector<Feature> features(ops::AttentionForm form, std::span<const float> x,
+                                     const Matrix<float>& omega, double scale) {
     double norm2 = 0.0;
     for (const float e : x) norm2 += scale * e * e;
     std::vector<Feature> first;
@@ -76,15 +77,25 @@ inline std::vector<Feature> features(ops::AttentionForm form, std::span<const fl
                 first.push_back({u - norm2 / 2, 1.0});
                 second.push_back({-u - norm2 / 2, 1.0});
                 break;
-            case ops::AttentionForm::single: first.push_back({u - norm2 / 2, 1.0}); break;
+            case ops::AttentionForm::single:
+                first.push_back({u - norm2 / 2, 1.0});
+                break;
             case ops::AttentionForm::cos_sin:
                 first.push_back({norm2 / 2, std::cos(u)});
                 second.push_back({norm2 / 2, std::sin(u)});
                 break;
-            case ops::AttentionForm::exp: first.push_back({u, 1.0}); break;
-            case ops::AttentionForm::relu: first.push_back({0.0, std::max(u, 0.0)}); break;
-            case ops::AttentionForm::elu: first.push_back({0.0, u > 0.0 ? u + 1.0 : std::exp(u)}); break;
-            case ops::AttentionForm::square: first.push_back({0.0, u * u}); break;
+            case ops::AttentionForm::exp:
+                first.push_back({u, 1.0});
+                break;
+            case ops::AttentionForm::relu:
+                first.push_back({0.0, std::max(u, 0.0)});
+                break;
+            case ops::AttentionForm::elu:
+                first.push_back({0.0, u > 0.0 ? u + 1.0 : std::exp(u)});
+                break;
+            case ops::AttentionForm::square:
+                first.push_back({0.0, u * u});
+                break;
         }
     }
     first.insert(first.end(), second.begin(), second.end());
@@ -96,8 +107,8 @@ inline double largest(const std::vector<Feature>& z) {
 }
 
 // epsilon is relative to the largest feature of the query, and of the keys that the query uses.
-inline Matrix<double> kernel_attention(const Attention& a, ops::AttentionForm form, const Matrix<float>& omega,
-                                       double epsilon = 0.0) {
+inline Matrix<double> kernel_attention(const Attention& a, ops::AttentionForm form,
+                                       const Matrix<float>& omega, double epsilon = 0.0) {
     const bool exponential = ops::attention_form(form).exponential;
     std::vector<std::vector<Feature>> keys(a.k.rows());
     for (std::size_t j = 0; j < a.k.rows(); ++j) {

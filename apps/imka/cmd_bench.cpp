@@ -22,11 +22,12 @@ struct Benchmark {
 
 const std::vector<Benchmark>& benchmarks() {
     static const std::vector<Benchmark> list = {
-        {"features", bench_features}, {"projection", bench_projection},
-        {"sorf", bench_sorf},         {"ridge", bench_ridge},
-        {"normals", bench_normals},   {"fwht", bench_fwht},
-        {"stream", bench_stream},     {"chip", bench_chip},
-        {"one_row", bench_one_row},   {"deploy", bench_deploy}};
+        {"features", bench_features},  {"projection", bench_projection},
+        {"sorf", bench_sorf},          {"ridge", bench_ridge},
+        {"normals", bench_normals},    {"fwht", bench_fwht},
+        {"stream", bench_stream},      {"chip", bench_chip},
+        {"one_row", bench_one_row},    {"deploy", bench_deploy},
+        {"attention", bench_attention}};
     return list;
 }
 

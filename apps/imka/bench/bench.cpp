@@ -1,6 +1,7 @@
 #include "bench/bench.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "imka/base/error.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
@@ -289,6 +291,31 @@ MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
             .cos_sin_all = std::max(a.cos_sin_all, b.cos_sin_all),
             .copy_all = std::max(a.copy_all, b.copy_all),
             .write_all = std::max(a.write_all, b.write_all)};
+}
+
+BenchCheck check_peers(const BenchResult& result, double bound) {
+    BenchCheck check{.what = "largest difference from the outputs of a peer, relative", .bound = bound};
+    std::size_t compared = 0;
+    for (const auto& rival : result.rivals) {
+        if (!rival.check) continue;
+        ++compared;
+        check.value = std::max(check.value, *rival.check);
+    }
+    check.ok = compared > 0 && check.value <= check.bound;
+    return check;
+}
+
+ScratchFolder::ScratchFolder() {
+    auto name = (std::filesystem::temp_directory_path() / "imka-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+        fail(ErrorCode::io,
+             fmt::format("cannot create a folder in {}", std::filesystem::temp_directory_path().string()));
+    path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
 }
 
 double measure_syrk(const Exec& exec, int repeats) {

@@ -112,7 +112,7 @@ void add_targets(std::span<const double> wanted, BenchResult& result) {
 void set_limit(double work, BenchResult& result) {
     result.note = fmt::format("{:.3g} GFLOP/s", work / median(result.seconds) * 1e-9);
     result.limit = "matrix products";
-    result.limit_time = [=](const MachineLimits& l) { return work / l.sgemm_all; };
+    result.limit_time = [=](const MachineLimits& l) { return work / l.panel_all; };
 }
 
 BenchResult named(const AttentionSize& size, const std::string& what, const Exec& exec) {

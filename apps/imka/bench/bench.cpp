@@ -17,6 +17,7 @@
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/normals/normals.hpp"
+#include "imka/ops/panel/panel.hpp"
 
 namespace imka::app {
 namespace {
@@ -114,6 +115,18 @@ double sgemm_rate(const Exec& exec, int repeats) {
     const auto b = normals(kCols, kCols, 1);
     return task_rate(exec, repeats, 2.0 * kRows * kCols * kCols, [&] {
         return [&, c = Matrix<float>(kRows, kCols)]() mutable { gemm_nt(a.view(), b.view(), c.view()); };
+    });
+}
+
+double panel_rate(const Exec& exec, int repeats) {
+    constexpr std::size_t kSize = 240;  // all three fit in an L2 cache of 1 MB
+    constexpr int kPasses = 40;
+    return task_rate(exec, repeats, 2.0 * kPasses * kSize * kSize * kSize, [&] {
+        ops::Panels b(kSize, kSize);
+        ops::pack(normals(kSize, kSize, 1).view(), 1.0F, {}, b);
+        return [a = normals(kSize, kSize, 0), b, c = ops::Panels(kSize, kSize)]() mutable {
+            for (int p = 0; p < kPasses; ++p) ops::multiply(a.view(), b, c);
+        };
     });
 }
 
@@ -269,6 +282,7 @@ MachineLimits measure_limits(const Exec& exec, int repeats) {
     MachineLimits limits;
     limits.sgemm_core = sgemm_rate(one, repeats);
     limits.sgemm_all = sgemm_rate(quiet, repeats);
+    limits.panel_all = panel_rate(quiet, repeats);
     limits.syrk_all = measure_syrk(quiet, repeats);
     limits.cos_sin_core = cos_sin_rate(one, repeats);
     limits.cos_sin_all = cos_sin_rate(quiet, repeats);
@@ -286,6 +300,7 @@ MachineLimits measure_limits(const Exec& exec, int repeats) {
 MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
     return {.sgemm_core = std::max(a.sgemm_core, b.sgemm_core),
             .sgemm_all = std::max(a.sgemm_all, b.sgemm_all),
+            .panel_all = std::max(a.panel_all, b.panel_all),
             .syrk_all = std::max(a.syrk_all, b.syrk_all),
             .cos_sin_core = std::max(a.cos_sin_core, b.cos_sin_core),
             .cos_sin_all = std::max(a.cos_sin_all, b.cos_sin_all),
@@ -330,6 +345,7 @@ double measure_syrk(const Exec& exec, int repeats) {
 Json to_json(const MachineLimits& l) {
     return {{"sgemm_gflops_one_core", l.sgemm_core * 1e-9},
             {"sgemm_gflops", l.sgemm_all * 1e-9},
+            {"panel_gflops", l.panel_all * 1e-9},
             {"syrk_gflops", l.syrk_all * 1e-9},
             {"cos_sin_gpairs_one_core", l.cos_sin_core * 1e-9},
             {"cos_sin_gpairs", l.cos_sin_all * 1e-9},

@@ -66,6 +66,7 @@ std::unique_ptr<Peer> find_peer(const std::string& python, const Exec& exec);
 struct MachineLimits {
     double sgemm_core = 0.0;    // float operations, one core
     double sgemm_all = 0.0;     // float operations, all cores
+    double panel_all = 0.0;     // float operations of products in panels (ops/panel), all cores
     double syrk_all = 0.0;      // float operations of aᵀa (n² k for k rows of n), all cores
     double cos_sin_core = 0.0;  // pairs of a cosine and a sine, one core
     double cos_sin_all = 0.0;

@@ -11,7 +11,7 @@ int main() {
     const auto random = [&](std::uint64_t seed) {
         Matrix<float> x(shape.heads * shape.length, shape.size);
         for (std::size_t i = 0; i < x.values().size(); ++i)
-            x.values()[i] = static_cast<float>(normal(seed, Stream::test, i));
+            x.values()[i] = static_cast<float>(0.5 * normal(seed, Stream::test, i));
         return x;
     };
     const auto q = random(1);

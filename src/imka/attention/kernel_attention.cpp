@@ -1,3 +1,5 @@
+// Kernelised attention: tasks over heads and ranges of rows, rows of the attention matrix, the state of
+// tokens.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -18,8 +18,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kBlocksPerTask = 8;
 // Partial sums per head: at most this many, so that memory does not grow with the number of keys.
 constexpr std::size_t kMostParts = 16;
-// Tasks of a causal run: enough for many cores, also if there are few heads.
-constexpr std::size_t kCausalTasks = 8;
+// Parts of a causal sequence over all heads: enough for many cores, also if there are few heads.
+constexpr std::size_t kCausalParts = 8;
 // Beyond this difference of exponents within a causal block, features of its first keys would be lost.
 constexpr double kMostSpread = 60.0;
 
@@ -157,7 +157,7 @@ public:
     }
 
     void run_all_keys() {
-        sum_parts(divide(kAttentionRows, kMostParts));
+        sum_parts(divide(kAttentionRows, [](const HeadSequence&) { return kMostParts; }));
         parallel_for(exec_, jobs_.size(), [&](std::size_t j) {
             auto& parts = jobs_[j].parts;
             for (std::size_t p = 1; p < parts.size(); ++p) parts[0].add(parts[p]);
@@ -170,8 +170,9 @@ public:
 
     // The sums of all parts but the last of each job, then of everything before each part.
     void run_causal() {
-        if (jobs_.empty()) return;
-        const auto tasks = divide(kCausalRows, std::max<std::size_t>(1, kCausalTasks / jobs_.size()));
+        const auto tasks = divide(kCausalRows, [](const HeadSequence& s) {
+            return std::max<std::size_t>(1, kCausalParts / s.key_heads);
+        });
         std::vector<Task> sums;
         std::ranges::copy_if(tasks, std::back_inserter(sums),
                              [&](const Task& t) { return t.part + 1 < jobs_[t.job].parts.size(); });
@@ -200,13 +201,14 @@ private:
         });
     }
 
-    // Divides the keys of every job into at most `most_parts` ranges of whole blocks.
-    std::vector<Task> divide(std::size_t block, std::size_t most_parts) {
+    // Divides the keys of every job into at most most_parts(sequence) ranges of whole blocks.
+    template <class MostParts>
+    std::vector<Task> divide(std::size_t block, const MostParts& most_parts) {
         std::vector<Task> tasks;
         for (std::size_t j = 0; j < jobs_.size(); ++j) {
             const auto& s = *jobs_[j].sequence;
             const std::size_t blocks = divide_up(s.keys, block);
-            const std::size_t parts = std::clamp<std::size_t>(blocks / kBlocksPerTask, 1, most_parts);
+            const std::size_t parts = std::clamp<std::size_t>(blocks / kBlocksPerTask, 1, most_parts(s));
             jobs_[j].part_rows = std::max<std::size_t>(1, divide_up(blocks, parts)) * block;
             jobs_[j].parts.assign(divide_up(s.keys, jobs_[j].part_rows), {rule_.features, s.value_size});
             for (std::size_t p = 0; p < jobs_[j].parts.size(); ++p) tasks.push_back({j, p});

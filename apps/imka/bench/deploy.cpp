@@ -107,14 +107,14 @@ BenchResult bench_emulated(const BenchSetup& setup, const Network& network, Benc
     const auto exec = without_progress(setup.exec);
     const auto model = deployed(network, linear_chip(), exec);
     const auto emulator = make_emulator(model.chip, Simulator::fast, exec);
+    ModelRunner runner(model);
     graph::Executor executor(network.graph);
     graph::Tensor exact;
     graph::Tensor y;
     run_rounds(
         setup,
         [&] {
-            y = std::move(
-                run_model(model, *emulator, std::span(&network.input, 1), kSeed, exec).outputs.front());
+            y = std::move(runner.run(*emulator, std::span(&network.input, 1), kSeed, exec).outputs.front());
         },
         {{.name = "digital", .body = [&] { exact = run_digital(executor, network.input, exec); }}}, result);
     // Outputs without any relation to the exact ones have an error of 1.4.

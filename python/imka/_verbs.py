@@ -79,7 +79,7 @@ def report(*paths, **options):
     paths : folders of sweeps, or files of records.
     options : those of `imka report --help`, e.g. output="page.html", csv="runs.csv".
     """
-    return Result(run_verb(["report"], paths, **options)[1], table="sections")
+    return Result(run_verb(["report"], paths, **options)[1], table="experiments")
 
 
 def ridge(**options):

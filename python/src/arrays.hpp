@@ -32,6 +32,34 @@ std::pair<T*, nb::capsule> owned(T value) {
     return {owner.release(), std::move(capsule)};
 }
 
+// A matrix whose values are not set yet: setting large matrices to zero would take a good part of the time of
+// the functions that fill them.
+template <class T>
+class UnsetMatrix {
+public:
+    UnsetMatrix(std::size_t rows, std::size_t cols)
+        : rows_(rows), cols_(cols), values_(AlignedAllocator<T>().allocate(rows * cols), Free{rows * cols}) {}
+    MatrixView<T> view() const { return {values_.get(), rows_, cols_}; }
+    T* data() const { return values_.get(); }
+    std::size_t rows() const { return rows_; }
+    std::size_t cols() const { return cols_; }
+
+private:
+    struct Free {
+        std::size_t count = 0;
+        void operator()(T* values) const { AlignedAllocator<T>().deallocate(values, count); }
+    };
+    std::size_t rows_;
+    std::size_t cols_;
+    std::unique_ptr<T[], Free> values_;
+};
+
+template <class T>
+NumpyMatrix<T> to_numpy(UnsetMatrix<T> matrix) {
+    const auto [values, owner] = owned(std::move(matrix));
+    return {values->data(), {values->rows(), values->cols()}, owner};
+}
+
 template <class T>
 NumpyMatrix<T> to_numpy(Matrix<T> matrix) {
     const auto [values, owner] = owned(std::move(matrix));

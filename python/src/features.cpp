@@ -1,5 +1,6 @@
 // Random features: settings and training rows in, z(x) out.
 
+#include <chrono>
 #include <memory>
 
 #include "arrays.hpp"
@@ -31,12 +32,30 @@ Features fit_features(const Settings& settings, const FloatRows& x, std::uint64_
     });
 }
 
+UnsetMatrix<float> features_of(const Features& features, MatrixView<const float> x, std::uint64_t first,
+                               const Exec& exec) {
+    const auto columns = features.map.features();
+    check_fits_memory(static_cast<double>(x.rows()), static_cast<double>(columns), sizeof(float),
+                      "the feature matrix");
+    UnsetMatrix<float> z(x.rows(), columns);
+    features.map.transform(x, {features.product_seed, first}, exec, z.view());
+    return z;
+}
+
 NumpyMatrix<float> transform(const Features& features, const FloatRows& x, std::uint64_t first,
                              const PyExec& exec) {
     const auto rows = view_of(x);
-    return to_numpy(interruptible(exec, [&](const Exec& e) {
-        return features.map.transform(rows, {features.product_seed, first}, e);
-    }));
+    return to_numpy(
+        interruptible(exec, [&](const Exec& e) { return features_of(features, rows, first, e); }));
+}
+
+// Seconds of one transform without Python, for python/bench/overhead.py.
+double time_transform(const Features& features, const FloatRows& x, const PyExec& exec) {
+    const auto rows = view_of(x);
+    const nb::gil_scoped_release release;
+    const auto begin = std::chrono::steady_clock::now();
+    (void)features_of(features, rows, 0, {.threads = exec.threads});
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 Settings recipe_text(const Features& features) {
@@ -72,6 +91,8 @@ void bind_features(nb::module_& m) {
             "omega", [](const Features& f) { return to_numpy(sample(f.map.recipe().omega)); },
             "The directions, one per row.")
         .def("transform", &transform, nb::arg("x"), nb::arg("first"), nb::arg("exec"))
+        .def("time_transform", &time_transform, nb::arg("x"), nb::arg("exec"),
+             "Seconds of one transform without Python.")
         .def(
             "save_chip",
             [](const Features& f, const std::filesystem::path& path) { return save_chip(f.chip, path); },

@@ -209,7 +209,7 @@ TEST_P(CudaEmulator, HasTheSameBitsInAnyBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Chips, CudaEmulator, testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST(CudaEmulatorRegions, ShareACoreAtAnyOrigin) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";

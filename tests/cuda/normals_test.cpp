@@ -41,7 +41,7 @@ TEST_P(Normals, HaveTheBitsOfTheReferenceForMillions) {
 
 INSTANTIATE_TEST_SUITE_P(Variants, Normals,
                          testing::ValuesIn(ops::normals_variants().begin(), ops::normals_variants().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(NormalsVariants, EndWithTheReference) {
     EXPECT_EQ(ops::normals_variants().back().name, "reference");

@@ -56,7 +56,8 @@ class Model:
         if os.fspath(path).endswith(".onnx") and not _imka.has_onnx():
             raise MissingPartError("this build of imka cannot read ONNX models; install libonnx-dev and libprotobuf-dev "
                                    "and build imka again")
-        self._model = _imka.load_network(os.fspath(path), make_exec(n_jobs))
+        self._path = os.fspath(path)
+        self._model = _imka.load_network(self._path, make_exec(n_jobs))
 
     def run(self, *inputs: Any, seed: int = 0, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
         """The output for these inputs: an array, or a dict if the network has several outputs.
@@ -121,7 +122,9 @@ def _model_file(model, arrays, folder):
         path = os.path.join(folder, "model.onnx")
         _export(model, arrays, path)
         return path
-    if hasattr(model, "save") and not isinstance(model, Model):
+    if isinstance(model, Model):
+        return model._path
+    if hasattr(model, "save"):
         path = os.path.join(folder, "model.safetensors")
         model.save(path)
         return path

@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 
 pytest.importorskip("sklearn")
-PAGES = ["docs/python.md", "docs/coming-from-aihwkit.md", "docs/coming-from-crosssim.md"]
+PAGES = ["README.md", "docs/python.md", "docs/coming-from-aihwkit.md", "docs/coming-from-crosssim.md"]
 
 
 def blocks_of(page):

@@ -2,12 +2,12 @@
 
 Estimators (need scikit-learn): RandomFeatures, KernelRidgeClassifier, KernelRidgeRegressor, ChipProjection.
 Chips: Chip, ProgrammedChip. Networks: Model, deploy, run. Verbs of the program: cost, gram, ridge, sweep, report,
-command, help_of. Data: datasets.
+command, help_of. Data: datasets. Attention: attention.
 """
 import importlib
 from typing import TYPE_CHECKING
 
-from . import datasets
+from . import attention, datasets
 from ._chip import Chip, ProgrammedChip
 from ._errors import ConfigError, DataError, Error, FileError, MissingPartError, NumericError
 from ._imka import version as __version__
@@ -22,7 +22,7 @@ _ESTIMATORS = ("RandomFeatures", "KernelRidgeClassifier", "KernelRidgeRegressor"
 
 __all__ = [
     *_ESTIMATORS, "Chip", "ConfigError", "DataError", "Deployment", "Error", "FileError", "MissingPartError", "Model",
-    "NumericError", "ProgrammedChip", "Result", "command", "cost", "datasets", "deploy", "gram", "help_of", "report",
+    "NumericError", "ProgrammedChip", "Result", "attention", "command", "cost", "datasets", "deploy", "gram", "help_of", "report",
     "ridge", "run", "sweep", "__version__",
 ]
 

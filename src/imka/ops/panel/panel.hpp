@@ -1,0 +1,62 @@
+// Products of matrices that fit in a cache. Matrices are stored in panels of columns, so that one layout
+// serves as left factor, as right factor and as result.
+//
+// Domain: any float; NaN and infinities propagate. Accuracy: every result is one chain of fused
+// multiply-additions over k in increasing order, in float, so |error| <= k 2^-24 sum |a b|. The bits of a
+// result depend only on its row, its column and the instruction set: not on the other rows. Cost: the left
+// factor is read once per panel of the right one; about the throughput of the multiply-add units if a panel
+// of the right factor fits in the L2 cache. In the widest vectors of the processor, selected at run time.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "imka/base/matrix.hpp"
+
+namespace imka::ops {
+
+// Columns per panel: two vectors of the selected instruction set.
+std::size_t panel_width();
+
+// A rows x cols matrix as panels of width() columns; each panel is row-major. Columns are padded to a
+// multiple of the width.
+class Panels {
+public:
+    Panels() = default;
+    Panels(std::size_t rows, std::size_t cols) { reshape(rows, cols); }
+    // Keeps the memory. The values are unspecified, also in the padding.
+    void reshape(std::size_t rows, std::size_t cols);
+
+    std::size_t rows() const { return rows_; }
+    std::size_t cols() const { return cols_; }
+    std::size_t width() const { return width_; }
+    std::size_t panels() const { return (cols_ + width_ - 1) / width_; }
+    // Panel p, rows() x width().
+    float* panel(std::size_t p) { return values_.data() + p * rows_ * width_; }
+    const float* panel(std::size_t p) const { return values_.data() + p * rows_ * width_; }
+    float& operator()(std::size_t r, std::size_t c) { return panel(c / width_)[r * width_ + c % width_]; }
+    float operator()(std::size_t r, std::size_t c) const {
+        return panel(c / width_)[r * width_ + c % width_];
+    }
+
+private:
+    std::size_t rows_ = 0;
+    std::size_t cols_ = 0;
+    std::size_t width_ = 1;
+    std::vector<float, AlignedAllocator<float>> values_;
+};
+
+// Writes scale × b to the first panels of out, which has as many rows; padding becomes 0. keep: rows with 0
+// here become 0, whatever b holds there; empty: all are kept.
+void pack(MatrixView<const float> b, float scale, std::span<const unsigned char> keep, Panels& out);
+// Writes scale × bᵀ to the first rows of out, which has as many panels. keep: the same for rows of b.
+void pack_transposed(MatrixView<const float> b, float scale, std::span<const unsigned char> keep,
+                     Panels& out);
+
+// c = a b in the first a.rows() rows and first b.panels() panels of c, which may be larger. a is n x k, b is
+// k x m; its padding must be 0, and c gets zeros there.
+void multiply(MatrixView<const float> a, const Panels& b, Panels& c);
+void multiply(const Panels& a, const Panels& b, Panels& c);
+
+}  // namespace imka::ops

@@ -35,13 +35,8 @@ void for_blocks(const HeadRange& range, std::size_t rows, const Body& body) {
 }
 
 // wrong: index of the query in a block of `count`; count if there is none.
-void check_normaliser(std::size_t wrong, std::size_t count, std::size_t head, std::size_t first) {
-    if (wrong == count) return;
-    fail(ErrorCode::numeric,
-         fmt::format(
-             "attention: the normaliser of query {} of head {} is 0 or not finite: no key has a feature "
-             "in common with it; use kernel_epsilon > 0 or smaller inputs",
-             first + wrong, head));
+void check_normaliser(std::size_t wrong, std::size_t count, const HeadRange& range) {
+    if (wrong != count) fail_normaliser(range.head, range.begin + wrong);
 }
 
 // Ranges of one sequence. Holds scratch memory: one per thread.
@@ -60,7 +55,7 @@ public:
         for_blocks(range, kAttentionRows, [&](const HeadRange& block) {
             const auto out = s.source->outputs(block);
             make_query_block(rule_, s.source->queries(block, query_projections_), queries_);
-            check_normaliser(output_.attend(queries_, keys, out), out.rows(), block.head, block.begin);
+            check_normaliser(output_.attend(queries_, keys, out), out.rows(), block);
         });
     }
 
@@ -92,8 +87,7 @@ private:
     void attend_block(const HeadSequence& s, const HeadRange& block) {
         const auto out = s.source->outputs(block);
         make_query_block(rule_, s.source->queries(block, query_projections_), queries_);
-        check_normaliser(output_.attend_causal(rule_, queries_, keys_, earlier_, out), out.rows(), block.head,
-                         block.begin);
+        check_normaliser(output_.attend_causal(rule_, queries_, keys_, earlier_, out), out.rows(), block);
     }
 
     // Largest exponent of the block less that of its first key and everything before.
@@ -115,8 +109,8 @@ private:
         };
         for (std::size_t r = 0; r < out.rows(); ++r) {
             if (mask.empty() || mask[r] != 0) sums.add_key(rule_, one(keys, r), values.row(r));
-            const bool right = sums.attend(rule_, one(queries, r), out.row(r));
-            check_normaliser(right ? 1 : 0, 1, range.head, range.begin + r);
+            if (!sums.attend(rule_, one(queries, r), out.row(r)))
+                fail_normaliser(range.head, range.begin + r);
         }
     }
 
@@ -248,6 +242,14 @@ private:
 };
 
 }  // namespace
+
+void fail_normaliser(std::size_t head, std::size_t query) {
+    fail(ErrorCode::numeric,
+         fmt::format(
+             "attention: the normaliser of query {} of head {} is 0 or not finite: no key has a feature in "
+             "common with it; use kernel_epsilon > 0 or smaller inputs",
+             query, head));
+}
 
 void kernel_heads(std::span<const HeadSequence> sequences, const KernelHeadsOptions& options,
                   const Exec& exec) {

@@ -48,4 +48,7 @@ struct KernelHeadsOptions {
 void kernel_heads(std::span<const HeadSequence> sequences, const KernelHeadsOptions& options,
                   const Exec& exec);
 
+// That error.
+[[noreturn]] void fail_normaliser(std::size_t head, std::size_t query);
+
 }  // namespace imka::ops

@@ -2,11 +2,12 @@
 
 Estimators (need scikit-learn): RandomFeatures, KernelRidgeClassifier, KernelRidgeRegressor, ChipProjection.
 Chips: Chip, ProgrammedChip. Networks: Model, deploy, run. Verbs of the program: cost, gram, ridge, sweep, report,
-command, help_of. Data: datasets.
+command, help_of. Data: datasets. Attention: attention.
 """
 import importlib
+from typing import TYPE_CHECKING
 
-from . import datasets
+from . import attention, datasets
 from ._chip import Chip, ProgrammedChip
 from ._errors import ConfigError, DataError, Error, FileError, MissingPartError, NumericError
 from ._imka import version as __version__
@@ -14,11 +15,14 @@ from ._model import Deployment, Model, deploy, run
 from ._result import Result
 from ._verbs import command, cost, gram, help_of, report, ridge, sweep
 
+if TYPE_CHECKING:
+    from ._estimators import ChipProjection, KernelRidgeClassifier, KernelRidgeRegressor, RandomFeatures
+
 _ESTIMATORS = ("RandomFeatures", "KernelRidgeClassifier", "KernelRidgeRegressor", "ChipProjection")
 
 __all__ = [
     *_ESTIMATORS, "Chip", "ConfigError", "DataError", "Deployment", "Error", "FileError", "MissingPartError", "Model",
-    "NumericError", "ProgrammedChip", "Result", "command", "cost", "datasets", "deploy", "gram", "help_of", "report",
+    "NumericError", "ProgrammedChip", "Result", "attention", "command", "cost", "datasets", "deploy", "gram", "help_of", "report",
     "ridge", "run", "sweep", "__version__",
 ]
 

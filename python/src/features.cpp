@@ -1,6 +1,5 @@
 // Random features: settings and training rows in, z(x) out.
 
-#include <chrono>
 #include <memory>
 
 #include "arrays.hpp"
@@ -49,13 +48,11 @@ NumpyMatrix<float> transform(const Features& features, const FloatRows& x, std::
         interruptible(exec, [&](const Exec& e) { return features_of(features, rows, first, e); }));
 }
 
-// Seconds of one transform without Python, for python/bench/overhead.py.
-double time_transform(const Features& features, const FloatRows& x, const PyExec& exec) {
+// The work of transform alone, to measure what Python adds (python/bench/overhead.py).
+void transform_only(const Features& features, const FloatRows& x, const PyExec& exec) {
     const auto rows = view_of(x);
     const nb::gil_scoped_release release;
-    const auto begin = std::chrono::steady_clock::now();
     (void)features_of(features, rows, 0, {.threads = exec.threads});
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 Settings recipe_text(const Features& features) {
@@ -91,8 +88,8 @@ void bind_features(nb::module_& m) {
             "omega", [](const Features& f) { return to_numpy(sample(f.map.recipe().omega)); },
             "The directions, one per row.")
         .def("transform", &transform, nb::arg("x"), nb::arg("first"), nb::arg("exec"))
-        .def("time_transform", &time_transform, nb::arg("x"), nb::arg("exec"),
-             "Seconds of one transform without Python.")
+        .def("transform_only", &transform_only, nb::arg("x"), nb::arg("exec"),
+             "Transforms and discards the result: the work without Python.")
         .def(
             "save_chip",
             [](const Features& f, const std::filesystem::path& path) { return save_chip(f.chip, path); },

@@ -57,6 +57,7 @@ NB_MODULE(_imka, m) {
     bind_chip(m);
     bind_model(m);
     bind_data(m);
+    bind_attention(m);
     bind_command(m);
 }
 

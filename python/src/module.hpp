@@ -33,6 +33,7 @@ void bind_ridge(nb::module_& m);
 void bind_chip(nb::module_& m);
 void bind_model(nb::module_& m);
 void bind_data(nb::module_& m);
+void bind_attention(nb::module_& m);
 void bind_command(nb::module_& m);
 
 }  // namespace imka::python

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include "imka/attention/attention.hpp"
+
 namespace imka::python {
 namespace {
 
@@ -29,6 +31,8 @@ nb::dict field_lists() {
     groups["build"] = described(fields(config.chip.projection));
     groups["read"] = described(fields(config.read));
     groups["run"] = described(fields(config));
+    AttentionConfig attention;
+    groups["attention"] = described(fields(attention));
     return groups;
 }
 

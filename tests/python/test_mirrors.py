@@ -227,3 +227,10 @@ def test_import_is_quick():
     code = "import numpy, time; t = time.perf_counter(); import imka; print(time.perf_counter() - t)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert float(out) < 2.0
+
+
+def test_the_example_prints_a_ratio():
+    pytest.importorskip("sklearn")
+    script = ROOT / "examples/rbf_sampler_speedup.py"
+    out = subprocess.run([sys.executable, script, "2000"], capture_output=True, text=True, check=True).stdout
+    assert "speed-up: " in out and out.count("Gram error") == 2

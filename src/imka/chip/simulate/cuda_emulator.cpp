@@ -134,6 +134,7 @@ private:
              .row_tiles = tiles,
              .panel_count = static_cast<std::uint32_t>(m.panels.size()),
              .plane_count = planes,
+             .kind = matrices_[matrix].kind,
              .first_product = ids.first,
              .seed = ids.seed});
     }

@@ -291,6 +291,21 @@ void add_panels(const ChipLayout& layout, const std::vector<FastRegion>& folded,
     }
 }
 
+// The common kernel for all terms, or the general one.
+GpuKind kind_of(const GpuMatrix& matrix) {
+    const auto kind = [](const GpuTerm& term) {
+        const auto& fold = term.linear.pass_count > 0 ? term.linear : term.exact;
+        const bool two = term.linear.pass_count > 0 && term.exact.pass_count > 0;
+        const bool rare =
+            two || fold.bits > 0 || fold.polarity_error > 0.0F || term.limits == 2 || term.converter % 4 != 0;
+        if (rare) return GpuKind::general;
+        return fold.either_sign != 0 ? GpuKind::signed_charges : GpuKind::unsigned_charges;
+    };
+    const auto first = kind(matrix.terms.front());
+    const bool same = std::ranges::all_of(matrix.terms, [&](const GpuTerm& t) { return kind(t) == first; });
+    return same ? first : GpuKind::general;
+}
+
 GpuMatrix pack_matrix(const ChipLayout& layout, const MatrixCopies& copies,
                       const std::vector<FastRegion>& folded, GpuImage& image) {
     GpuMatrix matrix;
@@ -299,11 +314,13 @@ GpuMatrix pack_matrix(const ChipLayout& layout, const MatrixCopies& copies,
         for (const auto& regions : copies.regions)
             all.regions.insert(all.regions.end(), regions.begin(), regions.end());
         add_panels(layout, folded, all, matrix, image);
+        matrix.kind = kind_of(matrix);
         return matrix;
     }
     matrix.copies = static_cast<std::uint32_t>(copies.regions.size());
     for (std::uint32_t c = 0; c < matrix.copies; ++c)
         add_panels(layout, folded, {.copy = c, .regions = copies.regions[c]}, matrix, image);
+    matrix.kind = kind_of(matrix);
     return matrix;
 }
 

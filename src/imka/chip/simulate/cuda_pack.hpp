@@ -17,7 +17,7 @@
 namespace imka {
 
 inline constexpr std::uint32_t kGpuChunkCols = 16;    // outputs of a warp at a time
-inline constexpr std::uint32_t kGpuPanelCols = 64;    // outputs of a block
+inline constexpr std::uint32_t kGpuPanelCols = 32;    // outputs of a block
 inline constexpr std::uint32_t kGpuStepBlock = 32;    // inputs of an integer instruction
 inline constexpr std::uint32_t kGpuBlockWords = 640;  // 32-bit words of 32 inputs x 16 outputs: 20 per thread
 inline constexpr std::uint32_t kGpuMostPasses = 4;
@@ -95,11 +95,17 @@ struct GpuPlane {
     double need = 0.0;
 };
 
+// The kernel is compiled three times. The common ones, for charges of either sign or of one, leave out what
+// few chips have: two folds, single bits, a comparator that errs, a soft limit, converters whose numbers are
+// not multiples of 4.
+enum class GpuKind : std::uint32_t { general, signed_charges, unsigned_charges };
+
 struct GpuMatrix {
     std::vector<GpuPanel> panels;
     std::vector<GpuTerm> terms;
     std::vector<GpuPlane> planes;
     std::uint32_t copies = 1;  // that share rows; 1 for an average
+    GpuKind kind = GpuKind::general;
 };
 
 struct GpuImage {

@@ -15,6 +15,7 @@ namespace imka {
 namespace {
 
 constexpr unsigned kWarps = 4;
+constexpr unsigned kBlocks = 4;  // per multiprocessor: at most 128 registers per thread
 constexpr unsigned kThreads = 32 * kWarps;
 constexpr unsigned kChunks = kGpuPanelCols / kGpuChunkCols;
 
@@ -209,6 +210,7 @@ __device__ inline void clear(Charges& c) {
 // Adds the products of all inputs. `steps`: of the first row tile; the second is `blocks` further.
 __device__ inline void accumulate(const uint4* steps, const uint4* weights, std::uint32_t blocks,
                                   const GpuPass& pass, int bit, Charges& c) {
+#pragma unroll 1
     for (std::uint32_t k = 0; k < blocks; ++k) {
         std::uint32_t b[20];
 #pragma unroll
@@ -248,6 +250,12 @@ __device__ inline float rounded(std::uint32_t rounding, float v) {
     return v;
 }
 
+__device__ inline float fast_root(float x) {
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // What one column adds to a charge.
 struct Column {
     float scale;
@@ -264,24 +272,28 @@ struct Reading {
     float comparator;
 };
 
-// The signed count of ops::add_counts or ops::add_signed_counts; `most` of the magnitude marks saturation.
+// The signed count of ops::add_counts or ops::add_signed_counts. Its magnitude is `most` if it saturates.
 struct Count {
     float value;
     float magnitude;
 };
+template <GpuKind kKind>
 __device__ inline Count count_of(const GpuFold& fold, const Column& column, Reading in) {
-    if (fold.either_sign != 0U && in.charge < 0.0F) {
+    const bool either_sign =
+        kKind == GpuKind::general ? fold.either_sign != 0U : kKind == GpuKind::signed_charges;
+    if (either_sign && in.charge < 0.0F) {
         in.charge = column.negative_gain * in.charge;
         in.variance = column.negative_gain * column.negative_gain * in.variance;
     }
     float v = in.charge + column.offset;
-    v += fold.noisy != 0U ? sqrtf(in.variance + fold.noise_variance) * in.normal : 0.0F;
-    if (fold.either_sign == 0U) {
+    // The variance is of half precision already: the fast square root is good enough.
+    v += fast_root(in.variance + fold.noise_variance) * in.normal;
+    if (!either_sign) {
         v = fminf(fmaxf(rounded(fold.rounding, v), 0.0F), fold.most);
         return {v, v};
     }
     const float magnitude = fminf(rounded(fold.rounding, fabsf(v)), fold.most);
-    v += fold.polarity_error * in.comparator;
+    if (kKind == GpuKind::general) v += fold.polarity_error * in.comparator;
     return {copysignf(magnitude, v), magnitude};
 }
 
@@ -304,6 +316,16 @@ struct Conversion {
     std::uint32_t rows;
 };
 
+// Four normals for neighbouring columns of one row.
+template <GpuKind kKind>
+__device__ inline float4 normals_of(const Work& w, const GpuFold& fold, std::uint64_t index) {
+    if (fold.noisy == 0U) return make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    constexpr auto kStream = static_cast<std::uint32_t>(Stream::chip_adc_noise);
+    if (kKind == GpuKind::general) return cuda::normals_at(w.keys, index, kStream);
+    return cuda::normal_block(w.keys, index / 4, kStream);
+}
+
+template <GpuKind kKind>
 __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold& fold, const Place& place,
                                const Conversion& conversion, const Charges& c, float (&counts)[4][4],
                                std::uint32_t& saturated) {
@@ -313,47 +335,46 @@ __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold
     const float4 offset = __ldg(columns + 2 * (kGpuPanelCols / 4));
     const float4 gain = __ldg(columns + 3 * (kGpuPanelCols / 4));
     const std::uint32_t low = (conversion.number << 26U) + term.converter + place.column;
-    const bool can_saturate = fold.most < INFINITY;
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
         const std::uint64_t index = ((place.product + 8 * q) << 32U) | low;
-        float4 normals = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-        float4 comparator = normals;
-        if (fold.noisy != 0U)
-            normals = cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_adc_noise));
-        if (fold.polarity_error > 0.0F)
+        const float4 normals = normals_of<kKind>(w, fold, index);
+        float4 comparator = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+        if (kKind == GpuKind::general && fold.polarity_error > 0.0F)
             comparator =
                 cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_polarity_error));
-        const bool takes = ((conversion.rows >> q) & 1U) != 0U;
+        const bool takes = kKind != GpuKind::general || ((conversion.rows >> q) & 1U) != 0U;
         const bool valid = takes && ((place.valid_rows >> q) & 1U) != 0U;
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
             const int m = q / 2;
             const int t = e / 2;
             const int i = q % 2 * 2 + e % 2;
-            const float high = __int2float_rn(c.digits[2][m][t][i]) * 65536.0F;
             const float rest = __int2float_rn(c.digits[1][m][t][i] * 256 + c.digits[0][m][t][i]);
+            const float charge = __fmaf_rn(__int2float_rn(c.digits[2][m][t][i]), 65536.0F, rest);
             const Column column{part(scale, e), part(variance_scale, e), part(offset, e), part(gain, e)};
-            const Count count =
-                count_of(fold, column,
-                         {(high + rest) * column.scale, c.variance[m][t][i] * column.variance_scale,
-                          part(normals, e), part(comparator, e)});
-            if (valid && can_saturate && e < place.valid_cols && count.magnitude >= fold.most) ++saturated;
+            const auto count =
+                count_of<kKind>(fold, column,
+                                {charge * column.scale, c.variance[m][t][i] * column.variance_scale,
+                                 part(normals, e), part(comparator, e)});
+            if (valid && e < place.valid_cols && count.magnitude >= fold.most) ++saturated;
             if (takes) counts[q][e] += conversion.weight * count.value;
         }
     }
 }
 
 // Counts of the rows that take the fold.
+template <GpuKind kKind>
 __device__ inline void run_fold(const Work& w, const GpuTerm& term, const GpuFold& fold, const uint4* steps,
                                 const Place& place, std::uint32_t rows, float (&counts)[4][4],
                                 std::uint32_t& saturated) {
     const std::uint32_t lane = threadIdx.x & 31U;
     const std::uint32_t chunk = place.column / kGpuChunkCols;
-    const std::uint32_t slices = max(fold.bits, 1U);
+    const std::uint32_t slices = kKind == GpuKind::general ? max(fold.bits, 1U) : 1U;
     for (std::uint32_t slice = 0; slice < slices; ++slice) {
-        const int bit = fold.bits == 0U ? -1 : static_cast<int>(slice);
-        const float weight = fold.bits == 0U ? 1.0F : ldexpf(1.0F, bit) / term.levels;
+        const bool whole = kKind != GpuKind::general || fold.bits == 0U;
+        const int bit = whole ? -1 : static_cast<int>(slice);
+        const float weight = whole ? 1.0F : static_cast<float>(1U << slice) / term.levels;
         std::uint32_t number = slice * fold.charges;
         Charges charges;
         clear(charges);
@@ -364,7 +385,8 @@ __device__ inline void run_fold(const Work& w, const GpuTerm& term, const GpuFol
             accumulate(steps, reinterpret_cast<const uint4*>(w.weights + word) + lane, term.blocks, pass, bit,
                        charges);
             if (pass.converts == 0U) continue;
-            convert(w, term, fold, place, {number++, weight * pass.sign, rows}, charges, counts, saturated);
+            convert<kKind>(w, term, fold, place, {number++, weight * pass.sign, rows}, charges, counts,
+                           saturated);
             clear(charges);
         }
     }
@@ -374,8 +396,7 @@ __device__ inline float to_half(float v) {
     return __half2float(__float2half_rn(v));
 }
 
-__device__ inline float limited(const GpuTerm& term, float v, float limit) {
-    if (term.limits == 1U) return fminf(fmaxf(v, -limit), limit);
+__device__ __noinline__ float soft_limited(float v, float limit) {
     const float most = ops::kSoftRange * limit;
     const float near = fminf(fmaxf(v, -most), most);
     const float ratio = near / limit;
@@ -389,13 +410,18 @@ struct Affine {
     float factor;
     float limit;
 };
+template <GpuKind kKind>
 __device__ inline float corrected(const GpuTerm& term, const Affine& affine, float v, bool& at_limit) {
     if (term.output_floor != 0U) v = floorf(v);
     if (term.half != 0U) v = to_half(v);
     v = affine.scale * v + affine.offset;
     if (term.half != 0U) v = to_half(v);
     at_limit = term.limits != 0U && fabsf(v) >= affine.limit;
-    if (term.limits != 0U) v = limited(term, v, affine.limit);
+    if (kKind == GpuKind::general && term.limits == 2U) {
+        v = soft_limited(v, affine.limit);
+    } else if (term.limits != 0U) {
+        v = fminf(fmaxf(v, -affine.limit), affine.limit);
+    }
     if (term.most < INFINITY) {
         v = fminf(fmaxf(v, -term.most), term.most);
         v = (term.rounds_down != 0U ? floorf(v) : rintf(v)) + 0.0F;
@@ -404,6 +430,7 @@ __device__ inline float corrected(const GpuTerm& term, const Affine& affine, flo
 }
 
 // Adds the corrected results of a term to the sums of the thread.
+template <GpuKind kKind>
 __device__ inline void finish(const Work& w, const GpuTerm& term, const Place& place,
                               const float (&counts)[4][4], float4* sums, std::uint32_t& limited_results) {
     const auto* columns = reinterpret_cast<const float4*>(w.columns + term.columns + place.column);
@@ -418,7 +445,7 @@ __device__ inline void finish(const Work& w, const GpuTerm& term, const Place& p
         for (int e = 0; e < 4; ++e) {
             bool at_limit = false;
             const Affine affine{part(scale, e), part(offset, e), part(factor, e), part(limit, e)};
-            out[e] = term.factor * corrected(term, affine, counts[q][e], at_limit);
+            out[e] = term.factor * corrected<kKind>(term, affine, counts[q][e], at_limit);
             if (at_limit && ((place.valid_rows >> q) & 1U) != 0U && e < place.valid_cols) ++limited_results;
         }
         float4& sum = sums[q * kThreads];
@@ -449,7 +476,8 @@ __device__ inline void store(const Work& w, const GpuPanel& panel, const Share& 
 }
 
 // A block has 128 rows of a panel, a warp 32 of them; warps work independently.
-__global__ void __launch_bounds__(kThreads, 4) products(const __grid_constant__ Work w) {
+template <GpuKind kKind>
+__global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_constant__ Work w) {
     __shared__ float4 shared_sums[kChunks][4][kThreads];
     const GpuPanel panel = w.panels[blockIdx.x];
     const Share share = share_of(w, panel.copy);
@@ -476,17 +504,22 @@ __global__ void __launch_bounds__(kThreads, 4) products(const __grid_constant__ 
         const std::size_t tiles = std::size_t{w.planes[term.plane].blocks_before} * w.row_tiles +
                                   std::size_t{2 * warp_tile} * term.blocks;
         const uint4* steps = reinterpret_cast<const uint4*>(w.steps) + tiles * 32 + lane;
-        const std::uint32_t linear = linear_rows(w, term, first_row);
+        const std::uint32_t linear = kKind == GpuKind::general ? linear_rows(w, term, first_row) : 0U;
         for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
             float4* sums = go_to(chunk);
             float counts[4][4] = {};
-            for (int f = 0; f < 2; ++f) {
-                const GpuFold& fold = f == 0 ? term.linear : term.exact;
-                const std::uint32_t rows = f == 0 ? linear : ~linear & 15U;
-                if (fold.pass_count > 0U && __any_sync(0xffffffffU, rows != 0U) != 0)
-                    run_fold(w, term, fold, steps, place, rows, counts, saturated);
+            if constexpr (kKind == GpuKind::general) {
+                for (int f = 0; f < 2; ++f) {
+                    const GpuFold& fold = f == 0 ? term.linear : term.exact;
+                    const std::uint32_t rows = f == 0 ? linear : ~linear & 15U;
+                    if (fold.pass_count > 0U && __any_sync(0xffffffffU, rows != 0U) != 0)
+                        run_fold<kKind>(w, term, fold, steps, place, rows, counts, saturated);
+                }
+            } else {
+                const GpuFold& fold = term.linear.pass_count > 0U ? term.linear : term.exact;
+                run_fold<kKind>(w, term, fold, steps, place, 15U, counts, saturated);
             }
-            finish(w, term, place, counts, sums, limited_results);
+            finish<kKind>(w, term, place, counts, sums, limited_results);
         }
     }
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -505,7 +538,10 @@ void launch_products(const GpuWork& work) {
     w.keys = cuda::philox_keys(work.seed);
     quantize<<<dim3((w.row_tiles + kWarps - 1) / kWarps, w.plane_count), kThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for inputs");
-    products<<<dim3(w.panel_count, (w.row_tiles / 2 + kWarps - 1) / kWarps), kThreads>>>(w);
+    const dim3 grid(w.panel_count, (w.row_tiles / 2 + kWarps - 1) / kWarps);
+    if (work.kind == GpuKind::general) products<GpuKind::general><<<grid, kThreads>>>(w);
+    if (work.kind == GpuKind::signed_charges) products<GpuKind::signed_charges><<<grid, kThreads>>>(w);
+    if (work.kind == GpuKind::unsigned_charges) products<GpuKind::unsigned_charges><<<grid, kThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for products");
 }
 

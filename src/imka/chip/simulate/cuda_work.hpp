@@ -37,6 +37,7 @@ struct GpuWork {
     std::uint32_t row_tiles = 0;  // of 16 rows, for every copy; even
     std::uint32_t panel_count = 0;
     std::uint32_t plane_count = 0;
+    GpuKind kind = GpuKind::general;
     std::uint64_t first_product = 0;
     std::uint64_t seed = 0;
 };

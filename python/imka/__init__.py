@@ -5,6 +5,7 @@ Chips: Chip, ProgrammedChip. Networks: Model, deploy, run. Verbs of the program:
 command, help_of. Data: datasets. Attention: attention.
 """
 import importlib
+from typing import TYPE_CHECKING
 
 from . import attention, datasets
 from ._chip import Chip, ProgrammedChip
@@ -13,6 +14,9 @@ from ._imka import version as __version__
 from ._model import Deployment, Model, deploy, run
 from ._result import Result
 from ._verbs import command, cost, gram, help_of, report, ridge, sweep
+
+if TYPE_CHECKING:
+    from ._estimators import ChipProjection, KernelRidgeClassifier, KernelRidgeRegressor, RandomFeatures
 
 _ESTIMATORS = ("RandomFeatures", "KernelRidgeClassifier", "KernelRidgeRegressor", "ChipProjection")
 

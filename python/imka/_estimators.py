@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _imka
 from ._errors import ConfigError, DataError
 from ._exec import make_exec
-from ._settings import (Parameter, assignments_text, default_seed, field, fields, seed_of, settings_of, takes, text_of)
+from ._settings import Parameter, default_seed, field, fields, seed_of, settings_of, takes, text_of
 
 try:
     from sklearn.base import ClassNamePrefixFeaturesOutMixin
@@ -267,6 +267,7 @@ class _Ridge(_NoisyTags):
 
     @property
     def intercept_(self):
+        """One number per output."""
         return self._fitted_model().intercept()
 
     def save(self, path):
@@ -334,6 +335,7 @@ class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):
+        """The class of every row. A tie goes to the first class."""
         scores = self._scores(X)
         numbers = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[numbers]
@@ -367,6 +369,7 @@ class KernelRidgeRegressor(_Ridge, RegressorMixin, _Estimator):
         return self
 
     def predict(self, X):
+        """The number, or one number per target, of every row."""
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
@@ -400,12 +403,13 @@ class ChipProjection(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMix
     _setting_names = [p.name for p in fields("build")]
 
     def fit(self, X, y=None):
+        """Calibrates the chip on X and programs it."""
         X = self._check_training(X)
         columns = X.shape[1]
         weights = np.eye(columns) if self.weights is None else np.asarray(self.weights)
         if weights.ndim != 2 or weights.shape[0] != columns:
             raise DataError(f"weights: shape {weights.shape}; expected ({columns}, n_outputs) for X with {columns} columns")
-        chip = _imka.make_chip(text_of(self.backend), assignments_text(self.chip_set))
+        chip = _imka.make_chip(text_of(self.backend), text_of(self.chip_set or ""))
         settings = settings_of({n: getattr(self, n) for n in self._setting_names}, "build")
         self._fitted = chip.program(np.ascontiguousarray(weights, np.float32), _dense(X), settings,
                                     seed_of(self.random_state), self._exec())

@@ -1,15 +1,20 @@
 """Networks, run digitally or deployed on a chip."""
+from __future__ import annotations
+
 import os
 import tempfile
+from typing import Any, Optional, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _imka
 from ._errors import ConfigError, DataError, MissingPartError
 from ._exec import make_exec
 from ._result import Result
-from ._verbs import run_verb
+from ._verbs import Path, run_verb
 
+Outputs = Union[NDArray, "dict[str, NDArray]"]
 _NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_,
           **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)}}
 
@@ -47,13 +52,14 @@ class Model:
     path : an ONNX file, a ridge model (.safetensors), or a deployed model (.plan).
     """
 
-    def __init__(self, path, n_jobs=None):
+    def __init__(self, path: Path, n_jobs: Optional[int] = None):
         if os.fspath(path).endswith(".onnx") and not _imka.has_onnx():
             raise MissingPartError("this build of imka cannot read ONNX models; install libonnx-dev and libprotobuf-dev "
                                    "and build imka again")
-        self._model = _imka.load_network(os.fspath(path), make_exec(n_jobs))
+        self._path = os.fspath(path)
+        self._model = _imka.load_network(self._path, make_exec(n_jobs))
 
-    def run(self, *inputs, seed=0, n_jobs=None, verbose=0):
+    def run(self, *inputs: Any, seed: int = 0, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
         """The output for these inputs: an array, or a dict if the network has several outputs.
 
         Inputs are arrays in the order of `inputs`, or one dict by name. seed: of the noise of a chip.
@@ -78,20 +84,21 @@ class Model:
         return [np.ascontiguousarray(a, dtype=t) for a, t in zip(inputs, types)]
 
     @property
-    def inputs(self):
+    def inputs(self) -> dict[str, str]:
         """Types of the inputs by name."""
         return {name: text for name, _, text in self._model.inputs}
 
     @property
-    def outputs(self):
+    def outputs(self) -> dict[str, str]:
+        """Types of the outputs by name."""
         return {name: text for name, _, text in self._model.outputs}
 
     @property
-    def backend(self):
+    def backend(self) -> str:
         """'fp32' or the name of the chip."""
         return self._model.backend
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Writes a deployed model (.plan)."""
         self._model.save(os.fspath(path))
 
@@ -115,7 +122,9 @@ def _model_file(model, arrays, folder):
         path = os.path.join(folder, "model.onnx")
         _export(model, arrays, path)
         return path
-    if hasattr(model, "save") and not isinstance(model, Model):
+    if isinstance(model, Model):
+        return model._path
+    if hasattr(model, "save"):
         path = os.path.join(folder, "model.safetensors")
         model.save(path)
         return path
@@ -132,7 +141,8 @@ def _write_inputs(arrays, folder, name):
     return paths
 
 
-def deploy(model, calibrate=None, *, output=None, n_jobs=None, verbose=0, **options):
+def deploy(model: Any, calibrate: Any = None, *, output: Optional[Path] = None, n_jobs: Optional[int] = None,
+           verbose: int = 0, **options: Any) -> Deployment:
     """Compiles a model for a chip: places, calibrates and programs it (`imka deploy`).
 
     model : an ONNX file, a ridge model (file or estimator), or a torch.nn.Module.
@@ -157,7 +167,8 @@ def deploy(model, calibrate=None, *, output=None, n_jobs=None, verbose=0, **opti
         return Deployment(data, Model(plan) if plan is not None else None)
 
 
-def run(model, *inputs, backend="fp32", calibrate=None, seed=0, n_jobs=None, verbose=0, **options):
+def run(model: Any, *inputs: Any, backend: str = "fp32", calibrate: Any = None, seed: int = 0,
+        n_jobs: Optional[int] = None, verbose: int = 0, **options: Any) -> Outputs:
     """Runs a model on arrays: digitally, or deployed on a chip first (`imka run`).
 
     model : a file (ONNX, .safetensors, .plan), a Model, a ridge estimator or a torch.nn.Module.

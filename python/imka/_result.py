@@ -1,4 +1,6 @@
 """Results of the verbs: the JSON document of the program as a small object."""
+from __future__ import annotations
+
 import json
 
 
@@ -44,7 +46,7 @@ class Result:
         width = max(map(len, self._data), default=0)
         return "\n".join(f"{name:<{width}}  {_short(value)}" for name, value in self._data.items())
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """A copy as plain dicts, lists, numbers and text."""
         return json.loads(json.dumps(self._data))
 

@@ -23,7 +23,8 @@ class Parameter:
 
     def document(self):
         shown = self.type.replace("|", " | ")
-        return f"{self.name} : {shown}, default={self.default!r}\n    {self.help}."
+        default = "None (auto)" if self.default is None and "auto" in self.help else repr(self.default)
+        return f"{self.name} : {shown}, default={default}\n    {self.help}."
 
 
 _LISTS = {group: [Parameter.of_field(f) for f in fields] for group, fields in _imka.field_lists().items()}
@@ -43,23 +44,18 @@ def default_seed():
 
 
 def text_of(value):
-    """A Python value as the text that a field parses."""
+    """A Python value as the text that a field parses. {"core.adc_noise": 2} becomes "core.adc_noise=2"."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None:
         return "auto"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, dict):
+        return ",".join(f"{name}={text_of(v)}" for name, v in value.items())
     if isinstance(value, (list, tuple)):
         return ",".join(text_of(v) for v in value)
     return str(value)
-
-
-def assignments_text(constants):
-    """{"core.adc_noise": 2} as "core.adc_noise=2"; text is kept."""
-    if isinstance(constants, dict):
-        return ",".join(f"{name}={text_of(value)}" for name, value in constants.items())
-    return constants or ""
 
 
 def settings_of(values, group):
@@ -101,6 +97,7 @@ def takes(parameters):
             [self] + [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in defaults.items()])
         __init__.__qualname__ = f"{cls.__name__}.__init__"
         cls.__init__ = __init__
+        cls._parameters = parameters
         documented = "\n".join(p.document() for p in parameters)
         cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\nParameters\n----------\n{documented}\n"
         return cls

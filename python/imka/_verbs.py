@@ -1,12 +1,18 @@
 """The verbs of the program as functions. Options have the names of the program, with '_' for '-'."""
+from __future__ import annotations
+
 import json
 import os
+from typing import Any, Optional, Union
 
 from . import _imka
 from ._errors import ConfigError, DataError
 from ._exec import make_exec
 from ._result import Result
 from ._settings import text_of
+
+
+Path = Union[str, os.PathLike]
 
 
 def _option(name, value):
@@ -36,7 +42,7 @@ def run_verb(words, positional=(), n_jobs=None, verbose=0, data_dir=None, **opti
         raise DataError(f"imka {' '.join(words)}: {messages.strip() or 'no result'}") from None
 
 
-def command(verb, *positional, **options):
+def command(verb: str, *positional: Path, **options: Any) -> Result:
     """Runs any verb of the program that has --json, and returns its document.
 
     command("gram", dataset="ringnorm", sampler="sorf", seeds="0..4") is
@@ -46,12 +52,12 @@ def command(verb, *positional, **options):
     return Result(run_verb(verb.split(), positional, **options)[1])
 
 
-def help_of(verb):
+def help_of(verb: str) -> str:
     """The options of a verb: the text of `imka VERB --help`."""
     return _imka.command([*verb.split(), "--help"], "", make_exec(1))[1]
 
 
-def cost(what=None, **options):
+def cost(what: Optional[Path] = None, **options: Any) -> Result:
     """Time, energy and area of matrices on a chip, or the numbers of the paper (`imka cost`).
 
     what : a deployed model (.plan), a mapping file, 'paper', or None with network=, shapes= or matrices=.
@@ -63,7 +69,7 @@ def cost(what=None, **options):
     return Result(data, table="cases", bars=("read_mode", "latency_seconds"))
 
 
-def sweep(experiment, set=None, **options):  # noqa: A002 (named as in the program)
+def sweep(experiment: Path, set: Optional[dict] = None, **options: Any) -> Result:  # noqa: A002 (named as in the program)
     """Runs an experiment, or resumes it, and returns a summary (`imka sweep`).
 
     experiment : name of a built-in experiment, or a YAML file.
@@ -73,7 +79,7 @@ def sweep(experiment, set=None, **options):  # noqa: A002 (named as in the progr
     return Result(run_verb(["sweep"], [experiment], set=set, **options)[1])
 
 
-def report(*paths, **options):
+def report(*paths: Path, **options: Any) -> Result:
     """The figures, verdicts and tables of the records of sweeps (`imka report`).
 
     paths : folders of sweeps, or files of records.
@@ -82,11 +88,11 @@ def report(*paths, **options):
     return Result(run_verb(["report"], paths, **options)[1], table="experiments")
 
 
-def ridge(**options):
+def ridge(**options: Any) -> Result:
     """Fits and tests kernel ridge on a data set over seeds (`imka ridge`)."""
     return Result(run_verb(["ridge"], **options)[1])
 
 
-def gram(**options):
+def gram(**options: Any) -> Result:
     """Error of the approximate Gram matrix over seeds (`imka gram`)."""
     return Result(run_verb(["gram"], **options)[1])

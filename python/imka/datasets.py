@@ -1,5 +1,8 @@
 """Data sets: registered ones, generators, and files (LIBSVM, ARFF, CSV, NPY)."""
+from __future__ import annotations
+
 import os
+from typing import Any, Optional
 
 import numpy as np
 
@@ -7,7 +10,7 @@ from . import _imka
 from ._exec import make_exec
 from ._result import Result
 from ._settings import settings_of
-from ._verbs import run_verb
+from ._verbs import Path, run_verb
 
 __all__ = ["Dataset", "available", "fetch", "info", "load"]
 
@@ -32,7 +35,8 @@ class Dataset:
                 f"{self.x_train.shape[1]} columns, {kind}>")
 
 
-def load(name, *, data_dir=None, n_jobs=None, verbose=0, **options):
+def load(name: Path, *, data_dir: Optional[Path] = None, n_jobs: Optional[int] = None, verbose: int = 0,
+         **options: Any) -> Dataset:
     """Loads, splits and standardises a data set.
 
     name : a registered set, a generator, a file, or 'TRAIN:TEST'.
@@ -46,16 +50,16 @@ def load(name, *, data_dir=None, n_jobs=None, verbose=0, **options):
     return Dataset(_imka.load_dataset(settings, folder, more, make_exec(n_jobs, verbose)))
 
 
-def available(data_dir=None):
+def available(data_dir: Optional[Path] = None) -> Result:
     """The known data sets (`imka data list`)."""
     return Result(run_verb(["data", "list"], data_dir=data_dir)[1], table="sets")
 
 
-def info(name, data_dir=None):
+def info(name: str, data_dir: Optional[Path] = None) -> Result:
     """Sizes, source and licence of a data set (`imka data info`)."""
     return Result(run_verb(["data", "info"], [name], data_dir=data_dir)[1])
 
 
-def fetch(name, data_dir, verbose=0):
+def fetch(name: str, data_dir: Path, verbose: int = 0) -> Result:
     """Downloads a registered set and checks it (`imka data fetch`)."""
     return Result(run_verb(["data", "fetch"], [name], data_dir=data_dir, verbose=verbose)[1])

@@ -2,6 +2,8 @@
 import contextlib
 import io
 import re
+import subprocess
+import sys
 
 import pytest
 from conftest import ROOT
@@ -34,3 +36,8 @@ def test_page_runs(page, tmp_path, monkeypatch):
         expected = expected_of(code)
         if expected is not None:
             assert out.getvalue().splitlines() == expected, code
+
+
+def test_generated_files_are_current():
+    done = subprocess.run([sys.executable, ROOT / "python/generate.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

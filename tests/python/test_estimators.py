@@ -119,6 +119,12 @@ def test_feature_names_and_html(rows):
     assert "RandomFeatures" in features._repr_html_()
 
 
+def test_output_as_pandas(rows):
+    pandas = pytest.importorskip("pandas")
+    frame = imka.RandomFeatures(n_components=4).set_output(transform="pandas").fit_transform(rows[0])
+    assert isinstance(frame, pandas.DataFrame) and list(frame)[0] == "randomfeatures0"
+
+
 def test_parameters_come_from_the_library():
     parameters = inspect.signature(imka.RandomFeatures).parameters
     assert parameters["gamma"].default == 0.05 and parameters["backend"].default == "fp32"

@@ -153,6 +153,7 @@ int run(int argc, char** argv) {
     imka::app::add_features(root, context);
     imka::app::add_gram(root, context);
     imka::app::add_ridge(root, context);
+    imka::app::add_attention(root, context);
     imka::app::add_sweep(root, context);
     imka::app::add_validate(root, context);
     imka::app::add_report(root, context);

@@ -15,6 +15,9 @@
 namespace imka {
 namespace embedded {
 extern const std::string_view experiment_ablation;
+extern const std::string_view experiment_attention_error;
+extern const std::string_view experiment_attention_scaling;
+extern const std::string_view experiment_choromanski;
 extern const std::string_view experiment_drift;
 extern const std::string_view experiment_fidelity;
 extern const std::string_view experiment_fidelity_blind;
@@ -373,6 +376,9 @@ std::span<const KnownExperiment> known_experiments() {
         KnownExperiment{"drift", embedded::experiment_drift},
         KnownExperiment{"ablation", embedded::experiment_ablation},
         KnownExperiment{"replication", embedded::experiment_replication},
+        KnownExperiment{"choromanski", embedded::experiment_choromanski},
+        KnownExperiment{"attention_error", embedded::experiment_attention_error},
+        KnownExperiment{"attention_scaling", embedded::experiment_attention_scaling},
         KnownExperiment{"smoke", embedded::experiment_smoke},
     };
     return list;

@@ -62,7 +62,8 @@ std::string data_blocks(const Plot& plot) {
         script += fmt::format("$s{} << EOD\n", s);
         for (const auto& p : plot.series[s].points) {
             if (std::isfinite(p.x) && std::isfinite(p.y))
-                script += fmt::format("{} {} {} {}\n", p.x + shift, p.y, p.x_error, p.error);
+                script += fmt::format("{} {} {} {} {}\n", p.x + shift, p.y, p.x_error, p.error,
+                                      p.below.value_or(p.error));
         }
         script += "EOD\n";
     }
@@ -96,9 +97,10 @@ std::string series_line(const Plot& plot, std::size_t index) {
     const bool both = has_x_errors(plot);
     const bool joined = series.draw == Draw::joined && !series.published;
     return fmt::format("$s{} using {} with {}{} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", index,
-                       both ? "1:2:3:4" : "1:2:4", both ? "xy" : "y", joined ? "errorlines" : "errorbars",
-                       style.colour, series.published ? style.hollow : style.filled,
-                       series.published ? 0.9 : 0.5, series.dashed ? 2 : 1, title);
+                       both ? "1:2:3:4" : "1:2:($2-$5):($2+$4)", both ? "xy" : "y",
+                       joined ? "errorlines" : "errorbars", style.colour,
+                       series.published ? style.hollow : style.filled, series.published ? 0.9 : 0.5,
+                       series.dashed ? 2 : 1, title);
 }
 
 std::string plot_line(const Plot& plot) {

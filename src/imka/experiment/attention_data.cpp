@@ -79,7 +79,8 @@ Matrix<float> normal_rows(const WantedRows& rows, std::uint64_t seed) {
     return x;
 }
 
-// The model of text.
+// The model of text. The last two constants give errors in FP32 that are near the published ones of a trained
+// model (docs/attention.md).
 constexpr std::size_t kWidth = 128;       // of embeddings
 constexpr std::size_t kWords = 2000;      // in the vocabulary
 constexpr double kZipfShift = 2.7;        // Zipf-Mandelbrot: frequency of rank r is 1 / (r + shift)
@@ -88,7 +89,8 @@ constexpr std::size_t kRecent = 64;       // tokens
 constexpr double kPositionScale = 1.0;    // of positions against embeddings
 constexpr double kLongestWave = 10000.0;  // of positions, as in Vaswani et al.
 constexpr double kQueryKeyShare = 0.5;    // correlation of the maps to queries and keys
-constexpr double kScoreDeviation = 0.55;  // of scores of unrelated tokens
+constexpr double kScoreDeviation = 0.27;  // of scores of unrelated tokens, about
+constexpr double kGainDeviation = 0.25;   // of the logarithm of the size of a token
 
 std::vector<double> zipf_cumulative() {
     std::vector<double> sums(kWords);
@@ -114,7 +116,8 @@ std::vector<std::uint32_t> text_tokens(std::uint64_t seed, std::size_t length) {
     return tokens;
 }
 
-// Embedding and position of a token, normalised to mean 0 and variance 1.
+// Embedding and position of a token, normalised to mean 0 and variance 1, times the size of the token. Real
+// queries and keys differ in size; the exponent keeps their mean square.
 void text_row(std::uint64_t vocabulary, std::uint32_t token, std::size_t position, std::span<float> x) {
     fill_normal(vocabulary, Stream::synthetic_value, std::uint64_t{token} * kWidth, x);
     for (std::size_t c = 0; c < kWidth; c += 2) {
@@ -127,7 +130,10 @@ void text_row(std::uint64_t vocabulary, std::uint32_t token, std::size_t positio
     double squares = 0.0;
     for (const float v : x) mean += v / static_cast<double>(kWidth);
     for (const float v : x) squares += (v - mean) * (v - mean) / static_cast<double>(kWidth);
-    const double factor = 1.0 / std::sqrt(squares + 1e-5);
+    const double gain =
+        std::exp(kGainDeviation * static_cast<double>(normal(vocabulary, Stream::synthetic_mix, token)) -
+                 kGainDeviation * kGainDeviation);
+    const double factor = gain / std::sqrt(squares + 1e-5);
     for (auto& v : x) v = static_cast<float>((v - mean) * factor);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "imka/attention/attention.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/features/choose_projector.hpp"
@@ -108,7 +109,19 @@ Body readout() {
     };
 }
 
-const std::map<std::string, Body (*)()> kOps = {{"cos_sin", cos_sin},
+// Two blocks of queries and keys of one head.
+Body attention() {
+    const imka::AttentionConfig config{.n_directions = 64};
+    return
+        [attention = std::make_shared<imka::KernelAttention>(config, gaussian(64, 32)), q = gaussian(256, 32),
+         k = gaussian(256, 32), v = gaussian(256, 32), out = Matrix<float>(256, 32)]() mutable {
+            const auto head = [](const Matrix<float>& x) { return imka::HeadsView<const float>(x.view()); };
+            attention->run({head(q), head(k), head(v)}, {}, kExec, imka::HeadsView<float>(out.view()));
+        };
+}
+
+const std::map<std::string, Body (*)()> kOps = {{"attention", attention},
+                                                {"cos_sin", cos_sin},
                                                 {"normals", normals},
                                                 {"fwht", fwht},
                                                 {"projection", projection},

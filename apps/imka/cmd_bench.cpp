@@ -22,11 +22,12 @@ struct Benchmark {
 
 const std::vector<Benchmark>& benchmarks() {
     static const std::vector<Benchmark> list = {
-        {"features", bench_features}, {"projection", bench_projection},
-        {"sorf", bench_sorf},         {"ridge", bench_ridge},
-        {"normals", bench_normals},   {"fwht", bench_fwht},
-        {"stream", bench_stream},     {"chip", bench_chip},
-        {"one_row", bench_one_row},   {"deploy", bench_deploy}};
+        {"features", bench_features},  {"projection", bench_projection},
+        {"sorf", bench_sorf},          {"ridge", bench_ridge},
+        {"normals", bench_normals},    {"fwht", bench_fwht},
+        {"stream", bench_stream},      {"chip", bench_chip},
+        {"one_row", bench_one_row},    {"deploy", bench_deploy},
+        {"attention", bench_attention}};
     return list;
 }
 
@@ -56,6 +57,7 @@ void print_machine(const MachineLimits& l, const Exec& exec) {
     const auto giga = [](double v) { return fmt::format("{:.3g}", v * 1e-9); };
     print_out("{}", format_table({{"", "one core", "all"},
                                   {"sgemm, GFLOP/s", giga(l.sgemm_core), giga(l.sgemm_all)},
+                                  {"products in panels, GFLOP/s", "", giga(l.panel_all)},
                                   {"syrk, GFLOP/s", "", giga(l.syrk_all)},
                                   {"cos and sin, G pairs/s", giga(l.cos_sin_core), giga(l.cos_sin_all)},
                                   {"copy, GB/s", "", giga(l.copy_all)},

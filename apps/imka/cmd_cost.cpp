@@ -141,7 +141,7 @@ void print_machines(const Json& machines) {
 std::vector<CostCase> make_cases(const CostArgs& args, ChipSpec spec, const MatrixList& list,
                                  const CostData& data) {
     std::vector<CostCase> cases;
-    for (const std::size_t replicas : {1, 0}) {
+    for (const std::size_t replicas : {1U, 0U}) {
         const MapOptions options{.cuts = args.cuts, .chips = args.chips, .replicas = replicas};
         const auto mapping = map_matrices(list, grid_of(spec), options).mapping;
         for (const auto mode : {ReadMode::one_phase, ReadMode::four_phase}) {

@@ -59,6 +59,7 @@ struct Planned {
     MapResult result;
     Timing timing;
     MappingCost cost;
+    std::optional<double> offloaded;  // share of the multiply-adds; none without the digital work of a model
 };
 
 Planned planned(const Args& args, std::string name, MapResult result, Pipeline pipeline,
@@ -68,7 +69,9 @@ Planned planned(const Args& args, std::string name, MapResult result, Pipeline p
     auto timing =
         make_timing(std::move(pipeline), result.mapping, spec, {.inferences = args.placement.inferences});
     auto cost = mapping_cost(result.mapping, spec, work, cost_data());
-    return {std::move(name), std::move(result), std::move(timing), cost};
+    Planned p{std::move(name), std::move(result), std::move(timing), cost, {}};
+    if (!args.model.empty()) p.offloaded = offloaded_share(cost.operations / 2.0, work);
+    return p;
 }
 
 Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
@@ -87,6 +90,7 @@ Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
                                 ? Json(*cost.core_joules + cost.digital_joules.value + cost.link_joules.value)
                                 : Json();
     json["operations"] = cost.operations;
+    json["offloaded_share"] = p.offloaded ? Json(*p.offloaded) : Json();
     json["area_mm2"] = cost.area_mm2;
     return json;
 }
@@ -98,6 +102,7 @@ void print_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
     print_out("digital unit: {:.4g} uJ ({:.2g} to {:.2g}) per inference; area of the chips: {:.4g} mm2\n",
               1e6 * cost.digital_joules.value, 1e6 * cost.digital_joules.low, 1e6 * cost.digital_joules.high,
               cost.area_mm2);
+    if (p.offloaded) print_out("{:.3g} % of all multiply-adds on the chip\n", 100.0 * *p.offloaded);
 }
 
 void print_matrices(const Mapping& mapping) {

@@ -161,6 +161,24 @@ std::string trace_text(const Trace& trace) {
         static_cast<double>(trace.bytes_in) / 1e6, static_cast<double>(trace.bytes_out) / 1e6);
 }
 
+Json work_json(const DigitalWork& work) {
+    return {{"exponentials", work.exponentials},
+            {"divisions", work.divisions},
+            {"norm_elements", work.norm_elements},
+            {"additions", work.additions},
+            {"multiplications", work.multiplications}};
+}
+
+std::string work_text(const ModelRun& run) {
+    const auto& work = run.digital;
+    return fmt::format(
+        "digital operators: {:.3g} exponentials, {:.3g} divisions, {:.3g} elements of norms, {:.3g} "
+        "additions, "
+        "{:.3g} multiplications; {:.3g} % of all multiply-adds on the chip\n",
+        work.exponentials, work.divisions, work.norm_elements, work.additions, work.multiplications,
+        100.0 * offloaded_share(run.multiply_adds, work));
+}
+
 // The emulator, or what takes its place.
 std::unique_ptr<ChipDriver> make_driver(const Args& args, const DeployedModel& model, const Exec& exec) {
     if (!args.replay.empty()) return std::make_unique<ReplayingDriver>(load_recording(args.replay));
@@ -180,8 +198,11 @@ Ran run_deployed(const Args& args, const DeployedModel& model, const std::vector
     ran.json = chip_json(model);
     ran.json["seed"] = args.seed;
     ran.json["trace"] = trace_json(result.trace);
-    ran.text = fmt::format("{}, chip seed {}, seed {}: {}", model.chip.plan.spec.name, model.chip.seed,
-                           args.seed, trace_text(result.trace));
+    ran.json["trace"]["multiply_adds"] = result.multiply_adds;
+    ran.json["trace"]["digital"] = work_json(result.digital);
+    ran.json["offloaded_share"] = offloaded_share(result.multiply_adds, result.digital);
+    ran.text = fmt::format("{}, chip seed {}, seed {}: {}{}", model.chip.plan.spec.name, model.chip.seed,
+                           args.seed, trace_text(result.trace), work_text(result));
     ran.outputs = std::move(result.outputs);
     return ran;
 }

@@ -19,6 +19,7 @@ graph::Graph load_network(const std::filesystem::path& file) {
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
     std::vector<std::string> names;
+    names.reserve(ids.size());
     for (const auto id : ids) names.push_back(g.values[id].name);
     return names;
 }

@@ -42,9 +42,23 @@ void write_raw_error(const std::string& text) noexcept {
     std::fflush(stderr);
 }
 
+thread_local CapturedText* captured = nullptr;
+
 }  // namespace
 
+CapturedText::CapturedText() {
+    captured = this;
+}
+
+CapturedText::~CapturedText() {
+    captured = nullptr;
+}
+
 void write_out(std::string_view text) {
+    if (captured != nullptr) {
+        captured->out += text;
+        return;
+    }
     const auto shown = printable(text);
     if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size())
         throw std::system_error(errno, std::generic_category(), "standard output");
@@ -52,6 +66,10 @@ void write_out(std::string_view text) {
 
 void write_error(std::string_view text) noexcept {
     try {
+        if (captured != nullptr) {
+            captured->error += text;
+            return;
+        }
         write_raw_error(printable(with_short_lines(text)));
     } catch (const std::exception&) {  // no memory for the escaped text
     }

@@ -20,6 +20,18 @@ namespace imka::app {
 void write_out(std::string_view text);
 void write_error(std::string_view text) noexcept;
 
+// While it lives, both append their text, unchanged, to these strings on this thread: for callers that are
+// not a terminal.
+class CapturedText {
+public:
+    CapturedText();
+    ~CapturedText();
+    CapturedText(const CapturedText&) = delete;
+    CapturedText& operator=(const CapturedText&) = delete;
+    std::string out;
+    std::string error;
+};
+
 template <class... T>
 void print_out(fmt::format_string<T...> format, T&&... values) {
     write_out(fmt::format(format, std::forward<T>(values)...));

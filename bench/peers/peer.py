@@ -288,9 +288,64 @@ def onnxruntime_encoder(s):
     return run, lambda: difference_from_ours(np, s["folder"], run())
 
 
+def attention_inputs(np, torch, s):
+    """Queries, keys, values (heads, length, d) and directions (m, d) that the program wrote."""
+    torch.set_num_threads(s["threads"])
+    return [torch.from_numpy(np.load(os.path.join(s["folder"], f"{name}.npy"))) for name in ("q", "k", "v", "omega")]
+
+
+def torch_favor(s):
+    """FAVOR+ with exp(u) and exp(-u), written with tensor operations as in Performer libraries."""
+    np = need("numpy")
+    torch = need("torch")
+    q, k, v, omega = attention_inputs(np, torch, s)
+    omega = omega.T.contiguous()
+
+    def features(x, stabiliser_axes):
+        x = x * s["d"] ** -0.25
+        u = x @ omega
+        exponent = torch.cat([u, -u], dim=-1) - (x * x).sum(dim=-1, keepdim=True) / 2
+        return torch.exp(exponent - exponent.amax(dim=stabiliser_axes, keepdim=True))
+
+    @torch.no_grad()
+    def run():
+        zq = features(q, -1)
+        zk = features(k, (-1, -2))
+        sums = zk.transpose(-1, -2) @ v
+        return (zq @ sums) / (zq @ zk.sum(dim=-2)[..., None])
+
+    return run, lambda: difference_from_ours(np, s["folder"], run().numpy())
+
+
+def torch_exact(s):
+    np = need("numpy")
+    torch = need("torch")
+    q, k, v, _ = attention_inputs(np, torch, s)
+
+    @torch.no_grad()
+    def run():
+        return torch.softmax(q @ k.transpose(-1, -2) * s["d"] ** -0.5, dim=-1) @ v
+
+    return run, lambda: difference_from_ours(np, s["folder"] + "/exact", run().numpy())
+
+
+def torch_fused(s):
+    np = need("numpy")
+    torch = need("torch")
+    if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+        raise Missing("pip install torch (2.0 or later)")
+    q, k, v, _ = (x[None] for x in attention_inputs(np, torch, s))
+
+    @torch.no_grad()
+    def run():
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    return run, lambda: difference_from_ours(np, s["folder"] + "/exact", run()[0].numpy())
+
+
 PEERS = {f.__name__: f for f in (sklearn_features, sklearn_ridge, torch_features, torch_ridge, numpy_product,
                                  numpy_normals, ffht_transform, aihwkit_products, torch_encoder,
-                                 onnxruntime_encoder)}
+                                 onnxruntime_encoder, torch_favor, torch_exact, torch_fused)}
 prepared = {}
 
 

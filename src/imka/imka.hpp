@@ -1,6 +1,7 @@
 // The public interface in one header. These headers and everything they include are installed.
 #pragma once
 
+#include "imka/attention/attention.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"

@@ -70,8 +70,8 @@ TEST(Bench, EveryBenchmarkComputesCorrectResults) {
         names.insert(r.at("name").get<std::string>());
         EXPECT_TRUE(r.at("check").at("ok")) << r.dump();
     }
-    EXPECT_EQ(names, (std::set<std::string>{"chip", "deploy", "features", "fwht", "normals", "one_row",
-                                            "projection", "ridge", "sorf", "stream"}));
+    EXPECT_EQ(names, (std::set<std::string>{"attention", "chip", "deploy", "features", "fwht", "normals",
+                                            "one_row", "projection", "ridge", "sorf", "stream"}));
 }
 
 TEST(Bench, TheRatioIsTheirTimeDividedByOurs) {
@@ -126,6 +126,21 @@ TEST(Bench, ComparesTheChipWithPlainProducts) {
         EXPECT_GT(r.at("times_of_pieces"), 0.0);
     }
     EXPECT_EQ(cores, (std::multiset<int>{1, 1, 4}));
+}
+
+TEST(Bench, ComparesAttentionWithPyTorch) {
+    const auto j = bench("attention");
+    const auto& kernelised = j.at("results").at(0);
+    EXPECT_EQ(kernelised.at("sizes").at("heads"), 2);
+    EXPECT_GT(kernelised.at("limit").at("share"), 0.0);
+    const auto& causal = j.at("results").at(2);
+    EXPECT_EQ(causal.at("targets").at(0).at("at_most"), 1.5);
+    for (const auto& result : j.at("results")) EXPECT_TRUE(result.at("check").at("ok")) << result.dump();
+    const auto& favor = kernelised.at("rivals").at(0);
+    if (!favor.contains("check")) GTEST_SKIP() << "needs PyTorch: " << favor.dump();
+    EXPECT_LE(favor.at("check"), 1e-4);
+    EXPECT_LE(kernelised.at("rivals").at(1).at("check"), 1e-4);
+    EXPECT_EQ(kernelised.at("targets").at(0).at("reached"), favor.at("ratio").at("median"));
 }
 
 TEST(Bench, ComparesANetworkWithOtherRuntimesAndItsEmulation) {

@@ -1,6 +1,7 @@
 #include "bench/bench.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,12 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "imka/base/error.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/normals/normals.hpp"
+#include "imka/ops/panel/panel.hpp"
 
 namespace imka::app {
 namespace {
@@ -112,6 +115,18 @@ double sgemm_rate(const Exec& exec, int repeats) {
     const auto b = normals(kCols, kCols, 1);
     return task_rate(exec, repeats, 2.0 * kRows * kCols * kCols, [&] {
         return [&, c = Matrix<float>(kRows, kCols)]() mutable { gemm_nt(a.view(), b.view(), c.view()); };
+    });
+}
+
+double panel_rate(const Exec& exec, int repeats) {
+    constexpr std::size_t kSize = 240;  // all three fit in an L2 cache of 1 MB
+    constexpr int kPasses = 40;
+    return task_rate(exec, repeats, 2.0 * kPasses * kSize * kSize * kSize, [&] {
+        ops::Panels b(kSize, kSize);
+        ops::pack(normals(kSize, kSize, 1).view(), 1.0F, {}, b);
+        return [a = normals(kSize, kSize, 0), b, c = ops::Panels(kSize, kSize)]() mutable {
+            for (int p = 0; p < kPasses; ++p) ops::multiply(a.view(), b, c);
+        };
     });
 }
 
@@ -267,6 +282,7 @@ MachineLimits measure_limits(const Exec& exec, int repeats) {
     MachineLimits limits;
     limits.sgemm_core = sgemm_rate(one, repeats);
     limits.sgemm_all = sgemm_rate(quiet, repeats);
+    limits.panel_all = panel_rate(quiet, repeats);
     limits.syrk_all = measure_syrk(quiet, repeats);
     limits.cos_sin_core = cos_sin_rate(one, repeats);
     limits.cos_sin_all = cos_sin_rate(quiet, repeats);
@@ -284,11 +300,37 @@ MachineLimits measure_limits(const Exec& exec, int repeats) {
 MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
     return {.sgemm_core = std::max(a.sgemm_core, b.sgemm_core),
             .sgemm_all = std::max(a.sgemm_all, b.sgemm_all),
+            .panel_all = std::max(a.panel_all, b.panel_all),
             .syrk_all = std::max(a.syrk_all, b.syrk_all),
             .cos_sin_core = std::max(a.cos_sin_core, b.cos_sin_core),
             .cos_sin_all = std::max(a.cos_sin_all, b.cos_sin_all),
             .copy_all = std::max(a.copy_all, b.copy_all),
             .write_all = std::max(a.write_all, b.write_all)};
+}
+
+BenchCheck check_peers(const BenchResult& result, double bound) {
+    BenchCheck check{.what = "largest difference from the outputs of a peer, relative", .bound = bound};
+    std::size_t compared = 0;
+    for (const auto& rival : result.rivals) {
+        if (!rival.check) continue;
+        ++compared;
+        check.value = std::max(check.value, *rival.check);
+    }
+    check.ok = compared > 0 && check.value <= check.bound;
+    return check;
+}
+
+ScratchFolder::ScratchFolder() {
+    auto name = (std::filesystem::temp_directory_path() / "imka-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+        fail(ErrorCode::io,
+             fmt::format("cannot create a folder in {}", std::filesystem::temp_directory_path().string()));
+    path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
 }
 
 double measure_syrk(const Exec& exec, int repeats) {
@@ -303,6 +345,7 @@ double measure_syrk(const Exec& exec, int repeats) {
 Json to_json(const MachineLimits& l) {
     return {{"sgemm_gflops_one_core", l.sgemm_core * 1e-9},
             {"sgemm_gflops", l.sgemm_all * 1e-9},
+            {"panel_gflops", l.panel_all * 1e-9},
             {"syrk_gflops", l.syrk_all * 1e-9},
             {"cos_sin_gpairs_one_core", l.cos_sin_core * 1e-9},
             {"cos_sin_gpairs", l.cos_sin_all * 1e-9},

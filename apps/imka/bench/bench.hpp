@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,7 @@ std::unique_ptr<Peer> find_peer(const std::string& python, const Exec& exec);
 struct MachineLimits {
     double sgemm_core = 0.0;    // float operations, one core
     double sgemm_all = 0.0;     // float operations, all cores
+    double panel_all = 0.0;     // float operations of products in panels (ops/panel), all cores
     double syrk_all = 0.0;      // float operations of aᵀa (n² k for k rows of n), all cores
     double cos_sin_core = 0.0;  // pairs of a cosine and a sine, one core
     double cos_sin_all = 0.0;
@@ -127,6 +129,10 @@ inline BenchCheck check_at_most(const std::string& what, double value, double bo
     return {.what = what, .value = value, .bound = bound, .ok = value <= bound};
 }
 
+struct BenchResult;
+// For peers that compare their outputs with ours: the largest difference they report. Not ok if none did.
+BenchCheck check_peers(const BenchResult& result, double bound);
+
 struct BenchTarget {
     std::string what;
     double wanted = 0.0;
@@ -155,6 +161,19 @@ struct BenchResult {
 void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, const std::vector<Rival>& rivals,
                 BenchResult& result);
 
+// A new folder that is removed at the end.
+class ScratchFolder {
+public:
+    ScratchFolder();
+    ~ScratchFolder();
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
 double seconds_of(const std::function<void()>& body);
 // Minimum time of several repeats: other load only adds time.
 double least_seconds(int repeats, const std::function<void()>& body);
@@ -173,6 +192,7 @@ std::vector<BenchResult> bench_fwht(const BenchSetup& setup);
 std::vector<BenchResult> bench_stream(const BenchSetup& setup);
 std::vector<BenchResult> bench_chip(const BenchSetup& setup);
 std::vector<BenchResult> bench_deploy(const BenchSetup& setup);
+std::vector<BenchResult> bench_attention(const BenchSetup& setup);
 
 // hermes with converters that neither round nor saturate: products are emulated with few matrix products.
 ChipSpec linear_chip();

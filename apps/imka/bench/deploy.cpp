@@ -1,7 +1,6 @@
 // imka bench deploy: a whole network, run digitally next to PyTorch and ONNX Runtime, and on an emulated
 // chip. All three read the file that PyTorch exports.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -50,28 +49,6 @@ double operations(const EncoderSize& e) {
     return 2.0 * e.layers * tokens * (weights + 2.0 * e.length * e.width);
 }
 
-// A new folder that is removed at the end.
-class ScratchFolder {
-public:
-    ScratchFolder() {
-        auto name = (std::filesystem::temp_directory_path() / "imka-bench-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr)
-            fail(ErrorCode::io, fmt::format("cannot create a folder in {}",
-                                            std::filesystem::temp_directory_path().string()));
-        path_ = name;
-    }
-    ~ScratchFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    ScratchFolder(const ScratchFolder&) = delete;
-    ScratchFolder& operator=(const ScratchFolder&) = delete;
-    const std::filesystem::path& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
-
 // The exported network with its input.
 struct Network {
     graph::Graph graph;
@@ -96,19 +73,6 @@ BenchResult without_network(BenchResult result, PeerAnswer answer) {
                                     : "not run: this build does not read ONNX files";
     result.check = {.what = "not run", .ok = true};
     return result;
-}
-
-// The peers compare their outputs with ours.
-BenchCheck check_outputs(const BenchResult& result) {
-    BenchCheck check{.what = "largest difference from the outputs of a peer, relative", .bound = 1e-4};
-    std::size_t compared = 0;
-    for (const auto& rival : result.rivals) {
-        if (!rival.check) continue;
-        ++compared;
-        check.value = std::max(check.value, *rival.check);
-    }
-    check.ok = compared > 0 && check.value <= check.bound;
-    return check;
 }
 
 void set_targets(const EncoderSize& size, BenchResult& result) {
@@ -143,14 +107,14 @@ BenchResult bench_emulated(const BenchSetup& setup, const Network& network, Benc
     const auto exec = without_progress(setup.exec);
     const auto model = deployed(network, linear_chip(), exec);
     const auto emulator = make_emulator(model.chip, Simulator::fast, exec);
+    ModelRunner runner(model);
     graph::Executor executor(network.graph);
     graph::Tensor exact;
     graph::Tensor y;
     run_rounds(
         setup,
         [&] {
-            y = std::move(
-                run_model(model, *emulator, std::span(&network.input, 1), kSeed, exec).outputs.front());
+            y = std::move(runner.run(*emulator, std::span(&network.input, 1), kSeed, exec).outputs.front());
         },
         {{.name = "digital", .body = [&] { exact = run_digital(executor, network.input, exec); }}}, result);
     // Outputs without any relation to the exact ones have an error of 1.4.
@@ -189,7 +153,7 @@ std::vector<BenchResult> bench_deploy(const BenchSetup& setup) {
     graph::write_tensor(folder.path() / "imka.npy", run_digital(executor, network.input, exec));
     run_rounds(
         setup, [&] { (void)run_digital(executor, network.input, exec); }, rivals, result);
-    result.check = check_outputs(result);
+    result.check = check_peers(result, 1e-4);
     set_targets(size, result);
     return {std::move(result), bench_emulated(setup, network, std::move(emulated))};
 }

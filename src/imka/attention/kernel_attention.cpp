@@ -1,141 +1,18 @@
+// Kernelised attention, rows of its matrix, and its state for one token at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "imka/attention/attention.hpp"
-#include "imka/attention/kernel_worker.hpp"
+#include "imka/attention/kernel_run.hpp"
 #include "imka/base/error.hpp"
-#include "imka/base/parallel.hpp"
 
 namespace imka {
 namespace {
-
-constexpr std::size_t kBlocksPerTask = 8;
-// Partial sums per head: at most this many, so that memory does not grow with the number of keys.
-constexpr std::size_t kMostParts = 16;
-// Tasks of a causal run: enough for many cores, also if there are few heads.
-constexpr std::size_t kCausalTasks = 8;
-
-std::size_t divide_up(std::size_t a, std::size_t b) {
-    return (a + b - 1) / b;
-}
-
-// One head of keys of one sequence.
-struct HeadJob {
-    const AttentionInputs* inputs;
-    const HeadsView<float>* out;
-    std::size_t head;
-    std::size_t part_rows = 0;  // keys per partial sum
-    std::vector<ops::KeySums> parts = {};
-    ops::PreparedKeys keys = {};
-
-    HeadRange part(std::size_t p) const {
-        return {head, p * part_rows, std::min(inputs->k.length(), (p + 1) * part_rows)};
-    }
-};
-
-std::vector<HeadJob> jobs_of(std::span<const AttentionInputs> inputs, std::span<const HeadsView<float>> out) {
-    std::vector<HeadJob> jobs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        for (std::size_t h = 0; h < inputs[i].k.heads(); ++h)
-            jobs.push_back({.inputs = &inputs[i], .out = &out[i], .head = h});
-    }
-    return jobs;
-}
-
-struct Task {
-    std::size_t job;
-    std::size_t part;
-};
-// Divides the keys of every job into at most `most_parts` ranges of whole blocks.
-std::vector<Task> divide(const ops::FeatureRule& rule, std::size_t block, std::size_t most_parts,
-                         std::vector<HeadJob>& jobs) {
-    std::vector<Task> tasks;
-    for (std::size_t j = 0; j < jobs.size(); ++j) {
-        const std::size_t length = jobs[j].inputs->k.length();
-        const std::size_t blocks = divide_up(length, block);
-        const std::size_t parts = std::clamp<std::size_t>(blocks / kBlocksPerTask, 1, most_parts);
-        jobs[j].part_rows = divide_up(blocks, parts) * block;
-        jobs[j].parts.assign(divide_up(length, jobs[j].part_rows), {rule, jobs[j].inputs->v.size()});
-        for (std::size_t p = 0; p < jobs[j].parts.size(); ++p) tasks.push_back({j, p});
-    }
-    return tasks;
-}
-
-// Calls body(t, worker) for every task t.
-template <class Body>
-void for_tasks(const KernelRun& run, std::size_t count, const Exec& exec, const Body& body) {
-    parallel_for_workers(exec, count, [&]() -> Worker {
-        return [&body, worker = KernelWorker(run, exec)](std::size_t t) mutable { body(t, worker); };
-    });
-}
-
-void sum_parts(const KernelRun& run, std::span<const Task> tasks, const Exec& exec,
-               std::vector<HeadJob>& jobs) {
-    for_tasks(run, tasks.size(), exec, [&](std::size_t t, KernelWorker& worker) {
-        auto& job = jobs[tasks[t].job];
-        worker.add_keys(*job.inputs, job.part(tasks[t].part), job.parts[tasks[t].part]);
-    });
-}
-
-void attend_all(const KernelRun& run, const Exec& exec, const std::vector<HeadJob>& jobs) {
-    struct Queries {
-        const HeadJob* job;
-        HeadRange range;
-    };
-    std::vector<Queries> list;
-    constexpr std::size_t rows = kBlocksPerTask * ops::kAttentionRows;
-    for (const auto& job : jobs) {
-        const auto& q = job.inputs->q;
-        const std::size_t group = q.heads() / job.inputs->k.heads();
-        for (std::size_t h = job.head * group; h < (job.head + 1) * group; ++h) {
-            for (std::size_t first = 0; first < q.length(); first += rows)
-                list.push_back({&job, {h, first, std::min(q.length(), first + rows)}});
-        }
-    }
-    for_tasks(run, list.size(), exec, [&](std::size_t t, KernelWorker& worker) {
-        const auto& [job, range] = list[t];
-        worker.attend(*job->inputs, range, job->keys, *job->out);
-    });
-}
-
-void run_all_keys(const KernelRun& run, const Exec& exec, std::vector<HeadJob>& jobs) {
-    sum_parts(run, divide(run.rule().features, ops::kAttentionRows, kMostParts, jobs), exec, jobs);
-    parallel_for(exec, jobs.size(), [&](std::size_t j) {
-        auto& parts = jobs[j].parts;
-        for (std::size_t p = 1; p < parts.size(); ++p) parts[0].add(parts[p]);
-        jobs[j].keys.prepare(parts[0]);
-        parts.clear();
-    });
-    attend_all(run, exec, jobs);
-}
-
-// The sums of all parts but the last of each job, then of everything before each part.
-void run_causal(const KernelRun& run, const Exec& exec, std::vector<HeadJob>& jobs) {
-    const std::size_t parts = std::max<std::size_t>(1, kCausalTasks / jobs.size());
-    const auto tasks = divide(run.rule().features, ops::kCausalRows, parts, jobs);
-    std::vector<Task> sums;
-    std::ranges::copy_if(tasks, std::back_inserter(sums),
-                         [&](const Task& t) { return t.part + 1 < jobs[t.job].parts.size(); });
-    sum_parts(run, sums, exec, jobs);
-    for (auto& job : jobs) {
-        ops::KeySums before(run.rule().features, job.inputs->v.size());
-        for (auto& part : job.parts) {
-            auto next = before;
-            next.add(part);
-            part = std::exchange(before, std::move(next));
-        }
-    }
-    for_tasks(run, tasks.size(), exec, [&](std::size_t t, KernelWorker& worker) {
-        auto& job = jobs[tasks[t].job];
-        const std::size_t part = tasks[t].part;
-        worker.attend_causal(*job.inputs, job.part(part), std::move(job.parts[part]), *job.out);
-    });
-}
 
 void check_size(const KernelAttention& attention, std::size_t d) {
     if (d == attention.inputs()) return;
@@ -190,10 +67,12 @@ void KernelAttention::run(std::span<const AttentionInputs> inputs, const Attenti
         validate(inputs[i], options);
         check_output(inputs[i], out[i]);
     }
-    const KernelRun run(*this, options);
-    auto jobs = jobs_of(inputs, out);
-    if (jobs.empty()) return;
-    options.causal ? run_causal(run, exec, jobs) : run_all_keys(run, exec, jobs);
+    const KernelRun run(*this, options, exec);
+    std::vector<SequenceRows> sources;
+    for (std::size_t i = 0; i < inputs.size(); ++i) sources.emplace_back(run, inputs[i], out[i]);
+    std::vector<ops::HeadSequence> sequences;
+    for (const auto& source : sources) sequences.push_back(source.sequence());
+    ops::kernel_heads(sequences, {run.rule(), options.causal}, exec);
 }
 
 namespace {
@@ -206,30 +85,42 @@ struct RawRows {
     std::vector<double> query_sums;  // Σ φ(q)
 };
 
-RawRows raw_rows(KernelWorker& worker, const AttentionInputs& inputs, std::size_t head,
+// Scores of the queries with one block of keys.
+void add_scores(const std::vector<ops::QueryBlock>& queries, const ops::KeyBlock& block, std::size_t first,
+                RawRows& out) {
+    const std::size_t n = block.values.rows();
+    ops::Panels scores(1, n);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        ops::multiply(queries[i].features, block.features, scores);
+        for (std::size_t j = 0; j < n; ++j) out.scores(i, first + j) = scores(0, j);
+    }
+    out.exponents.insert(out.exponents.end(), n, block.exponent);
+    out.maxima.insert(out.maxima.end(), block.maxima.begin(),
+                      block.maxima.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+RawRows raw_rows(const KernelRun& run, const AttentionInputs& inputs, std::size_t head,
                  std::span<const std::size_t> rows) {
+    const SequenceRows source(run, inputs);
     const std::size_t keys = inputs.k.length();
     const std::size_t key_head = head / (inputs.q.heads() / inputs.k.heads());
     RawRows out{.scores = Matrix<float>(rows.size(), keys), .exponents = {}, .maxima = {}, .query_sums = {}};
-    std::vector<ops::Panels> queries;
-    for (const std::size_t r : rows) {
-        queries.push_back(worker.queries(inputs, {head, r, r + 1}).features);
+    std::vector<ops::QueryBlock> queries(rows.size());
+    Matrix<float> u;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        ops::make_query_block(run.rule(), source.queries({head, rows[i], rows[i] + 1}, u), queries[i]);
+        const auto& z = queries[i].features;
         double sum = 0.0;
-        for (std::size_t f = 0; f < queries.back().cols(); ++f) sum += queries.back()(0, f);
+        for (std::size_t f = 0; f < z.cols(); ++f) sum += z(0, f);
         out.query_sums.push_back(sum);
     }
-    ops::Panels scores;
+    ops::KeyBlock block;
     for (std::size_t first = 0; first < keys; first += ops::kAttentionRows) {
-        const std::size_t n = std::min(ops::kAttentionRows, keys - first);
-        const auto& block = worker.keys(inputs, {key_head, first, first + n});
-        scores.reshape(1, n);
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            ops::multiply(queries[i], block.features, scores);
-            for (std::size_t j = 0; j < n; ++j) out.scores(i, first + j) = scores(0, j);
-        }
-        out.exponents.insert(out.exponents.end(), n, block.exponent);
-        out.maxima.insert(out.maxima.end(), block.maxima.begin(),
-                          block.maxima.begin() + static_cast<std::ptrdiff_t>(n));
+        const ops::HeadRange range{key_head, first, std::min(keys, first + ops::kAttentionRows)};
+        const auto mask =
+            inputs.key_mask.empty() ? inputs.key_mask : inputs.key_mask.subspan(first, range.end - first);
+        ops::make_key_block(run.rule(), source.keys(range, u), source.values(range), mask, block);
+        add_scores(queries, block, first, out);
     }
     return out;
 }
@@ -265,30 +156,34 @@ Matrix<float> KernelAttention::rows(const AttentionInputs& inputs, const Attenti
                                     const Exec& exec) const {
     check_size(*this, inputs.q.size());
     validate(inputs, options);
-    const KernelRun run(*this, options);
-    KernelWorker worker(run, exec);
-    auto raw = raw_rows(worker, inputs, head, rows);
+    auto raw = raw_rows(KernelRun(*this, options, exec), inputs, head, rows);
     const bool late = ops::attention_form(config_.form).exponential;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const std::size_t end = options.causal ? rows[i] + 1 : inputs.k.length();
         if (!normalise_row(late ? config_.kernel_epsilon : 0.0, end, i, raw))
-            check_normaliser(0, 1, head, rows[i]);
+            ops::fail_normaliser(head, rows[i]);
     }
     return std::move(raw.scores);
 }
 
 struct AttentionState::Sums {
     Sums(const KernelAttention& attention, const Shape& s, const AttentionOptions& options)
-        : run(attention, options),
+        : run(attention, options, {}),
           shape(s),
           d(attention.inputs()),
           heads(s.key_heads, ops::KeySums(run.rule().features, s.value_size)) {}
+
+    // Projection `at` of the token.
+    ops::HeadRows row(MatrixView<const float> x, std::size_t head, std::size_t at) {
+        return run.rows(x.slice_rows(head, 1), tokens * (shape.heads + shape.key_heads) + at, projections);
+    }
 
     KernelRun run;
     Shape shape;
     std::size_t d;
     std::vector<ops::KeySums> heads;
     std::uint64_t tokens = 0;
+    Matrix<float> projections;  // scratch
 };
 
 AttentionState::AttentionState(const KernelAttention& attention, const Shape& shape,
@@ -315,19 +210,12 @@ void AttentionState::append(MatrixView<const float> q, MatrixView<const float> k
     if (q.rows() != s.shape.heads || k.rows() != s.shape.key_heads || q.cols() != s.d ||
         v.cols() != s.shape.value_size || out.rows() != q.rows() || out.cols() != v.cols())
         fail(ErrorCode::bad_data, "attention: the token does not have the heads and sizes of this state");
-    Matrix<float> projections(q.rows() + k.rows(), s.run.rule().features.directions);
-    const auto rows = [&](MatrixView<const float> x, std::size_t h, std::size_t at) -> ops::HeadRows {
-        if (!s.run.projects()) return {x.slice_rows(h, 1), {}};
-        const auto u = projections.view().slice_rows(at, 1);
-        s.run.project(x.slice_rows(h, 1), s.tokens * projections.rows() + at, {.threads = 1}, u);
-        return {x.slice_rows(h, 1), u};
-    };
     for (std::size_t h = 0; h < k.rows(); ++h)
-        s.heads[h].add_key(s.run.rule(), rows(k, h, q.rows() + h), v.row(h));
+        s.heads[h].add_key(s.run.rule(), s.row(k, h, q.rows() + h), v.row(h));
     const std::size_t group = q.rows() / k.rows();
     for (std::size_t h = 0; h < q.rows(); ++h) {
-        const bool right = s.heads[h / group].attend(s.run.rule(), rows(q, h, h), out.row(h));
-        check_normaliser(right ? 1 : 0, 1, h, s.tokens);
+        if (!s.heads[h / group].attend(s.run.rule(), s.row(q, h, h), out.row(h)))
+            ops::fail_normaliser(h, s.tokens);
     }
     ++s.tokens;
 }

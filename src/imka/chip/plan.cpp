@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <map>
 #include <set>
@@ -68,6 +69,7 @@ std::size_t count_replicas(const ChipSpec& spec, std::size_t tiles, int replicas
     if (replicas < 0)
         fail(ErrorCode::bad_config,
              fmt::format("replicas: {}; it must be >= 0, 0 for the maximum that fits", replicas));
+    assert(tiles > 0);
     return replicas == 0 ? std::max<std::size_t>(1, core_count(spec) / tiles)
                          : static_cast<std::size_t>(replicas);
 }

@@ -112,20 +112,28 @@ bool ChipHook::multiply(const ModelCall& call, MatrixView<const float> x, const 
     const auto trace = driver_.multiply(call.matrix, x, {seed_of(seed_, call), call.first_row}, exec, y);
     trace_.add(trace);
     record(exec, trace);
+    multiply_adds_ +=
+        static_cast<double>(x.rows()) * static_cast<double>(x.cols()) * static_cast<double>(y.cols());
     return true;
+}
+
+ModelRun ModelRunner::run(ChipDriver& driver, std::span<const graph::Tensor> inputs, std::uint64_t seed,
+                          const Exec& exec) {
+    if (driver.matrices() != model_.matrices.size())
+        fail(ErrorCode::bad_data, fmt::format("the chip has {} matrices, the model {}", driver.matrices(),
+                                              model_.matrices.size()));
+    ChipHook hook(driver, seed);
+    ModelRun run;
+    run.outputs = batches_.run(inputs, &hook, exec);
+    run.trace = hook.trace();
+    run.multiply_adds = hook.multiply_adds();
+    run.digital = batches_.digital_work();
+    return run;
 }
 
 ModelRun run_model(const DeployedModel& model, ChipDriver& driver, std::span<const graph::Tensor> inputs,
                    std::uint64_t seed, const Exec& exec) {
-    if (driver.matrices() != model.matrices.size())
-        fail(ErrorCode::bad_data,
-             fmt::format("the chip has {} matrices, the model {}", driver.matrices(), model.matrices.size()));
-    ChipHook hook(driver, seed);
-    ModelRun run;
-    run.outputs =
-        run_batches({.graph = model.graph, .matrices = model.matrices, .inputs = inputs}, &hook, exec);
-    run.trace = hook.trace();
-    return run;
+    return ModelRunner(model).run(driver, inputs, seed, exec);
 }
 
 }  // namespace imka

@@ -68,19 +68,36 @@ public:
     bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                   MatrixView<float> y) override;
     const Trace& trace() const { return trace_; }
+    double multiply_adds() const { return multiply_adds_; }
 
 private:
     ChipDriver& driver_;
     std::uint64_t seed_;
     Trace trace_;
+    double multiply_adds_ = 0.0;
 };
 
 struct ModelRun {
     std::vector<graph::Tensor> outputs;
-    Trace trace;
+    Trace trace;                 // of the chip
+    double multiply_adds = 0.0;  // of the products on the chip: weights times rows
+    DigitalWork digital;         // all other operators of the model
 };
-// `seed`: of the noise of products. Error{bad_data} if the driver has other matrices or the inputs do not
-// fit.
+// A deployed model prepared for many runs.
+class ModelRunner {
+public:
+    // model must outlive the runner.
+    explicit ModelRunner(const DeployedModel& model) : model_(model), batches_(model.graph, model.matrices) {}
+    // `seed`: of the noise of products. Error{bad_data} if the driver has other matrices or the inputs do not
+    // fit.
+    ModelRun run(ChipDriver& driver, std::span<const graph::Tensor> inputs, std::uint64_t seed,
+                 const Exec& exec);
+
+private:
+    const DeployedModel& model_;
+    BatchRunner batches_;
+};
+// One run.
 ModelRun run_model(const DeployedModel& model, ChipDriver& driver, std::span<const graph::Tensor> inputs,
                    std::uint64_t seed, const Exec& exec);
 

@@ -121,6 +121,11 @@ MappingCost cost_of(const Mapping& mapping, const ChipSpec& spec, const Surround
 
 }  // namespace
 
+double offloaded_share(double on_chip, const DigitalWork& work) {
+    const double all = on_chip + work.multiplications + work.norm_elements;
+    return all > 0.0 ? on_chip / all : 0.0;
+}
+
 void add_work(const DigitalWork& work, double count, DigitalWork& sum) {
     sum.exponentials += count * work.exponentials;
     sum.divisions += count * work.divisions;

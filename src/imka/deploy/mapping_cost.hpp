@@ -21,6 +21,9 @@ struct DigitalWork {
 };
 // sum += count * work
 void add_work(const DigitalWork& work, double count, DigitalWork& sum);
+// Share of the multiply-adds of a model that run on the chip. Scales and partial sums of the chip's results
+// do not count. 0 if there are none at all.
+double offloaded_share(double on_chip, const DigitalWork& work);
 
 // A value with the interval that follows from the intervals of the parameters.
 struct CostValue {

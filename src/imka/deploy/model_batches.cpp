@@ -11,6 +11,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
+#include "imka/deploy/deployed_model.hpp"
 #include "imka/graph/simplify.hpp"
 
 namespace imka {
@@ -75,13 +76,6 @@ private:
     std::map<std::pair<std::size_t, std::size_t>, Use> calls_;  // by matrix and node of the executor
 };
 
-// The executor of one batch size.
-struct Prepared {
-    std::size_t batch = 0;
-    graph::Executor executor;
-    std::optional<CallNames> names;
-};
-
 std::vector<Shape> shapes_of(std::span<const Tensor> inputs, std::size_t batch) {
     std::vector<Shape> shapes;
     for (const auto& t : inputs) {
@@ -89,16 +83,6 @@ std::vector<Shape> shapes_of(std::span<const Tensor> inputs, std::size_t batch) 
         shapes.back()[0] = static_cast<std::int64_t>(batch);
     }
     return shapes;
-}
-
-std::unique_ptr<Prepared> prepare(const BatchJob& job, std::size_t batch, ModelHook* hook) {
-    auto prepared = std::make_unique<Prepared>(
-        Prepared{.batch = batch,
-                 .executor = graph::Executor(
-                     graph::simplified(graph::with_input_shapes(job.graph, shapes_of(job.inputs, batch)))),
-                 .names = std::nullopt});
-    if (hook != nullptr) prepared->names.emplace(prepared->executor, job.matrices, *hook);
-    return prepared;
 }
 
 // The fixed first axis of the graph's inputs, if it has one.
@@ -111,10 +95,10 @@ std::optional<std::size_t> fixed_batch(const Graph& graph) {
     return std::nullopt;
 }
 
-std::size_t batch_of(const BatchJob& job, std::size_t inferences) {
-    if (const auto fixed = fixed_batch(job.graph)) return *fixed;
+std::size_t batch_of(const Graph& graph, std::span<const Tensor> inputs, std::size_t inferences) {
+    if (const auto fixed = fixed_batch(graph)) return *fixed;
     std::size_t elements = 1;
-    for (const auto& t : job.inputs) elements = std::max(elements, t.view().count() / inferences);
+    for (const auto& t : inputs) elements = std::max(elements, t.view().count() / inferences);
     return std::clamp<std::size_t>(kBatchElements / elements, 1, inferences);
 }
 
@@ -175,30 +159,71 @@ std::size_t count_inferences(const Graph& graph, std::span<const Tensor> inputs)
     return static_cast<std::size_t>(inputs[0].shape[0]);
 }
 
-std::vector<Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec) {
-    const auto inferences = count_inferences(job.graph, job.inputs);
-    const auto fixed = fixed_batch(job.graph).has_value();
-    const auto batch = batch_of(job, inferences);
+// The executor of one batch size.
+struct BatchRunner::Prepared {
+    std::vector<Shape> shapes;
+    graph::Executor executor;
+    std::size_t runs = 0;  // of the last call
+};
+
+BatchRunner::BatchRunner(const Graph& graph, std::span<const std::string> matrices, std::string_view label)
+    : graph_(graph), matrices_(matrices), label_(label) {}
+BatchRunner::~BatchRunner() = default;
+
+BatchRunner::Prepared& BatchRunner::prepared(std::span<const Tensor> inputs, std::size_t batch) {
+    auto shapes = shapes_of(inputs, batch);
+    for (auto& p : prepared_) {
+        if (p->shapes == shapes) return *p;
+    }
+    constexpr std::size_t kMost = 2;  // full batches, and the rest
+    if (prepared_.size() == kMost) prepared_.erase(prepared_.begin());
+    graph::Executor executor(graph::simplified(graph::with_input_shapes(graph_, shapes)));
+    prepared_.push_back(std::make_unique<Prepared>(Prepared{std::move(shapes), std::move(executor)}));
+    return *prepared_.back();
+}
+
+std::vector<Tensor> BatchRunner::run(std::span<const Tensor> all, ModelHook* hook, const Exec& exec) {
+    const auto inferences = count_inferences(graph_, all);
+    const auto fixed = fixed_batch(graph_).has_value();
+    const auto batch = batch_of(graph_, all, inferences);
+    for (auto& p : prepared_) p->runs = 0;
     std::vector<Tensor> outputs;
-    std::unique_ptr<Prepared> now;
-    Progress progress(exec, job.label, inferences);
+    std::optional<CallNames> names;
+    const Prepared* last = nullptr;
+    Progress progress(exec, label_, inferences);
     for (std::size_t first = 0; first < inferences; first += batch) {
         const auto count = std::min(batch, inferences - first);
         const auto size = fixed ? batch : count;
-        if (!now || now->batch != size) {
-            auto next = prepare(job, size, hook);
-            if (now && hook != nullptr) next->names->continue_after(*now->names);
-            now = std::move(next);
+        auto& now = prepared(all, size);
+        if (&now != last && hook != nullptr) {
+            CallNames next(now.executor, matrices_, *hook);
+            if (names) next.continue_after(*names);
+            names.emplace(std::move(next));
         }
-        const auto inputs = select_inferences(job.inputs, batch_rows(first, size, inferences));
-        const auto result =
-            now->executor.run(views_of(inputs), now->names ? &*now->names : nullptr, without_progress(exec));
-        if (first == 0 && count == size && count == inferences) return result.outputs;
+        last = &now;
+        const auto inputs = select_inferences(all, batch_rows(first, size, inferences));
+        auto result = now.executor.run(views_of(inputs), names ? &*names : nullptr, without_progress(exec));
+        ++now.runs;
+        if (first == 0 && count == size && count == inferences) return std::move(result.outputs);
         append(result.outputs, size, count, outputs);
-        if (now->names) now->names->end_batch();
+        if (names) names->end_batch();
         progress.update(first + count);
     }
     return outputs;
+}
+
+DigitalWork BatchRunner::digital_work() const {
+    DigitalWork work;
+    for (const auto& p : prepared_) {
+        if (p->runs > 0)
+            add_work(imka::digital_work(pipeline_of(p->executor.graph(), matrices_)),
+                     static_cast<double>(p->runs), work);
+    }
+    return work;
+}
+
+std::vector<Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec) {
+    return BatchRunner(job.graph, job.matrices, job.label).run(job.inputs, hook, exec);
 }
 
 std::vector<Tensor> select_inferences(std::span<const Tensor> inputs, std::span<const std::uint32_t> order) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "imka/base/exec.hpp"
+#include "imka/deploy/mapping_cost.hpp"
 #include "imka/graph/executor.hpp"
 
 namespace imka {
@@ -32,15 +34,41 @@ public:
 // input does not fit the graph.
 std::size_t count_inferences(const graph::Graph& graph, std::span<const graph::Tensor> inputs);
 
+// A graph prepared for many runs over inputs of the same shape.
+class BatchRunner {
+public:
+    // Both must outlive the runner. matrices: names of the static matrices that hooks get. label: of
+    // the progress.
+    BatchRunner(const graph::Graph& graph, std::span<const std::string> matrices,
+                std::string_view label = "inferences");
+    ~BatchRunner();
+    BatchRunner(const BatchRunner&) = delete;
+    BatchRunner& operator=(const BatchRunner&) = delete;
+
+    // Inputs and outputs in the order of the graph's. A graph with a fixed first axis runs in chunks of it;
+    // the last one is filled by repeating its last inference. Results do not depend on the size of the
+    // batches. hook may be null. Error{bad_data} if inputs do not fit.
+    std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs, ModelHook* hook, const Exec& exec);
+    // Of the last run: all operators but the products with `matrices`.
+    DigitalWork digital_work() const;
+
+private:
+    struct Prepared;
+    Prepared& prepared(std::span<const graph::Tensor> inputs, std::size_t batch);
+
+    const graph::Graph& graph_;
+    std::span<const std::string> matrices_;
+    std::string label_;
+    std::vector<std::unique_ptr<Prepared>> prepared_;  // of the last sizes of batches
+};
+
+// One run.
 struct BatchJob {
     const graph::Graph& graph;
     std::span<const std::string> matrices;  // names of the static matrices that the hook gets
     std::span<const graph::Tensor> inputs;  // in the order of the graph's inputs
     std::string_view label = "inferences";  // of the progress
 };
-// Outputs in the order of the graph's. A graph with a fixed first axis runs in chunks of it; the last one is
-// filled by repeating its last inference. Results do not depend on the size of the batches. hook may be null.
-// Error{bad_data} if inputs do not fit.
 std::vector<graph::Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec);
 
 // These inferences of all inputs, in this order.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/deploy/imka_work.hpp"
 #include "imka/deploy/pipeline.hpp"
 #include "imka/graph/static_matrices.hpp"
 #include "imka/graph/window.hpp"
@@ -262,7 +263,15 @@ private:
         if (node.op.starts_with("Reduce") || node.op.starts_with("Arg")) return reduces_rows(node, in, out);
         if (is_one_of(node.op, kAlongAxis)) return same && axis(node, in.shape.size()) == in.row_axis();
         if (node.op == "Slice") return same && in.rows() == out.rows();
+        if (node.op == "imka.Attention") return attention_reads_rows(node, i, out);
+        if (node.op == "imka.Features" || node.op == "imka.Scores") return same;
         return same && is_elementwise(node.op);
+    }
+
+    // Queries are rows of their own. If causal, so are keys and values, unless heads share them.
+    bool attention_reads_rows(const Node& node, std::size_t i, const ValueInfo& out) const {
+        if (i == 0) return true;
+        return graph::int_attribute(node, "causal", 0) != 0 && values_[node.inputs[i]].rows() == out.rows();
     }
 
     static bool is_elementwise(std::string_view op) {
@@ -352,6 +361,7 @@ private:
         const bool product = node.op == "Conv" || node.op == "Gemm";
         if (product && bias) work.additions += outputs;
         if (!step.matrices.empty()) return work;
+        if (const auto own = imka_work(node, input_shapes(node))) return *own;
         if (const auto terms = terms_of_product(node); terms > 0.0) {
             add_work(kLinear, outputs * terms, work);
         } else {
@@ -362,6 +372,13 @@ private:
             }
         }
         return work;
+    }
+
+    std::vector<Shape> input_shapes(const Node& node) const {
+        std::vector<Shape> shapes;
+        for (const auto id : node.inputs)
+            shapes.push_back(id == graph::kNoValue ? Shape() : values_[id].shape);
+        return shapes;
     }
 
     // Products that are added up for one element of the result; 0 for other operators.

@@ -1,6 +1,7 @@
 #include "imka/experiment/attention_run.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -295,6 +296,7 @@ namespace {
 class MemoryPeak {
 public:
     MemoryPeak() {
+        malloc_trim(0);                                 // memory kept from earlier calls would hide the use
         std::ofstream("/proc/self/clear_refs") << "5";  // the peak becomes the memory in use
         start_ = peak_memory_bytes();
     }

@@ -4,77 +4,26 @@
 #include <utility>
 #include <vector>
 
+#include "imka/graph/builder.hpp"
 #include "imka/linalg/gemm.hpp"
 
 namespace imka {
 namespace {
 
+using graph::Builder;
 using graph::DType;
 using graph::Graph;
-using graph::Tensor;
+using graph::matrix_tensor;
+using graph::row_tensor;
 using graph::ValueId;
-
-template <class T>
-Tensor row_tensor(const std::vector<T>& values) {
-    return graph::make_tensor<T>({static_cast<std::int64_t>(values.size())}, values);
-}
-
-template <class T>
-Tensor matrix_tensor(const Matrix<T>& m) {
-    return graph::make_tensor<T>({static_cast<std::int64_t>(m.rows()), static_cast<std::int64_t>(m.cols())},
-                                 m.values());
-}
-
-// Adds nodes one after another.
-class Builder {
-public:
-    ValueId constant(const std::string& name, Tensor value) {
-        return graph::add_constant(graph_, name, std::move(value));
-    }
-    ValueId node(const std::string& op, const std::string& output, std::vector<ValueId> inputs,
-                 decltype(graph::Node::attributes) attributes = {}) {
-        const auto id = graph::add_value(graph_, {output, {}});
-        graph_.nodes.push_back({.name = output,
-                                .op = op,
-                                .attributes = std::move(attributes),
-                                .inputs = std::move(inputs),
-                                .outputs = {id}});
-        return id;
-    }
-    ValueId input(const std::string& name, std::size_t width) {
-        graph_.inputs.push_back(graph::add_value(
-            graph_,
-            {name,
-             {DType::f32, graph::Dims{{.name = "batch"}, {.size = static_cast<std::int64_t>(width)}}}}));
-        return graph_.inputs.back();
-    }
-    Graph finished(std::string name, std::vector<ValueId> outputs) && {
-        graph_.name = std::move(name);
-        graph_.outputs = std::move(outputs);
-        graph::infer_types(graph_);
-        graph::verify(graph_);
-        return std::move(graph_);
-    }
-
-private:
-    Graph graph_;
-};
-
-std::int64_t number_of(DType type) {
-    return type == DType::f64 ? 11 : type == DType::i64 ? 7 : 1;  // in ONNX
-}
-
-ValueId cast(Builder& b, const std::string& name, ValueId x, DType type) {
-    return b.node("Cast", name, {x}, {{"to", number_of(type)}});
-}
 
 // In double, rounded once.
 ValueId standardised(Builder& b, const Standardization& s, ValueId x) {
     if (s.mean.empty()) return x;
-    x = cast(b, "x64", x, DType::f64);
+    x = b.cast("x64", x, DType::f64);
     x = b.node("Sub", "centred", {x, b.constant("mean", row_tensor(s.mean))});
     x = b.node("Div", "standardised64", {x, b.constant("std", row_tensor(s.std))});
-    return cast(b, "standardised", x, DType::f32);
+    return b.cast("standardised", x, DType::f32);
 }
 
 ValueId features(Builder& b, const RidgeModel& model, ValueId x) {
@@ -87,7 +36,7 @@ ValueId features(Builder& b, const RidgeModel& model, ValueId x) {
     if (!functions.offsets.empty()) inputs.push_back(b.constant("offsets", row_tensor(functions.offsets)));
     return b.node("imka.Features", "features", std::move(inputs),
                   {{"function", std::string(to_string(functions.row.function))},
-                   {"scale", graph::make_tensor<double>({}, std::vector{functions.row.scale})},
+                   {"scale", graph::double_tensor(functions.row.scale)},
                    {"norm_exponent", static_cast<float>(functions.row.norm_exponent)}});
 }
 
@@ -99,7 +48,7 @@ ValueId classified(Builder& b, const RidgeModel& model, ValueId scores) {
     const double threshold = model.targets == Targets::plus_minus ? 0.0 : 0.5;
     const auto above =
         b.node("Greater", "above", {scores, b.constant("threshold", row_tensor(std::vector{threshold}))});
-    const auto column = cast(b, "class_column", above, DType::i64);
+    const auto column = b.cast("class_column", above, DType::i64);
     return b.node("Squeeze", "class", {column, b.constant("axes", row_tensor(std::vector<std::int64_t>{1}))});
 }
 
@@ -107,7 +56,9 @@ ValueId classified(Builder& b, const RidgeModel& model, ValueId scores) {
 
 Graph graph_of(const RidgeModel& model) {
     Builder b;
-    const auto x = standardised(b, model.standardization, b.input("x", model.omega.cols()));
+    const auto width = static_cast<std::int64_t>(model.omega.cols());
+    const auto raw = b.input("x", graph::Dims{{.name = "batch"}, {.size = width}});
+    const auto x = standardised(b, model.standardization, raw);
     const auto z = features(b, model, x);
     const auto& w = model.weights;
     Matrix<double> weights(w.w.cols(), w.w.rows());

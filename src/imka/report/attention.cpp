@@ -149,16 +149,19 @@ std::vector<AttentionCurve> curves_of(const Group& group, const QuantityRow& row
     return out;
 }
 
-// Colours of the paper if every curve of a backend has another sampler.
-std::string style_of(const std::vector<AttentionCurve>& curves, std::size_t index) {
-    constexpr std::array<std::string_view, 7> kStyles = {"rff",    "orf",    "sorf",  "other0",
-                                                         "other1", "other2", "other3"};
-    const auto sampler = [](const AttentionCurve& c) { return c.label.substr(0, c.label.find(',')); };
-    std::set<std::pair<bool, std::string>> seen;
-    for (const auto& c : curves) seen.insert({c.on_chip, sampler(c)});
-    const auto own = sampler(curves[index]);
-    if (seen.size() == curves.size() && std::ranges::find(kStyles, own) != kStyles.end()) return own;
-    return std::string(kStyles[index % kStyles.size()]);
+// The first curve of a sampler has its colour in the paper, on a chip as in FP32.
+std::vector<std::string> styles_of(const std::vector<AttentionCurve>& curves) {
+    constexpr std::array<std::string_view, 3> kNamed = {"rff", "orf", "sorf"};
+    std::set<std::pair<bool, std::string>> taken;
+    std::vector<std::string> styles;
+    std::size_t others = 0;
+    for (const auto& c : curves) {
+        const auto sampler = c.label.substr(0, c.label.find(','));
+        const bool own =
+            std::ranges::find(kNamed, sampler) != kNamed.end() && taken.insert({c.on_chip, sampler}).second;
+        styles.push_back(own ? sampler : fmt::format("other{}", others++ % 4));
+    }
+    return styles;
 }
 
 // Over at least a factor of 5.
@@ -183,9 +186,10 @@ Plot make_plot(const AttentionFigure& figure, const QuantityRow& row, const Reco
               .digits = 4,
               .log_x = times,
               .log_y = spans_decades(figure.curves)};
+    const auto styles = styles_of(figure.curves);
     for (std::size_t c = 0; c < figure.curves.size(); ++c) {
         const auto& curve = figure.curves[c];
-        Series series{.label = curve.label, .style = style_of(figure.curves, c), .dashed = curve.on_chip};
+        Series series{.label = curve.label, .style = styles[c], .dashed = curve.on_chip};
         for (const auto& p : curve.points)
             series.points.push_back({.x = p.x,
                                      .y = p.value.median,

@@ -131,7 +131,10 @@ Section& section_for(std::vector<Section>& sections, const std::string& experime
     Section section;
     section.experiment = experiment;
     section.title = known != nullptr ? known->title : experiment.empty() ? "Runs" : experiment;
-    if (known != nullptr) section.what = known->what;
+    if (known != nullptr) {
+        section.what = known->what;
+        section.note = known->note;
+    }
     return sections.emplace_back(std::move(section));
 }
 
@@ -179,8 +182,6 @@ Report make_report(RecordSet set, const std::string& title, const std::vector<Pu
     }
     for (auto& figure : attention_figures(report.set.records)) {
         auto& section = section_for(report.sections, figure.experiment);
-        const auto text = report.notes.find(figure.experiment);
-        if (text != report.notes.end()) section.attention_note = text->second;
         section.attention.push_back(std::move(figure));
     }
     for (const auto& a : report.absent) section_for(report.sections, a.experiment).counts.missing += a.values;

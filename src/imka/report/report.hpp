@@ -38,6 +38,7 @@ struct Section {
     std::string experiment;
     std::string title;
     std::string what;  // part of the paper; "" for a user's own experiment
+    std::string note;  // a remark on the figures
     Counts counts;     // including published values without a figure
     std::vector<DrawnFigure> figures;
     std::vector<AccuracyRow> accuracy;
@@ -48,7 +49,6 @@ struct Section {
     std::vector<Fidelity> fidelity;
     std::vector<Plot> fidelity_plots;
     std::vector<AttentionFigure> attention;
-    std::string attention_note;  // a remark on the published figure
     std::vector<AttentionMaps> heat_maps;
 };
 

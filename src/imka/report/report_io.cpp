@@ -337,7 +337,7 @@ Json section_json(const Section& s) {
               {"fidelity", list_json(s.fidelity, fidelity_json)},
               {"fidelity_plots", list_json(s.fidelity_plots, plot_json)}};
     if (!s.attention.empty()) j["attention"] = list_json(s.attention, attention_json);
-    if (!s.attention_note.empty()) j["attention_note"] = s.attention_note;
+    if (!s.note.empty()) j["note"] = s.note;
     if (!s.heat_maps.empty()) j["heat_maps"] = list_json(s.heat_maps, heat_maps_json);
     return j;
 }

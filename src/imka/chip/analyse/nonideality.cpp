@@ -166,6 +166,7 @@ const Nonideality& nonideality(std::string_view name) {
         std::find_if(kList.begin(), kList.end(), [name](const Nonideality& n) { return n.name == name; });
     if (found != kList.end()) return *found;
     std::vector<std::string_view> names;
+    names.reserve(kList.size());
     for (const auto& n : kList) names.push_back(n.name);
     fail(ErrorCode::bad_usage,
          fmt::format("'{}' is not a known non-ideality; known: {}", name, join_names(names)));

@@ -153,7 +153,8 @@ std::vector<double> maximise(const Likelihood& likelihood, std::size_t constants
         for (std::size_t k = 0; k < constants; ++k) step(k, 0) = slope[k];
         step = solved(information, std::move(step));
         double gained = 0.0;
-        for (double share = 1.0; share > 1e-8; share *= 0.5) {
+        double share = 1.0;
+        for (int halving = 0; halving < 27; ++halving, share *= 0.5) {  // down to 1e-8
             auto next = theta;
             for (std::size_t k = 0; k < constants; ++k) next[k] += share * step(k, 0);
             const double better = likelihood.value(next);
@@ -393,6 +394,7 @@ void check_enough(const std::vector<Point>& points, int degree) {
         fail(ErrorCode::bad_data, fmt::format("{} reads at the first time; a curve of degree {} needs {}",
                                               points.size(), degree, kReadsPerConstant * constants));
     std::vector<double> targets;
+    targets.reserve(points.size());
     for (const auto& p : points) targets.push_back(p.u);
     std::ranges::sort(targets);
     const auto different = static_cast<int>(std::unique(targets.begin(), targets.end()) - targets.begin());

@@ -7,7 +7,6 @@
 
 #include "imka/ops/attention/attention.hpp"
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -29,11 +28,25 @@ using V = hn::Vec<D>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// exp(x) for x <= 88; exactly 0 below -103.
+// exp(x) for x <= 88 within 2 ULP; exactly 0 below -87. x = n log 2 + r; adding 1.5 2^23 rounds x / log 2 to
+// n, which is then in the low bits, and from there goes into the exponent of the result. The polynomial is a
+// minimax fit of exp(r).
 HWY_INLINE V exp_of(V x) {
     const D d;
-    const V least = hn::Set(d, -103.0F);
-    return hn::IfThenElseZero(hn::Gt(x, least), hn::Exp(d, hn::Max(x, least)));
+    const hn::RebindToUnsigned<D> du;
+    const V magic = hn::Set(d, 12582912.0F);
+    const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), magic);
+    const V n = hn::Sub(shifted, magic);
+    V r = hn::NegMulAdd(n, hn::Set(d, 0x1.62e4p-1F), x);
+    r = hn::NegMulAdd(n, hn::Set(d, 0x1.7f7d1cp-20F), r);
+    V p = hn::MulAdd(r, hn::Set(d, 0.0013813146F), hn::Set(d, 0.008369419F));
+    p = hn::MulAdd(r, p, hn::Set(d, 0.041668457F));
+    p = hn::MulAdd(r, p, hn::Set(d, 0.16666515F));
+    p = hn::MulAdd(r, p, hn::Set(d, 0.49999993F));
+    p = hn::MulAdd(hn::Mul(r, r), p, r);
+    p = hn::Add(p, hn::Set(d, 1.0F));
+    const auto bits = hn::Add(hn::BitCast(du, p), hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0F)), hn::BitCast(d, bits));
 }
 
 // exp(x) with this function's bits, for single numbers.
@@ -237,15 +250,31 @@ HWY_INLINE void for_row(const Panels& z, std::size_t r, std::size_t directions, 
              std::min(lanes, directions - first));
 }
 
-template <class F>
-HWY_INLINE float largest_of_row(const Panels& z, std::size_t r, std::size_t directions) {
+// Calls body(vector, row, mask of the lanes that hold directions) panel by panel: a row of all panels would
+// map to few sets of the cache.
+template <class Body>
+HWY_INLINE void for_queries(std::size_t directions, Panels& z, const Body& body) {
     const D d;
-    V most = hn::Set(d, -kInfinity);
-    for_row(z, r, directions, [&](std::size_t at, std::size_t count) HWY_ATTR {
-        const V e = F::exponent(hn::Load(d, z.panel(0) + at));
-        most = hn::Max(most, hn::IfThenElse(hn::FirstN(d, count), e, most));
+    const std::size_t lanes = hn::Lanes(d);
+    for (std::size_t first = 0; first < directions; first += lanes) {
+        const auto used = hn::FirstN(d, std::min(lanes, directions - first));
+        float* at = z.panel(first / z.width()) + first % z.width();
+        for (std::size_t r = 0; r < z.rows(); ++r, at += z.width()) body(at, r, used);
+    }
+}
+
+template <class F>
+void query_maxima(std::size_t directions, Panels& z, std::span<float> maxima) {
+    const D d;
+    const std::size_t lanes = hn::Lanes(d);
+    std::vector<float> most(z.rows() * lanes, -kInfinity);
+    for_queries(directions, z, [&](const float* at, std::size_t r, auto used) HWY_ATTR {
+        float* here = most.data() + r * lanes;
+        const V e = hn::IfThenElse(used, F::exponent(hn::Load(d, at)), hn::Set(d, -kInfinity));
+        hn::StoreU(hn::Max(hn::LoadU(d, here), e), d, here);
     });
-    return hn::GetLane(hn::MaxOfLanes(d, most));
+    for (std::size_t r = 0; r < z.rows(); ++r)
+        maxima[r] = hn::GetLane(hn::MaxOfLanes(d, hn::LoadU(d, most.data() + r * lanes)));
 }
 
 template <class F, bool exponential>
@@ -253,22 +282,17 @@ void queries(const FeatureRule& rule, std::span<float> maxima, Panels& z) {
     const D d;
     const std::size_t second = rule.padded() * z.rows();
     const V epsilon = hn::Set(d, rule.epsilon);
-    float* base = z.panel(0);
-    for (std::size_t r = 0; r < z.rows(); ++r) {
-        maxima[r] = 0.0F;
-        if constexpr (exponential) maxima[r] = largest_of_row<F>(z, r, rule.directions);
+    std::ranges::fill(maxima, 0.0F);
+    if constexpr (exponential) query_maxima<F>(rule.directions, z, maxima);
+    for_queries(rule.directions, z, [&](float* at, std::size_t r, auto used) HWY_ATTR {
         const V shift = hn::Set(d, -maxima[r]);
-        for_row(z, r, rule.directions, [&](std::size_t at, std::size_t count) HWY_ATTR {
-            const auto used = hn::FirstN(d, count);
-            const V u = hn::Load(d, base + at);
-            V first = F::first(u, shift, epsilon);
-            if constexpr (exponential) first = hn::Add(first, epsilon);
-            hn::Store(hn::IfThenElseZero(used, first), d, base + at);
-            if constexpr (F::two)
-                hn::Store(hn::IfThenElseZero(used, hn::Add(F::second(u, shift), epsilon)), d,
-                          base + at + second);
-        });
-    }
+        const V u = hn::Load(d, at);
+        V first = F::first(u, shift, epsilon);
+        if constexpr (exponential) first = hn::Add(first, epsilon);
+        hn::Store(hn::IfThenElseZero(used, first), d, at);
+        if constexpr (F::two)
+            hn::Store(hn::IfThenElseZero(used, hn::Add(F::second(u, shift), epsilon)), d, at + second);
+    });
 }
 
 void queries_cos_sin(const FeatureRule& rule, std::span<float> maxima, Panels& z) {

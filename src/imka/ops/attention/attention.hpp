@@ -2,7 +2,7 @@
 // of scores. ops/attention/head.hpp combines them.
 //
 // Domain: finite projections. Accuracy: exponentials within 2 ULP of the exact value for the rounded
-// exponent; below exp(-103) they are 0. cos and sin as in ops/epilogue. The bits of a row depend only on the
+// exponent; below exp(-87) they are 0. cos and sin as in ops/epilogue. The bits of a row depend only on the
 // row and the instruction set. Cost: one pass over the projections for the largest exponent and one for the
 // features, in the widest vectors of the processor, selected at run time.
 #pragma once

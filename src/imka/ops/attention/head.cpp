@@ -244,16 +244,21 @@ std::size_t HeadOutput::attend(const QueryBlock& queries, const PreparedKeys& ke
 
 namespace {
 
-// Scores of query r of a causal block on a common scale, and their sum. `extra`: epsilon on that scale.
-double causal_scores(const KeyBlock& block, std::size_t r, double scale, double extra, Panels& scores) {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < scores.cols(); ++j) {
-        const bool used = j <= r && block.maxima[j] != -kInfinity;
-        const double score = used ? scale * scores(r, j) + extra : 0.0;
-        scores(r, j) = static_cast<float>(score);
-        sum += score;
+// Scores of a causal block on a common scale: 0 for keys after the query and for ignored ones. extras:
+// epsilon of each query on that scale.
+void scale_scores(const KeyBlock& block, float scale, std::span<const float> extras, Panels& scores) {
+    const std::size_t width = scores.width();
+    std::vector<float> kept(scores.panels() * width);
+    for (std::size_t j = 0; j < scores.cols(); ++j) kept[j] = block.maxima[j] != -kInfinity ? 1.0F : 0.0F;
+    for (std::size_t p = 0; p < scores.panels(); ++p) {
+        for (std::size_t r = 0; r < scores.rows(); ++r) {
+            float* row = scores.panel(p) + r * width;
+            const float* keep = kept.data() + p * width;
+            const std::size_t used = std::min(width, r + 1 - std::min(r + 1, p * width));
+            for (std::size_t c = 0; c < used; ++c) row[c] = (scale * row[c] + extras[r]) * keep[c];
+            std::fill(row + used, row + width, 0.0F);
+        }
     }
-    return sum;
 }
 
 }  // namespace
@@ -261,11 +266,8 @@ double causal_scores(const KeyBlock& block, std::size_t r, double scale, double 
 void HeadOutput::attend_earlier(const QueryBlock& queries, const PreparedKeys& earlier, std::size_t columns) {
     const std::size_t n = queries.features.rows();
     normalisers_.assign(n, 0.0F);
+    if (earlier.keys_ == 0) return;
     products_.reshape(n, columns);
-    if (earlier.keys_ == 0) {
-        std::fill_n(products_.panel(0), products_.panels() * n * products_.width(), 0.0F);
-        return;
-    }
     multiply(queries.features, earlier.values_, products_);
     row_dots(queries.features, earlier.normaliser_, normalisers_);
 }
@@ -274,38 +276,51 @@ std::size_t HeadOutput::attend_causal(const HeadRule& rule, const QueryBlock& qu
                                       const PreparedKeys& earlier, MatrixView<float> out) {
     const std::size_t n = out.rows();
     attend_earlier(queries, earlier, out.cols());
-    scores_.reshape(n, n);
-    multiply(queries.features, block.features, scores_);
-    const double epsilon = late_epsilon(rule.features);
-    totals_.assign(n, 0.0F);
-    if (epsilon != 0.0)
-        row_dots(queries.features, std::vector<float>(queries.features.cols(), 1.0F), totals_);
-
     // Everything relative to the larger of the two exponents. epsilon is relative to the largest exponent up
     // to the query, as in KeySums::attend.
     double running = earlier.keys_ == 0 ? -kInfinity : earlier.exponent_;
     const double most = std::max(running, block.exponent);
-    const double before = relative(running, most);
-    std::size_t kept = earlier.keys_;
-    for (std::size_t r = 0; r < n; ++r) {
-        running = std::max(running, double{block.maxima[r]});
-        kept += block.maxima[r] != -kInfinity ? 1 : 0;
-        const double extra = epsilon * relative(running, most) * totals_[r];
-        const double sum = causal_scores(block, r, relative(block.exponent, most), extra, scores_);
-        const double all = before * normalisers_[r] + extra * static_cast<double>(earlier.keys_) + sum;
-        normalisers_[r] = kept == 0 ? 1.0F : static_cast<float>(all);
-        for (std::size_t c = 0; c < out.cols(); ++c) {
-            double product = before * products_(r, c);
-            if (extra != 0.0 && earlier.keys_ > 0) product += extra * earlier.value_sum_[c];
-            products_(r, c) = static_cast<float>(product);
+    const auto before = static_cast<float>(relative(running, most));
+    extras_.assign(n, 0.0F);
+    if (late_epsilon(rule.features) != 0.0) {
+        row_dots(queries.features, std::vector<float>(queries.features.cols(), 1.0F), extras_);
+        for (std::size_t r = 0; r < n; ++r) {
+            running = std::max(running, double{block.maxima[r]});
+            extras_[r] *= static_cast<float>(late_epsilon(rule.features) * relative(running, most));
         }
     }
+    scores_.reshape(n, n);
+    multiply(queries.features, block.features, scores_);
+    scale_scores(block, static_cast<float>(relative(block.exponent, most)), extras_, scores_);
+    sums_.resize(n);
+    row_sums(scores_, sums_);
     block_products_.reshape(n, out.cols());
     multiply(scores_, block.values, block_products_);
-    float* sums = products_.panel(0);
-    const float* more = block_products_.panel(0);
-    for (std::size_t i = 0; i < products_.panels() * n * products_.width(); ++i) sums[i] += more[i];
-    return divide(products_, normalisers_, out);
+    bool none = earlier.keys_ == 0;
+    for (std::size_t r = 0; r < n; ++r) {
+        none = none && block.maxima[r] == -kInfinity;
+        const float past = before * normalisers_[r] + extras_[r] * static_cast<float>(earlier.keys_);
+        normalisers_[r] = none ? 1.0F : past + sums_[r];  // 0 / 1 for a query before the first key
+    }
+    add_products(earlier, before);
+    return divide(block_products_, normalisers_, out);
+}
+
+// block_products_ += before × products_ + extras_ × Σ v of the earlier keys.
+void HeadOutput::add_products(const PreparedKeys& earlier, float before) {
+    if (earlier.keys_ == 0) return;
+    const std::size_t width = products_.width();
+    const std::size_t n = products_.rows();
+    std::vector<float> values(products_.panels() * width);
+    std::ranges::copy(earlier.value_sum_, values.begin());
+    for (std::size_t p = 0; p < products_.panels(); ++p) {
+        for (std::size_t r = 0; r < n; ++r) {
+            float* to = block_products_.panel(p) + r * width;
+            const float* from = products_.panel(p) + r * width;
+            for (std::size_t c = 0; c < width; ++c)
+                to[c] += before * from[c] + extras_[r] * values[p * width + c];
+        }
+    }
 }
 
 ExactKeys exact_keys(MatrixView<const float> keys, MatrixView<const float> values,

@@ -123,12 +123,14 @@ public:
 private:
     // Sums and normalisers over the earlier keys, on their scale.
     void attend_earlier(const QueryBlock& queries, const PreparedKeys& earlier, std::size_t columns);
+    void add_products(const PreparedKeys& earlier, float before);
 
     Panels products_;
     Panels scores_;
     Panels block_products_;
     std::vector<float> normalisers_;
-    std::vector<float> totals_;  // Σ φ(q)
+    std::vector<float> extras_;  // Σ φ(q) times epsilon on the scale of the block
+    std::vector<float> sums_;
 };
 
 // Keys and values of a head for exact attention, in the layouts of its products.

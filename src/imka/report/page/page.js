@@ -125,8 +125,8 @@
   // Attention
 
   const short = (v) => String(Number(v.toPrecision(3)));
-  const attentionRow = (label, p) => [text(label), number(p.x, short(p.x)), integer(p.n), number(p.median, short(p.median)), number(p.low, short(p.low) + " to " + short(p.high)), number(p.mean, short(p.mean))];
-  const attentionTable = (figure, caption, keep) => table(caption, ["curve", figure.plot.x, "seeds", "median", "95 % interval of the median", "mean"],
+  const attentionRow = (label, p) => [text(label), number(p.x, short(p.x)), number(p.median, short(p.median)), integer(p.n), number(p.low, short(p.low) + " to " + short(p.high)), number(p.mean, short(p.mean))];
+  const attentionTable = (figure, caption, keep) => table(caption, ["curve", figure.plot.x, "median", "seeds", "95 % interval of the median", "mean"],
     figure.curves.flatMap((c) => c.points.filter((p, i) => keep(i, c.points.length)).map((p) => attentionRow(c.label, p))));
   const attentionCard = (figure) => card(figure.plot, {
     title: figure.title,
@@ -137,7 +137,7 @@
   const heatMaps = (list) => list.map((one) => make("figure", { class: "card maps" }, make("h4", {}, one.title),
     make("div", { class: "maprow" }, one.maps.map((m) => make("div", {}, make("b", {}, m.name), make("img", { src: "data:image/png;base64," + m.png, alt: "Attention matrix, " + m.name })))),
     make("figcaption", {}, "Attention matrices: a row per query, a column per key, bright where the weight is large. Each is scaled from its smallest value to the level that about 3 % of its values exceed (4 % in FP32).")));
-  const attention = (section) => [section.attention_note ? note(section.attention_note) : null, make("div", { class: "grid" }, section.attention.map(attentionCard)), heatMaps(section.heat_maps ?? [])];
+  const attention = (section) => [section.note ? note(section.note) : null, make("div", { class: "grid" }, section.attention.map(attentionCard)), heatMaps(section.heat_maps ?? [])];
 
   // A thumbnail of the curves without axes.
   const thumbnail = (plot) => {
@@ -183,6 +183,8 @@
   const summary = () => {
     const v = report.verdicts;
     const all = v.reproduced + v.deviates;
+    const runs = make("p", {}, "Runs of attention have no published values to judge; their figures explain themselves.");
+    if (report.experiments.length > 0 && report.experiments.every((e) => e.figures.length === 0)) return make("section", { id: "summary" }, make("h2", {}, "Summary"), runs);
     return make("section", { id: "summary" }, make("h2", {}, "Summary"),
       make("div", { class: "tiles" },
         tile("good", grouped(v.reproduced), "reproduced", "means within " + report.allowed_standard_errors + " standard errors"),

@@ -1,0 +1,15 @@
+// The command line of the program: all verbs, from arguments to results.
+#pragma once
+
+#include "app.hpp"
+
+namespace imka::app {
+
+// Parses the arguments and runs their verb. Returns the exit code; an invalid command line is printed as an
+// error (exit code 2). Other errors are thrown.
+int run_command(int argc, char** argv, Context& context);
+
+// The program: handles signals, prints errors, returns the exit code.
+int run_program(int argc, char** argv);
+
+}  // namespace imka::app

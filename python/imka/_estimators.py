@@ -1,0 +1,433 @@
+"""scikit-learn estimators. All computation is in C++; this file checks inputs and keeps state."""
+import os
+import tempfile
+import warnings
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from . import _imka
+from ._errors import ConfigError, DataError
+from ._exec import make_exec
+from ._settings import Parameter, default_seed, field, fields, seed_of, settings_of, takes, text_of
+
+try:
+    from sklearn.base import ClassNamePrefixFeaturesOutMixin
+except ImportError:  # scikit-learn before 1.3
+    from sklearn.base import _ClassNamePrefixFeaturesOutMixin as ClassNamePrefixFeaturesOutMixin
+try:
+    from sklearn.utils.validation import validate_data
+except ImportError:  # scikit-learn before 1.6
+
+    def validate_data(estimator, X, y="no_validation", **options):
+        return estimator._validate_data(X, y, **options)
+
+
+# Layout of pickles; a change of it needs a new number.
+_PICKLE_FORMAT = 1
+_BLOCK_ROWS = 4096  # rows of a sparse matrix that are dense at a time
+_COMMON = [
+    Parameter("random_state", default_seed(), "integer, RandomState or None",
+              "Seed. An integer gives the same bits as this seed in C++ and in the program"),
+    Parameter("n_jobs", None, "integer or None", "Threads; None: all cores, -1 likewise. Results do not depend on it"),
+    Parameter("verbose", 0, "integer", "Above 0: show progress"),
+]
+_CHECKS = {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
+
+
+def _dense(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _blocks(X):
+    """(number of the first row, dense rows): all rows, or blocks of a sparse matrix."""
+    if not sparse.issparse(X):
+        yield 0, X
+        return
+    for first in range(0, X.shape[0], _BLOCK_ROWS):
+        yield first, X[first:first + _BLOCK_ROWS].toarray()
+
+
+def _read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _write(path, content):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _pack_chip(part, folder):
+    """The chip of a fitted part as (bytes of its file, factors, lost rows); None without a chip."""
+    saved = part.save_chip(os.path.join(folder, "chip"))
+    return saved and (_read(saved[0]), list(saved[1]), saved[2])
+
+
+def _unpack_chip(packed, folder):
+    if packed is None:
+        return None
+    path = os.path.join(folder, "chip")
+    _write(path, packed[0])
+    return path, packed[1], packed[2]
+
+
+class _Estimator(BaseEstimator):
+    """Settings, threads, checks and pickling. `_fitted`: the C++ object after fit."""
+
+    _fitted = None
+
+    def _exec(self):
+        return make_exec(self.n_jobs, self.verbose)
+
+    def _settings(self):
+        return {name: text_of(getattr(self, name)) for name in self._setting_names}
+
+    def _noisy(self):
+        return text_of(self.backend) not in ("fp32", "ideal")
+
+    def _check_training(self, X, *y, **options):
+        """A chip needs two rows for the least-squares fit of its outputs."""
+        least = 1 if text_of(self.backend) == "fp32" else 2
+        return validate_data(self, X, *y, ensure_min_samples=least, **_CHECKS, **options)
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, **_CHECKS)
+
+    def __sklearn_is_fitted__(self):
+        return self._fitted is not None
+
+    def _apply(self, call, X):
+        """call(rows, number of the first row, exec) for all rows."""
+        parts = [call(rows, first, self._exec()) for first, rows in _blocks(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        state["_imka_pickle"] = (_PICKLE_FORMAT, _imka.version)
+        state.pop("_stream", None)
+        if self._fitted is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                state["_fitted"] = self._pack(folder)
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        format_, version = state.pop("_imka_pickle", (None, "unknown"))
+        if format_ != _PICKLE_FORMAT:
+            raise DataError(f"this pickle of {type(self).__name__} was written by imka {version} in format {format_}; "
+                            f"imka {_imka.version} reads format {_PICKLE_FORMAT}. Fit the estimator again")
+        packed = state.pop("_fitted", None)
+        super().__setstate__(state)
+        if packed is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                self._fitted = self._unpack(packed, folder)
+
+
+class _NoisyTags:
+    """Tags of estimators that can run on a chip. Placed before scikit-learn's mixins."""
+
+    def exempt_checks(self):
+        """The checks of scikit-learn that a noisy estimator does not pass, with the reason."""
+        if not self._noisy():
+            return {}
+        reason = "the noise of the chip is a function of the seed and of the row number within the call"
+        return {"check_methods_subset_invariance": reason, "check_methods_sample_order_invariance": reason}
+
+    def _more_tags(self):  # scikit-learn before 1.6
+        tags = {"non_deterministic": False, "_xfail_checks": self.exempt_checks()}
+        if isinstance(self, TransformerMixin):
+            tags["preserves_dtype"] = [np.float32]
+        if isinstance(self, RegressorMixin):
+            tags["multioutput"] = True
+        return tags
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if isinstance(self, TransformerMixin):
+            tags.transformer_tags.preserves_dtype = ["float32"]
+        if isinstance(self, RegressorMixin):
+            tags.target_tags.single_output = True
+            tags.target_tags.multi_output = True
+        return tags
+
+
+_FEATURES = fields("features") + [field("backend")] + fields("chip", without=("fit_on", "fit_draws", "gram_copies"))
+
+
+@takes(_FEATURES + _COMMON)
+class RandomFeatures(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Estimator):
+    """Random features z(x) of a kernel: z(x) @ z(y) approximates k(x, y).
+
+    Like sklearn.kernel_approximation.RBFSampler, for more kernels and samplers, and optionally with the projection on
+    an emulated analog chip (backend="hermes"). The result is float32. n_components is rounded up to a whole number of
+    directions: cos and sin of a direction are two features. On a chip, the noise of a row is a function of
+    random_state and of the row's number within the call.
+    """
+
+    _setting_names = [p.name for p in _FEATURES]
+
+    def fit(self, X, y=None):
+        """Draws the directions. A chip is calibrated on X and programmed."""
+        X = self._check_training(X)
+        self._fitted = _imka.fit_features(self._settings(), _dense(X), seed_of(self.random_state), self._exec())
+        return self
+
+    def transform(self, X):
+        """z(x) of every row, float32."""
+        X = self._check_rows(X)
+        return self._apply(self._fitted.transform, X)
+
+    @property
+    def gamma_(self):
+        """The kernel width in use: gamma, or the value of 'scale'."""
+        return float(self._recipe()["gamma"])
+
+    @property
+    def omega_(self):
+        """The directions, one per row."""
+        check_is_fitted(self)
+        return self._fitted.omega()
+
+    @property
+    def _n_features_out(self):
+        check_is_fitted(self)
+        return self._fitted.n_components
+
+    def _recipe(self):
+        check_is_fitted(self)
+        return self._fitted.recipe()
+
+    def _pack(self, folder):
+        return self._fitted.recipe(), self._fitted.product_seed, _pack_chip(self._fitted, folder)
+
+    def _unpack(self, packed, folder):
+        recipe, seed, chip = packed
+        return _imka.load_features(recipe, seed, _unpack_chip(chip, folder), self._exec())
+
+
+_RIDGE = (fields("features") + fields("ridge") + [field("backend")] + fields("chip", without=("gram_copies",)))
+
+
+class _Ridge(_NoisyTags):
+    """Fit in batches, scores and files of both ridge estimators."""
+
+    _setting_names = [p.name for p in _RIDGE]
+    _stream = None  # sums over the rows of partial_fit
+    _streamed = False  # whether the model comes from partial_fit
+
+    def _is_first_batch(self):
+        if self._stream is not None:
+            return False
+        if self._streamed:
+            raise ConfigError("partial_fit cannot continue: a pickle does not hold the sums over earlier rows. "
+                              "Call fit, or partial_fit on a new estimator")
+        if self._fitted is not None:
+            warnings.warn("partial_fit after fit starts a new fit; the rows given to fit are not part of it")
+        return True
+
+    def _start_stream(self, X, outputs):
+        self._stream = _imka.ridge_stream(self._settings(), _dense(X), outputs, seed_of(self.random_state), self._exec())
+        self._streamed = True
+
+    def _add_batch(self, X, targets):
+        for first, rows in _blocks(X):
+            self._stream.add(rows, targets[first:first + rows.shape[0]], self._exec())
+        self._pending = True
+
+    def _fitted_model(self):
+        """The model; solves first if batches were added since."""
+        check_is_fitted(self)
+        if self._stream is not None and self._pending:
+            self._fitted = self._stream.solve(self._class_names(), self._exec())
+            self._pending = False
+        return self._fitted
+
+    def __sklearn_is_fitted__(self):
+        return self._fitted is not None or self._stream is not None
+
+    def __getstate__(self):
+        if self.__sklearn_is_fitted__():
+            self._fitted_model()
+        return super().__getstate__()
+
+    def _scores(self, X):
+        X = self._check_rows(X)
+        return self._apply(self._fitted_model().scores, X)
+
+    @property
+    def coef_(self):
+        """Weights of the features, one row per output."""
+        return self._fitted_model().weights().T
+
+    @property
+    def intercept_(self):
+        """One number per output."""
+        return self._fitted_model().intercept()
+
+    def save(self, path):
+        """Writes the model to a file that `imka ridge --load`, `imka deploy` and `imka run` read."""
+        self._fitted_model().save(os.fspath(path))
+
+    def _pack(self, folder):
+        path = os.path.join(folder, "model")
+        self._fitted.save(path)
+        return _read(path), self._fitted.product_seed, _pack_chip(self._fitted, folder)
+
+    def _unpack(self, packed, folder):
+        content, seed, chip = packed
+        path = os.path.join(folder, "model")
+        _write(path, content)
+        return _imka.load_ridge(path, seed, _unpack_chip(chip, folder), self._exec())
+
+
+@takes(_RIDGE + _COMMON)
+class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
+    """Ridge classifier on random features of a kernel: two classes, or one against the rest.
+
+    Memory does not grow with the number of rows. There is no predict_proba: the scores of a least-squares fit are not
+    probabilities; sklearn.calibration.CalibratedClassifierCV computes probabilities from decision_function.
+    """
+
+    def fit(self, X, y):
+        """Fits to all rows at once."""
+        X, y = self._check_training(X, y)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(f"{type(self).__name__} needs at least two classes; y has one class: {self.classes_[0]!r}")
+        self._stream, self._streamed = None, False
+        self._fitted = _imka.fit_classifier(self._settings(), _dense(X), numbers.astype(np.int32), self._class_names(),
+                                            seed_of(self.random_state), self._exec())
+        return self
+
+    def partial_fit(self, X, y, classes=None):
+        """Adds a batch of rows. The first call needs all classes and decides gamma='scale' and the chip."""
+        first = self._is_first_batch()
+        classes = getattr(self, "classes_", None) if classes is None else classes
+        if classes is None:
+            raise ConfigError("classes must be passed on the first call to partial_fit")
+        X, y = self._check_training(X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            self.classes_ = unique_labels(classes)
+        elif not np.array_equal(self.classes_, unique_labels(classes)):
+            raise ConfigError(f"classes={classes!r} differs from the classes of the first call, {self.classes_!r}")
+        numbers = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[numbers], y):
+            raise DataError(f"y has a class that was not in the classes of the first call: {self.classes_!r}")
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if first:
+            self._start_stream(X, outputs)
+        rows = np.arange(len(self.classes_)) == numbers[:, None]
+        targets = np.where(rows[:, 1:] if outputs == 1 else rows, np.float32(1), np.float32(-1))
+        self._add_batch(X, targets)
+        return self
+
+    def decision_function(self, X):
+        """Scores: above 0 for the second of two classes, or one per class."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X):
+        """The class of every row. A tie goes to the first class."""
+        scores = self._scores(X)
+        numbers = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self.classes_[numbers]
+
+    def _class_names(self):
+        return [str(c) for c in self.classes_]
+
+
+@takes(_RIDGE + _COMMON)
+class KernelRidgeRegressor(_Ridge, RegressorMixin, _Estimator):
+    """Ridge regression on random features of a kernel, for one or several targets.
+
+    Memory does not grow with the number of rows. Targets are rounded to float32; predictions are float64.
+    """
+
+    def fit(self, X, y):
+        """Fits to all rows at once."""
+        X, targets = self._check_fit(X, y)
+        self._stream, self._streamed = None, False
+        self._fitted = _imka.fit_regressor(self._settings(), _dense(X), targets, seed_of(self.random_state),
+                                           self._exec())
+        return self
+
+    def partial_fit(self, X, y):
+        """Adds a batch of rows. The first call decides gamma='scale' and the chip."""
+        first = self._is_first_batch()
+        X, targets = self._check_fit(X, y, reset=first)
+        if first:
+            self._start_stream(X, targets.shape[1])
+        self._add_batch(X, targets)
+        return self
+
+    def predict(self, X):
+        """The number, or one number per target, of every row."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores
+
+    def _check_fit(self, X, y, **options):
+        X, y = self._check_training(X, y, multi_output=True, y_numeric=True, **options)
+        self._flat = np.ndim(y) == 1
+        targets = np.ascontiguousarray(np.reshape(y, (len(y), -1)), dtype=np.float32)
+        if not np.isfinite(targets).all():
+            raise DataError("y has a value that is too large for float32")
+        return X, targets
+
+    def _class_names(self):
+        return []
+
+
+_PROJECTION = [
+    Parameter("weights", None, "array of shape (n_features, n_outputs) or None", "The matrix; None: the identity"),
+    Parameter("backend", "hermes", "name or FILE.yaml", "The chip"),
+    Parameter("chip_set", None, "dict or None", "Changed constants of the chip, such as {'core.adc_noise': 2}"),
+] + fields("build")
+
+
+@takes(_PROJECTION + _COMMON)
+class ChipProjection(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Estimator):
+    """X @ weights, computed on an emulated chip.
+
+    fit calibrates the chip on X and programs it. The noise of a row is a function of random_state and of the row's
+    number within the call.
+    """
+
+    _setting_names = [p.name for p in fields("build")]
+
+    def fit(self, X, y=None):
+        """Calibrates the chip on X and programs it."""
+        X = self._check_training(X)
+        columns = X.shape[1]
+        weights = np.eye(columns) if self.weights is None else np.asarray(self.weights)
+        if weights.ndim != 2 or weights.shape[0] != columns:
+            raise DataError(f"weights: shape {weights.shape}; expected ({columns}, n_outputs) for X with {columns} columns")
+        chip = _imka.make_chip(text_of(self.backend), text_of(self.chip_set or ""))
+        settings = settings_of({n: getattr(self, n) for n in self._setting_names}, "build")
+        self._fitted = chip.program(np.ascontiguousarray(weights, np.float32), _dense(X), settings,
+                                    seed_of(self.random_state), self._exec())
+        return self
+
+    def transform(self, X):
+        """The products of every row, float32."""
+        X = self._check_rows(X)
+        return self._apply(lambda rows, first, exec_: self._fitted.mvm(rows, None, first, exec_), X)
+
+    @property
+    def _n_features_out(self):
+        check_is_fitted(self)
+        return self._fitted.shape[1]
+
+    def _pack(self, folder):
+        path, factors, lost = self._fitted.save(os.path.join(folder, "chip"))
+        return _read(path), list(factors), lost
+
+    def _unpack(self, packed, folder):
+        return _imka.load_programmed(_unpack_chip(packed, folder), self._exec())

@@ -1,0 +1,105 @@
+"""Parameters from the field lists of the C++ library: names, defaults and help texts are defined there only."""
+import difflib
+import inspect
+import json
+import numbers
+
+import numpy as np
+
+from . import _imka
+from ._errors import ConfigError
+
+
+class Parameter:
+    """One parameter: name, default, type and help."""
+
+    def __init__(self, name, default, type_, help_):
+        self.name, self.default, self.type, self.help = name, default, type_, help_
+
+    @classmethod
+    def of_field(cls, field):
+        unit = f" [{field['unit']}]" if field["unit"] else ""
+        return cls(field["name"], json.loads(field["default"]), field["type"], field["help"] + unit)
+
+    def document(self):
+        shown = self.type.replace("|", " | ")
+        default = "None (auto)" if self.default is None and "auto" in self.help else repr(self.default)
+        return f"{self.name} : {shown}, default={default}\n    {self.help}."
+
+
+_LISTS = {group: [Parameter.of_field(f) for f in fields] for group, fields in _imka.field_lists().items()}
+
+
+def fields(group, without=()):
+    """The parameters of a group: features, ridge, chip, build, read or run."""
+    return [p for p in _LISTS[group] if p.name not in without]
+
+
+def field(name):
+    return next(p for p in _LISTS["run"] if p.name == name)
+
+
+def default_seed():
+    return field("seeds").default[0]
+
+
+def text_of(value):
+    """A Python value as the text that a field parses. {"core.adc_noise": 2} becomes "core.adc_noise=2"."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return ",".join(f"{name}={text_of(v)}" for name, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join(text_of(v) for v in value)
+    return str(value)
+
+
+def settings_of(values, group):
+    """Keyword arguments as settings of a group, as text. Unknown names are errors."""
+    known = [p.name for p in fields(group)]
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(f"unknown setting '{name}'; " + (f"did you mean '{near[0]}'?" if near
+                                                               else f"known: {', '.join(known)}"))
+    return {name: text_of(value) for name, value in values.items()}
+
+
+def seed_of(random_state):
+    """An integer is the seed itself, as in the program; otherwise scikit-learn's meaning."""
+    if isinstance(random_state, numbers.Integral):
+        if random_state < 0:
+            raise ConfigError(f"random_state: {random_state}; expected a number >= 0")
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def takes(parameters):
+    """Class decorator: an __init__ that stores these keyword parameters, with signature and documentation."""
+    defaults = {p.name: p.default for p in parameters}
+
+    def decorate(cls):
+        def __init__(self, **values):
+            for name in values:
+                if name not in defaults:
+                    raise TypeError(f"{cls.__name__}() got an unexpected keyword argument '{name}'")
+            for name, default in defaults.items():
+                setattr(self, name, values.get(name, default))
+
+        self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature(
+            [self] + [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in defaults.items()])
+        __init__.__qualname__ = f"{cls.__name__}.__init__"
+        cls.__init__ = __init__
+        cls._parameters = parameters
+        documented = "\n".join(p.document() for p in parameters)
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\nParameters\n----------\n{documented}\n"
+        return cls
+
+    return decorate

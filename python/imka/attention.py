@@ -1,0 +1,224 @@
+"""Attention: exact in linear memory, and kernelised (FAVOR+ and others) in linear time.
+
+Arrays are (batch, heads, length, size), (heads, length, size) or (length, size); float32 arrays in C order, among them
+CPU tensors of PyTorch, are not copied. Results are NumPy arrays of the same rank.
+"""
+import math
+
+import numpy as np
+
+from . import _imka
+from ._errors import ConfigError, DataError
+from ._exec import make_exec
+from ._settings import Parameter, assignments_text, fields, seed_of, settings_of, takes, text_of
+from ._verbs import command
+
+__all__ = ["KernelAttention", "State", "error", "exact_attention", "forms", "to_torch"]
+
+_NAMES = {"nb_features": "n_directions"}  # as in Performer libraries
+
+
+def forms():
+    """The features of kernelised attention: name, formula, features per direction."""
+    return _imka.attention_forms()
+
+
+def _tokens(x, what):
+    array = np.ascontiguousarray(x, dtype=np.float32)
+    if not 2 <= array.ndim <= 4:
+        raise DataError(f"{what}: {array.ndim} dimensions; expected (batch, heads, length, size) or fewer")
+    return array.reshape((1,) * (4 - array.ndim) + array.shape), array.ndim
+
+
+def _arrays(q, k, v, key_mask):
+    (q, rank), (k, _), (v, _) = _tokens(q, "q"), _tokens(k, "k"), _tokens(v, "v")
+    if key_mask is not None:
+        key_mask = np.ascontiguousarray(np.atleast_2d(np.asarray(key_mask) != 0), dtype=np.uint8)
+        if key_mask.shape[-1] != k.shape[2]:
+            raise DataError(f"key_mask: {key_mask.shape[-1]} keys; expected {k.shape[2]}")
+        key_mask = np.ascontiguousarray(np.broadcast_to(key_mask, (k.shape[0], k.shape[2])))
+    return q, k, v, key_mask, rank
+
+
+def _ranked(out, rank):
+    return out.reshape(out.shape[4 - rank:])
+
+
+def exact_attention(q, k, v, key_mask=None, causal=False, scale=None, n_jobs=None, verbose=0):
+    """softmax(scale q kᵀ) v without the matrix of scores.
+
+    key_mask : (batch, keys) or (keys,); False or 0 for keys that are ignored.
+    scale : of the scores; None: 1 / sqrt(size).
+    """
+    q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
+    return _ranked(_imka.exact_attention(q, k, v, key_mask, causal, scale, make_exec(n_jobs, verbose)), rank)
+
+
+_SETTINGS = fields("attention")
+_OTHERS = [
+    Parameter("backend", "fp32", "fp32, a chip or FILE.yaml", "What computes the projections"),
+    Parameter("chip_set", None, "dict or None", "Changed constants of the chip"),
+    Parameter("random_state", 0, "integer, RandomState or None", "Seed of the directions and of the chip"),
+    Parameter("layer", 0, "integer", "Number of the layer: each has its own directions unless shared"),
+    Parameter("causal", False, "boolean", "Query i uses keys 0..i"),
+    Parameter("scale", None, "number or None", "Of the scores; None: 1 / sqrt(size)"),
+    Parameter("n_jobs", None, "integer or None", "Threads; None: all cores"),
+    Parameter("verbose", 0, "integer", "Above 0: show progress"),
+]
+
+
+@takes(_SETTINGS + _OTHERS)
+class KernelAttention:
+    """Kernelised attention: φ(q)ᵀ Σ φ(k) vᵀ / φ(q)ᵀ Σ φ(k), φ random features of the softmax kernel.
+
+    The directions are drawn when the first queries arrive, for their size. With a chip as backend, call
+    calibrate(q, k) first; all queries and keys then go through the same programmed matrix. nb_features is another name
+    for n_directions.
+    """
+
+    def __call__(self, q, k, v, key_mask=None, seed=None):
+        """The outputs. seed: of the noise of a chip; None: of random_state."""
+        q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
+        return _ranked(self._ready(q.shape[3]).run(q, k, v, key_mask, self.causal, self.scale,
+                                                   self._seed if seed is None else seed, self._exec()), rank)
+
+    def calibrate(self, q, k):
+        """Draws the directions, calibrates the chip with these queries and keys and programs it."""
+        if text_of(self.backend) == "fp32":
+            raise ConfigError("calibrate needs a chip as backend")
+        rows = np.concatenate([_tokens(x, n)[0].reshape(-1, np.shape(x)[-1]) for x, n in ((q, "q"), (k, "k"))])
+        chip = _imka.make_chip(text_of(self.backend), assignments_text(self.chip_set))
+        scale = self.scale or 1 / math.sqrt(rows.shape[1])
+        self._attention = _imka.kernel_attention_on_chip(
+            self._settings(), {}, chip, np.ascontiguousarray(rows), math.sqrt(scale), self._draw_seed(), self.layer,
+            self._redraws, self._exec())
+        return self
+
+    def redraw(self):
+        """Draws new directions, as every feature_redraw_interval steps of a training. A chip needs calibrate again."""
+        self._redraws += 1
+        self._attention = None
+        return self
+
+    def step(self, number):
+        """To be called before every step of a training: redraws if it is due. Returns whether it did."""
+        interval = int(self.feature_redraw_interval)
+        due = number // interval if interval > 0 else 0
+        if due == self._redraws:
+            return False
+        self._redraws = due
+        self._attention = None
+        return True
+
+    def state(self, heads, value_size, key_heads=None, size=None):
+        """A State for one token after another. size: of queries, if no directions have been drawn yet."""
+        if self._attention is None and size is None:
+            raise ConfigError("state needs size, the size of a query")
+        attention = self._attention or self._ready(size)
+        return State(_imka.attention_state(attention, heads, key_heads or heads, value_size, self.scale))
+
+    @property
+    def n_features_(self):
+        """Features per query or key."""
+        if self._attention is None:
+            raise ConfigError("no directions yet: call the attention first")
+        return self._attention.n_features
+
+    _attention = None
+    _redraws = 0
+    _seed = 0
+
+    def _exec(self):
+        return make_exec(self.n_jobs, self.verbose)
+
+    def _settings(self):
+        return settings_of({p.name: getattr(self, p.name) for p in _SETTINGS}, "attention")
+
+    def _draw_seed(self):
+        if self._redraws == 0:
+            self._seed = seed_of(self.random_state)
+        return self._seed
+
+    def _ready(self, size):
+        if self._attention is None:
+            if text_of(self.backend) != "fp32":
+                raise ConfigError(f"backend '{self.backend}': call calibrate(q, k) first")
+            self._attention = _imka.kernel_attention(self._settings(), size, self._draw_seed(), self.layer, self._redraws)
+        if self._attention.d != size:
+            raise DataError(f"queries of size {size}; the directions were drawn for {self._attention.d}")
+        return self._attention
+
+    def __repr__(self):
+        changed = [f"{p.name}={getattr(self, p.name)!r}" for p in _SETTINGS + _OTHERS if getattr(self, p.name) != p.default]
+        return f"KernelAttention({', '.join(changed)})"
+
+
+def _accept_other_names(cls):
+    """nb_features=... for n_directions=..."""
+    init = cls.__init__
+
+    def __init__(self, **values):
+        for other, name in _NAMES.items():
+            if other in values:
+                if name in values:
+                    raise ConfigError(f"{other} and {name} are the same setting; give one")
+                values[name] = values.pop(other)
+        init(self, **values)
+
+    __init__.__signature__ = init.__signature__
+    cls.__init__ = __init__
+
+
+_accept_other_names(KernelAttention)
+
+
+class State:
+    """Causal attention one token after another, in constant memory."""
+
+    def __init__(self, state):
+        self._state = state
+
+    def append(self, q, k, v):
+        """Adds a token (heads x size each) and returns its outputs, heads x value size."""
+        return self._state.append(*(np.ascontiguousarray(x, dtype=np.float32) for x in (q, k, v)))
+
+    @property
+    def tokens(self):
+        return self._state.tokens
+
+    @property
+    def nbytes(self):
+        return self._state.nbytes
+
+    def __repr__(self):
+        return f"<imka.attention.State: {self.tokens} tokens, {self.nbytes} bytes>"
+
+
+def to_torch(attention):
+    """A torch.nn.Module around a KernelAttention: forward(q, k, v, key_mask=None) of CPU tensors, without gradients."""
+    import torch
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = attention
+
+        def forward(self, q, k, v, key_mask=None):
+            if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
+                raise ConfigError("imka computes no gradients here; use torch.no_grad()")
+            for name, x in (("q", q), ("k", k), ("v", v)):
+                if x.device.type != "cpu":
+                    raise DataError(f"{name} is on {x.device}; expected a CPU tensor")
+            arrays = [x.detach().float().numpy() for x in (q, k, v)]
+            mask = None if key_mask is None else key_mask.detach().numpy()
+            return torch.from_numpy(self.attention(*arrays, key_mask=mask)).to(q.dtype)
+
+        def extra_repr(self):
+            return repr(self.attention)
+
+    return Attention()
+
+
+def error(**options):
+    """Error of kernelised attention against exact attention over seeds (`imka attention --help`)."""
+    return command("attention", **options)

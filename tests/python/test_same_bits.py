@@ -1,0 +1,82 @@
+"""The same settings give the same bits from Python and the program: values of tests/golden/outputs.json."""
+import hashlib
+
+import numpy as np
+import pytest
+
+import imka
+
+pytest.importorskip("sklearn")
+# On another kind of processor sums round differently (tests/golden/outputs.py).
+TOLERANCE = 2e-3
+
+
+@pytest.fixture(scope="module")
+def exact(golden):
+    doctor = imka.command("doctor").to_dict()
+    return {name: doctor[name] for name in golden["machine"]} == golden["machine"]
+
+
+def same(got, want, exact):
+    assert got == want if exact else abs(got - want) <= TOLERANCE * (1 + abs(want))
+
+
+def inputs(rows):
+    """The input file of the golden runs."""
+    values = [[f"{((r * 7919 + c * 104729 + r * c * 31) % 2001 - 1000) / 400:.4f}" for c in range(20)] for r in range(rows)]
+    return np.array(values, dtype=np.float64).astype(np.float32)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 255, 256, 300])
+@pytest.mark.parametrize("sampler", ["orf", "sorf"])
+def test_features(golden, exact, rows, sampler):
+    z = imka.RandomFeatures(gamma=0.05, sampler=sampler, n_components=320, random_state=4).fit_transform(inputs(rows))
+    want = golden["results"][f"features/{rows}/fp32/{sampler}"]["file"]
+    flat = z.ravel()
+    assert z.dtype == np.float32
+    if exact:
+        assert hashlib.sha256(flat.tobytes()).hexdigest() == want["sha256"]
+        assert flat[:: max(1, len(flat) // 16)].tolist() == want["values"]
+    else:
+        np.testing.assert_allclose(flat[:: max(1, len(flat) // 16)], want["values"], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "arccos1"])
+@pytest.mark.parametrize("sampler", ["rff", "orf", "sorf"])
+def test_accuracy(golden, exact, ringnorm, kernel, sampler):
+    want = golden["results"][f"ridge/{kernel}/{sampler}"]["accuracy"]["values"]
+    for seed in (0, 1):
+        model = imka.KernelRidgeClassifier(kernel=kernel, sampler=sampler, log_ratio=2, random_state=seed)
+        same(model.fit(ringnorm.x_train, ringnorm.y_train).score(ringnorm.x_test, ringnorm.y_test), want[seed], exact)
+
+
+CHIPS = [
+    ("ridge/hermes", {"backend": "hermes"}),
+    ("ridge/rram-wan", {"backend": "rram-wan"}),
+    ("ridge/hermes/fit_on_chip", {"backend": "hermes", "fit_on": "chip"}),
+    ("ridge/hermes/fit_on_chips", {"backend": "hermes", "fit_on": "chips", "fit_draws": 2}),
+    ("ridge/hermes/aged/global", {"backend": "hermes", "read_seconds": 86400, "compensation": "global"}),
+    ("ridge/pulses", {"backend": "hermes", "programming": "verify", "chip_seed": 9}),
+    ("ridge/replicas", {"backend": "hermes", "replicas": 3, "lost_rows": 10}),
+    ("ridge/mitigated", {"backend": "hermes", "output_calibration": "centred", "replicas": 3, "replication": "average",
+                         "range_scaling": True}),
+    ("ridge/alpha_clip", {"backend": "hermes", "input_alpha": 2.5, "chip_set": "core.adc_noise=2"}),
+]
+
+
+@pytest.mark.parametrize("name, settings", CHIPS)
+def test_accuracy_on_a_chip(golden, exact, name, settings):
+    data = imka.datasets.load("twonorm")
+    model = imka.KernelRidgeClassifier(log_ratio=1, random_state=1, **settings).fit(data.x_train, data.y_train)
+    same(model.score(data.x_test, data.y_test), golden["results"][name]["accuracy"]["values"][1], exact)
+
+
+def test_verbs(golden, exact):
+    got = imka.gram(dataset="ringnorm", log_ratio=1, gram_rows=150, seeds=[0, 1])
+    for g, w in zip(got.gram_error["values"], golden["results"]["gram/rbf/orf"]["gram_error"]["values"]):
+        same(g, w, exact)
+
+
+def test_threads_do_not_change_bits(ringnorm):
+    z = [imka.RandomFeatures(n_jobs=n).fit(ringnorm.x_train).transform(ringnorm.x_test) for n in (1, 3)]
+    assert np.array_equal(*z)

@@ -18,9 +18,12 @@
 #include "imka/deploy/on_chip.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/deploy/recording.hpp"
+#include "imka/graph/onnx_import.hpp"
+#include "imka/graph/static_matrices.hpp"
 #include "imka/io/sealed_tensors.hpp"
 #include "support/error.hpp"
 #include "support/fuzz_seeds.hpp"
+#include "support/onnx.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -396,6 +399,62 @@ TEST(PlanFile, DISABLED_WritesFuzzSeeds) {
                    deploy(place_model(graph, spec, {}), spec, {}, inputs_of(graph, 4, 1), 1, kExec));
     const auto bytes = read_file(folder / "layer", std::size_t{1} << 20U);
     std::ofstream(folder / "cut", std::ios::binary) << bytes.substr(0, bytes.size() - 20);
+}
+
+// Ω of an exported Performer layer is found, placed once for queries and keys, and runs on the chip.
+TEST(Deploy, OmegaOfAnExportedPerformerIsAMatrix) {
+    IMKA_NEED_ONNX();
+    for (const auto* opset : {"13", "17", "22"}) {
+        const auto base = source_dir() + std::string("/tests/models/performer_opset") + opset;
+        const auto graph = graph::load_onnx(base + ".onnx");
+        const auto omega = graph::matrices_by_name(graph).at("attention.omega");
+        EXPECT_EQ(omega.inputs, 8U);
+        EXPECT_EQ(omega.outputs, 24U);
+        EXPECT_EQ(omega.uses.size(), 2U);
+        EXPECT_THAT(choose_matrices(graph, "projection"), ElementsAre("attention.omega"));
+
+        const std::vector<Tensor> inputs{graph::load_onnx_tensor(base + "_input_0.pb")};
+        const auto spec = chip_preset("hermes");
+        auto placement = place_model(graph, spec, {.on_chip = "projection"});
+        EXPECT_EQ(placement.result.mapping.matrices[0].shape.calls, 2U);
+        const auto model = deploy(std::move(placement), spec, {}, inputs, 7, kExec);
+        const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
+        const auto run = run_model(model, *driver, inputs, 3, kExec);
+        EXPECT_GT(run.trace.conversions, 0U);
+        const double error = relative_error(run.outputs[0], run_digital(graph, inputs)[0]);
+        EXPECT_GT(error, 0.0);
+        EXPECT_LT(error, 0.3);
+    }
+}
+
+// Counts of a run: one exponential per tanh, additions of biases and residuals; the rest is on the chip.
+TEST(Deploy, ARunCountsDigitalOperationsByKind) {
+    const auto graph = small_network();
+    const auto model = deployed(graph);
+    const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
+    const auto run = run_model(model, *driver, inputs_of(graph, 70, 4), 3, kExec);
+    EXPECT_EQ(run.multiply_adds, 70.0 * (20 * 12 + 2 * 12 * 12 + 12 * 5));
+    EXPECT_EQ(run.digital.exponentials, 70.0 * 24);
+    EXPECT_EQ(run.digital.divisions, 70.0 * 24);
+    EXPECT_EQ(run.digital.additions, 70.0 * (12 + 2 * 24 + 12));
+    EXPECT_EQ(run.digital.multiplications, 0.0);
+    EXPECT_EQ(offloaded_share(run.multiply_adds, run.digital), 1.0);
+}
+
+// A runner keeps what it prepared; inputs of another size, and chunks of a fixed batch, count as they run.
+TEST(Deploy, ARunnerGivesTheBitsOfSingleRuns) {
+    const auto graph = small_network(4);
+    const auto model = deployed(graph);
+    const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
+    ModelRunner runner(model);
+    for (const std::int64_t n : {6, 9, 6}) {
+        const auto inputs = inputs_of(graph, n, 4);
+        const auto run = runner.run(*driver, inputs, 3, kExec);
+        const auto single = run_model(model, *driver, inputs, 3, kExec);
+        EXPECT_EQ(run.outputs, single.outputs);
+        EXPECT_EQ(run.trace, single.trace);
+        EXPECT_EQ(run.digital.exponentials, (n == 6 ? 2.0 : 3.0) * 4 * 24);
+    }
 }
 
 }  // namespace

@@ -244,5 +244,40 @@ TEST(Pipeline, NeedsKnownSizes) {
                 HasSubstr("bad_config: node 'node_y' ('MatMul'): the size of 'x' is not known"));
 }
 
+graph::Graph attention_graph(bool causal, std::int64_t key_heads) {
+    GraphBuilder b;
+    b.input("q", {{1}, {2}, {10}, {4}})
+        .input("k", {{1}, {key_heads}, {10}, {4}})
+        .input("v", {{1}, {key_heads}, {10}, {3}})
+        .constant("omega", random_tensor({4, 6}, 1))
+        .node("MatMul", {"q", "omega"}, {"uq"})
+        .node("MatMul", {"k", "omega"}, {"uk"})
+        .node("imka.Attention", {"uq", "uk", "v", "k"}, {"y"}, {{"causal", std::int64_t{causal ? 1 : 0}}});
+    return b.build("y");
+}
+
+// Queries row by row; all keys before the first output, unless the attention is causal.
+TEST(Pipeline, AttentionWaitsForAllKeysUnlessCausal) {
+    const auto reads = [](bool causal, std::int64_t key_heads) {
+        const auto pipeline = whole_pipeline(attention_graph(causal, key_heads));
+        const auto& step = step_named(pipeline, "node_y");
+        EXPECT_EQ(step.rows, 20U);
+        EXPECT_EQ(step.inputs[0].reads, Reads::rows);
+        return step.inputs[1].reads;
+    };
+    EXPECT_EQ(reads(false, 2), Reads::all);
+    EXPECT_EQ(reads(true, 2), Reads::rows);
+    EXPECT_EQ(reads(true, 1), Reads::all);
+}
+
+TEST(Pipeline, CountsTheDigitalWorkOfAttention) {
+    const auto work = digital_work(whole_pipeline(attention_graph(false, 1)));
+    EXPECT_EQ(work.exponentials, (20 + 10) * 12.0);
+    EXPECT_EQ(work.divisions, 20.0);
+    EXPECT_EQ(work.norm_elements, 10 * 4.0);
+    EXPECT_EQ(work.multiplications, 10 * 12 * 3.0 + 20 * 12 * (3 + 1.0) + 20 * 3.0);
+    EXPECT_EQ(work.additions, (20 + 10) * 6 * 3.0 + 10 * 12 * (3 + 1.0) + 20 * 12 * (3 + 1.0));
+}
+
 }  // namespace
 }  // namespace imka

@@ -210,5 +210,72 @@ TEST(GraphExecutor, WrongInputsAreNamed) {
                 HasSubstr("node 'node_y' ('Gather'): index 3 is out of range for size 3"));
 }
 
+struct AttentionShapes {
+    Dims q = {{2}, {4}, {7}, {6}};
+    Dims k = {{2}, {2}, {9}, {6}};
+    Dims v = {{2}, {2}, {9}, {3}};
+    Dims keys = {{2}, {2}, {9}, {5}};
+    Dims mask = {{2}, {9}};
+    std::string form = "positive";
+    bool causal = false;
+};
+
+std::string attention_type(const AttentionShapes& s) {
+    GraphBuilder b;
+    b.input("q", s.q)
+        .input("k", s.k)
+        .input("v", s.v)
+        .input("keys", s.keys)
+        .input("mask", s.mask, DType::bool_);
+    b.node("imka.Attention", {"q", "k", "v", "keys", "mask"}, {"y"},
+           {{"form", s.form}, {"causal", std::int64_t{s.causal ? 1 : 0}}});
+    const auto graph = b.build("y");
+    return to_text(graph.values[graph.outputs[0]].type);
+}
+
+TEST(GraphAttention, OutputsHaveTheShapeOfQueriesAndTheSizeOfValues) {
+    EXPECT_EQ(attention_type({}), "f32[2, 4, 7, 3]");
+    EXPECT_EQ(attention_type(
+                  {.q = {{7}, {6}}, .k = {{9}, {6}}, .v = {{9}, {3}}, .keys = {{9}, {5}}, .mask = {{9}}}),
+              "f32[7, 3]");
+}
+
+TEST(GraphAttention, WrongShapesAreNamed) {
+    const auto message = [](const AttentionShapes& s) { return error_of([&] { (void)attention_type(s); }); };
+    EXPECT_THAT(message({.q = {{2}, {3}, {7}, {6}}}), HasSubstr("3 heads of queries cannot share 2 of keys"));
+    EXPECT_THAT(message({.q = {{2}, {4}, {7}, {5}}}), HasSubstr("node_y"));
+    EXPECT_THAT(message({.q = {{4}, {7}, {6}}}), HasSubstr("expected projections of tokens"));
+    EXPECT_THAT(message({.v = {{2}, {2}, {8}, {3}}}), HasSubstr("node_y"));
+    EXPECT_THAT(message({.v = {{2}, {9}, {3}}}), HasSubstr("input 2 has 3 axes, the projections have 4"));
+    EXPECT_THAT(message({.mask = {{9}}}), HasSubstr("the key mask must have 2 axes: sequences and keys"));
+    EXPECT_THAT(message({.mask = {{2}, {7}}}), HasSubstr("node_y"));
+    EXPECT_THAT(message({.causal = true}), HasSubstr("node_y"));
+    EXPECT_THAT(message({.form = "cosine"}), HasSubstr("cosine"));
+    GraphBuilder b;
+    b.input("q", {{7}, {6}}).input("k", {{9}, {6}}).input("v", {{9}, {3}});
+    EXPECT_THAT(error_of([&] {
+                    b.node("imka.Attention", {"q", "k", "v"}, {"y"}).build("y");
+                }),
+                HasSubstr("form positive needs the keys (input 3)"));
+}
+
+// relu features: outputs are means of values with weights relu(u_q) . relu(u_k); an ignored key has none.
+TEST(GraphAttention, WeighsValuesByProductsOfFeatures) {
+    GraphBuilder b;
+    b.input("q", {{1}, {2}}).input("k", {{3}, {2}}).input("v", {{3}, {1}}).input("mask", {{3}}, DType::u8);
+    b.node("imka.Attention", {"q", "k", "v", "", "mask"}, {"y"}, {{"form", std::string("relu")}});
+    const auto q = make_tensor<float>({1, 2}, std::vector<float>{1, 2});
+    const auto k = make_tensor<float>({3, 2}, std::vector<float>{1, 1, 5, -1, 9, 9});
+    const auto v = make_tensor<float>({3, 1}, std::vector<float>{10, 2, 1000});
+    const auto mask = make_tensor<std::uint8_t>({3}, std::vector<std::uint8_t>{1, 1, 0});
+    const std::vector<TensorView> inputs{q.view(), k.view(), v.view(), mask.view()};
+    const auto y = Executor(b.build("y")).run(inputs, nullptr, {}).outputs[0];
+    EXPECT_NEAR(y.values<float>()[0], (3 * 10 + 5 * 2) / 8.0, 1e-5);
+    const auto none = make_tensor<float>({1, 2}, std::vector<float>{-1, -2});
+    const std::vector<TensorView> without{none.view(), k.view(), v.view(), mask.view()};
+    EXPECT_THAT(error_of([&] { (void)Executor(b.graph).run(without, nullptr, {}); }),
+                HasSubstr("numeric: attention: the normaliser of query 0 of head 0 is 0"));
+}
+
 }  // namespace
 }  // namespace imka::graph

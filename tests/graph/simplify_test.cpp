@@ -8,6 +8,7 @@
 #include "graphs.hpp"
 #include "imka/graph/executor.hpp"
 #include "imka/graph/operator.hpp"
+#include "imka/graph/static_matrices.hpp"
 
 namespace imka::graph {
 namespace {
@@ -141,6 +142,50 @@ TEST(GraphSimplify, FoldsConstantsAndKnownShapes) {
     const auto graph = b.build("y");
     EXPECT_EQ(simplified_ops(graph, random_tensor({2, 6}, 3)), Ops{"Reshape"});
     EXPECT_EQ(to_text(simplified(graph).values[simplified(graph).outputs[0]].type), "f32[2, 3, 2]");
+}
+
+// Ω of exported Performers: both uses of a transposed matrix share it, under its name.
+TEST(GraphSimplify, ProductsWithAConstantMatrixInEinsumBecomeMatMul) {
+    GraphBuilder b;
+    b.input("x", {{2}, {3}, {4}})
+        .constant("omega", random_tensor({5, 4}, 1))
+        .constant("v", random_tensor({4, 5}, 2))
+        .node("Einsum", {"x", "omega"}, {"a"}, {{"equation", std::string("bld,md->blm")}})
+        .node("Einsum", {"x", "omega"}, {"c"}, {{"equation", std::string("... d, m d -> ... m")}})
+        .node("Einsum", {"x", "v"}, {"e"}, {{"equation", std::string("bld,dm->blm")}})
+        .node("Sub", {"a", "e"}, {"f"})
+        .node("Mul", {"f", "c"}, {"y"});
+    const auto graph = b.build("y");
+    EXPECT_EQ(simplified_ops(graph, random_tensor({2, 3, 4}, 3)),
+              (Ops{"MatMul", "MatMul", "MatMul", "Sub", "Mul"}));
+    const auto matrices = matrices_by_name(simplified(graph));
+    ASSERT_EQ(matrices.size(), 2U);
+    EXPECT_EQ(matrices.at("omega").inputs, 4U);
+    EXPECT_EQ(matrices.at("omega").outputs, 5U);
+    EXPECT_EQ(matrices.at("omega").uses.size(), 2U);
+}
+
+TEST(GraphSimplify, AMatrixThatIsAlsoUsedAsItIsStays) {
+    GraphBuilder b;
+    b.input("x", {{3}, {4}})
+        .constant("w", random_tensor({4, 4}, 1))
+        .node("Einsum", {"x", "w"}, {"a"}, {{"equation", std::string("ld,md->lm")}})
+        .node("MatMul", {"a", "w"}, {"y"});
+    const auto graph = b.build("y");
+    EXPECT_EQ(simplified_ops(graph, random_tensor({3, 4}, 3)), (Ops{"MatMul", "MatMul"}));
+    const auto matrices = matrices_by_name(simplified(graph));
+    EXPECT_TRUE(matrices.contains("w") && matrices.contains("w.transposed"));
+}
+
+TEST(GraphSimplify, OtherEinsumsStay) {
+    for (const auto* equation : {"bld,md->bml", "bld,ld->bl", "bld,md->bm", "bll,ml->blm"}) {
+        GraphBuilder b;
+        b.input("x", {{4}, {4}, {4}})
+            .constant("w", random_tensor({4, 4}, 1))
+            .node("Einsum", {"x", "w"}, {"y"}, {{"equation", std::string(equation)}});
+        const auto small = simplified(b.build("y"));
+        EXPECT_EQ(ops_of(small), Ops{"Einsum"}) << equation;
+    }
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "imka/graph/executor.hpp"
 #include "imka/graph/operator.hpp"
@@ -314,6 +316,80 @@ std::optional<Node> match_gelu(const Graph& graph, const Links& links, const Nod
     return x ? std::optional(gelu(*x)) : std::nullopt;
 }
 
+// A product of rows with a constant matrix: "...k,kn->...n", or "...k,nk->...n" (transposed).
+struct EinsumMatrix {
+    ValueId weight;
+    bool transposed;
+};
+std::optional<EinsumMatrix> match_einsum(const Graph& graph, const Node& node) {
+    const auto* w = node.op == "Einsum" && node.inputs.size() == 2 ? constant(graph, node, 1) : nullptr;
+    if (w == nullptr || w->type != DType::f32 || w->shape.size() != 2) return std::nullopt;
+    auto equation = text_attribute(node, "equation", "");
+    std::erase(equation, ' ');
+    const auto comma = equation.find(',');
+    const auto arrow = equation.find("->");
+    if (comma == std::string::npos || comma == 0 || arrow != comma + 3) return std::nullopt;
+    const char inner = equation[comma - 1];
+    const bool transposed = equation[comma + 2] == inner;
+    const char outer = equation[comma + (transposed ? 1 : 2)];
+    auto rows = equation.substr(0, comma - 1);
+    if (equation[comma + (transposed ? 2 : 1)] != inner || outer == inner ||
+        equation.substr(arrow + 2) != rows + outer)
+        return std::nullopt;
+    const auto& x = graph.values[node.inputs[0]].type.dims;
+    if (x && (x->empty() || (x->back().known() && x->back().size != w->shape[transposed ? 1 : 0])))
+        return std::nullopt;
+    if (rows.starts_with("...")) rows.erase(0, 3);
+    rows += {inner, outer};
+    std::ranges::sort(rows);
+    if (rows.find('.') != std::string::npos || std::ranges::adjacent_find(rows) != rows.end())
+        return std::nullopt;
+    return EinsumMatrix{node.inputs[1], transposed};
+}
+
+Tensor transposed_matrix(const Tensor& w) {
+    Tensor out(w.type, {w.shape[1], w.shape[0]});
+    const auto rows = static_cast<std::size_t>(w.shape[0]);
+    const auto cols = static_cast<std::size_t>(w.shape[1]);
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < cols; ++c)
+            out.values<float>()[c * rows + r] = w.values<float>()[r * cols + c];
+    }
+    return out;
+}
+
+// Such products become MatMul, so that their matrices can be placed on a chip. A matrix keeps its name if no
+// node needs it as it was.
+void replace_einsum(Graph& graph) {
+    const Links links(graph);
+    std::vector<std::optional<EinsumMatrix>> matches;
+    for (const auto& node : graph.nodes) matches.push_back(match_einsum(graph, node));
+    std::map<ValueId, ValueId> transposed;  // what to multiply instead of a transposed matrix
+    const auto weight_of = [&](const EinsumMatrix& m) {
+        if (!m.transposed) return m.weight;
+        if (const auto known = transposed.find(m.weight); known != transposed.end()) return known->second;
+        auto tensor = transposed_matrix(*graph.values[m.weight].constant);
+        auto id = m.weight;
+        const bool needed = links.is_output[id] || std::ranges::any_of(links.users[id], [&](std::size_t n) {
+                                return !matches[n] || !matches[n]->transposed;
+                            });
+        if (needed) {
+            const auto name = unused_name(graph, graph.values[id].name + ".transposed");
+            id = add_constant(graph, name, std::move(tensor));
+        } else {
+            graph.values[id].type = type_of(std::as_const(tensor).view());
+            graph.values[id].constant = std::move(tensor);
+        }
+        return transposed[m.weight] = id;
+    };
+    for (std::size_t n = 0; n < matches.size(); ++n) {
+        auto& node = graph.nodes[n];
+        if (matches[n])
+            node = {node.name,   "MatMul", node.opset, {}, {node.inputs[0], weight_of(*matches[n])},
+                    node.outputs};
+    }
+}
+
 // A node is replaced where its inputs are known; what it makes unused is removed later.
 void recognize(Graph& graph) {
     const Links links(graph);
@@ -373,6 +449,7 @@ Graph simplified(Graph graph) {
     while (fold_batch_norm(graph)) {
     }
     recognize(graph);
+    replace_einsum(graph);
     remove_unused(graph);
     infer_types(graph);
     return graph;

@@ -58,7 +58,7 @@ Json model_json(const Args& args, const graph::Graph& g, const std::vector<graph
 Json chip_json(const DeployedModel& model) {
     const auto& chip = model.chip;
     return {{"backend", chip.plan.spec.name}, {"state", to_string(state_of(chip))},
-            {"chip_seed", chip.seed},         {"seconds", chip.time.seconds},
+            {"chip_seed", chip.seed},         {"read_seconds", chip.time.seconds},
             {"chips", chip.plan.spec.chips},  {"cores", core_count(chip.plan)},
             {"matrices", model.matrices}};
 }

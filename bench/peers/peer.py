@@ -256,11 +256,13 @@ def torch_encoder(s):
     layer = torch.nn.TransformerEncoderLayer(s["width"], s["heads"], s["hidden"], dropout=0.0, activation="gelu",
                                              batch_first=True)
     model = torch.nn.TransformerEncoder(layer, s["layers"], enable_nested_tensor=False).eval()
-    for p in model.parameters():  # layers start as copies of the first
+    for name, p in model.named_parameters():  # layers start as copies of the first
         if p.dim() == 2:
             torch.nn.init.xavier_uniform_(p)
-        else:
+        elif name.endswith("weight"):  # of a normalisation
             torch.nn.init.uniform_(p, 0.5, 1.5)
+        else:
+            torch.nn.init.uniform_(p, -0.1, 0.1)
     x = torch.randn(s["batch"], s["length"], s["width"])
     np.save(os.path.join(s["folder"], "x.npy"), x.numpy())
     torch.onnx.export(model, x, os.path.join(s["folder"], "model.onnx"), opset_version=17, input_names=["x"],

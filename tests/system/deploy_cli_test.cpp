@@ -67,10 +67,17 @@ TEST(DeployCli, CompilesRunsRecordsAndReplays) {
         EXPECT_TRUE(j.contains(key)) << key;
     EXPECT_EQ(j.at("cores"), 1);
     EXPECT_GE(j.at("latency_seconds"), j.at("latency_bound_seconds"));
+    EXPECT_GT(j.at("offloaded_share"), 0.9);
+    EXPECT_LT(j.at("offloaded_share"), 1.0);
     const auto run = [&](const std::string& options, const std::string& name) {
         const auto y = (dir / name).string();
         const auto out = run_json("run " + plan + " --input " + x + " --output " + y + " " + options);
         EXPECT_GT(out.at("trace").at("conversions"), 0);
+        EXPECT_EQ(out.at("trace").at("multiply_adds"), 400 * (12 * 24 + 24 * 16 + 16 * 5));
+        EXPECT_EQ(out.at("trace").at("digital").at("exponentials"), 400 * 5);
+        EXPECT_NEAR(out.at("offloaded_share"), j.at("offloaded_share"), 1e-12);
+        EXPECT_GT(out.at("seconds"), 0.0);
+        EXPECT_EQ(out.at("read_seconds"), 0.0);
         return y;
     };
     const auto record = (dir / "run.rec").string();

@@ -11,14 +11,6 @@
 namespace imka {
 namespace {
 
-void add_to(const Matrix<float>& part, float factor, const Exec& exec, MatrixView<float> sum) {
-    parallel_for(exec, (part.rows() + kTileRows - 1) / kTileRows, [&](std::size_t t) {
-        for (std::size_t r = t * kTileRows; r < std::min(part.rows(), (t + 1) * kTileRows); ++r) {
-            for (std::size_t c = 0; c < part.cols(); ++c) sum(r, c) += factor * part(r, c);
-        }
-    });
-}
-
 // Signed steps.
 std::uint64_t input_bytes(const DacConfig& dac) {
     return dac.levels <= 127 ? 1 : 2;
@@ -77,7 +69,7 @@ void Emulator::add_copy(const std::vector<std::size_t>& regions, MatrixView<cons
     for (const auto r : regions) {
         const auto& tile = regions_[r].tile;
         const auto mine = x.slice_cols(tile.first_row, tile.rows);
-        add_to(region_products(r, mine, ids, exec), factor, exec, y.slice_cols(tile.first_col, tile.cols));
+        add_products({r, factor}, mine, ids, exec, y.slice_cols(tile.first_col, tile.cols));
         record(exec, region_trace(r, mine));
     }
 }
@@ -125,27 +117,25 @@ FastEmulator::FastEmulator(const ProgrammedChip& chip, const Exec& exec)
                  [&](std::size_t r) { folded_[r] = prepare(chip.regions[r], chip.time); });
 }
 
-Matrix<float> FastEmulator::region_products(std::size_t region, MatrixView<const float> x,
-                                            const ProductIds& ids, const Exec& exec) const {
-    return fast_products(folded_[region], x, ids, exec);
+void FastEmulator::add_products(const Part& part, MatrixView<const float> x, const ProductIds& ids,
+                                const Exec& exec, MatrixView<float> y) const {
+    add_fast_products({folded_[part.region], part.factor}, x, ids, exec, y);
 }
 
 LiteralEmulator::LiteralEmulator(ProgrammedChip chip) : Emulator(chip), chip_(std::move(chip)) {}
 
-Matrix<float> LiteralEmulator::region_products(std::size_t region, MatrixView<const float> x,
-                                               const ProductIds& ids, const Exec& exec) const {
-    const auto& programmed = chip_.regions[region];
-    Matrix<float> y(x.rows(), programmed.cols());
+void LiteralEmulator::add_products(const Part& part, MatrixView<const float> x, const ProductIds& ids,
+                                   const Exec& exec, MatrixView<float> y) const {
+    const auto& programmed = chip_.regions[part.region];
     parallel_for(exec, x.rows(), [&](std::size_t v) {
         const auto counts = literal_counts(programmed, x.slice_rows(v, 1), chip_.time,
                                            {.seed = ids.seed, .first = ids.first + v});
         const auto outputs = literal_outputs(programmed, counts.counts);
-        std::ranges::copy(outputs.row(0), y.row(v).begin());
+        for (std::size_t c = 0; c < y.cols(); ++c) y(v, c) += part.factor * outputs(0, c);
         record(exec, {.conversions = counts.conversions,
                       .saturated = counts.saturated,
                       .limited = literal_limited(programmed, counts.counts)});
     });
-    return y;
 }
 
 std::unique_ptr<ChipDriver> make_emulator(const ProgrammedChip& chip, Simulator simulator, const Exec& exec) {

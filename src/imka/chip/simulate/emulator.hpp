@@ -34,11 +34,16 @@ public:
 
 protected:
     explicit Emulator(const ProgrammedChip& chip);
+    // Region number `region` of the plan, and the factor of its products in a sum.
+    struct Part {
+        std::size_t region = 0;
+        float factor = 1.0F;
+    };
 
 private:
-    // Products of region number `region` of the plan; conversions are added to exec.
-    virtual Matrix<float> region_products(std::size_t region, MatrixView<const float> x,
-                                          const ProductIds& ids, const Exec& exec) const = 0;
+    // y += factor * products; conversions are added to exec.
+    virtual void add_products(const Part& part, MatrixView<const float> x, const ProductIds& ids,
+                              const Exec& exec, MatrixView<float> y) const = 0;
 
     struct Copies {
         MatrixShape shape;
@@ -64,8 +69,8 @@ public:
     explicit FastEmulator(const ProgrammedChip& chip, const Exec& exec = {});
 
 private:
-    Matrix<float> region_products(std::size_t region, MatrixView<const float> x, const ProductIds& ids,
-                                  const Exec& exec) const override;
+    void add_products(const Part& part, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                      MatrixView<float> y) const override;
 
     std::vector<FastRegion> folded_;
 };
@@ -75,8 +80,8 @@ public:
     explicit LiteralEmulator(ProgrammedChip chip);
 
 private:
-    Matrix<float> region_products(std::size_t region, MatrixView<const float> x, const ProductIds& ids,
-                                  const Exec& exec) const override;
+    void add_products(const Part& part, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
+                      MatrixView<float> y) const override;
 
     ProgrammedChip chip_;
 };

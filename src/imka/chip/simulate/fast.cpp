@@ -31,7 +31,8 @@ std::size_t whole_vectors(std::size_t normals) {
 // one by one but folded into one charge, the charge grows by the same share.
 enum class Lengthening { by_time, by_share };
 
-// Scratch memory of one thread. Matrices have the rows of a tile; only the first `rows` are in use.
+// Scratch memory of one thread. Matrices have the rows of a tile; only the first `rows` are in use. Panels
+// and charges have one row per converted row, without gaps.
 struct Scratch {
     Scratch(const FastRegion& f, std::size_t most_rows)
         : steps(most_rows, f.region.rows()),
@@ -120,41 +121,44 @@ void lengthen(Lengthening kind, std::span<const float> jitter, std::span<float> 
 }
 
 // Panel of a tile and its squares.
-void fill_panel(InputPanel kind, int bit, Scratch& s) {
+void fill_panel(InputPanel kind, int bit, const Rows& rows, Scratch& s) {
     const std::size_t n = s.steps.cols();
     const std::size_t width = kind == InputPanel::split ? 2 * n : n;
     if (s.panel.cols() != width) {
         s.panel = {s.steps.rows(), width};
         s.squares = {s.steps.rows(), width};
     }
-    for (std::size_t r = 0; r < s.rows; ++r) {
-        const auto out = s.panel.row(r);
+    for (std::size_t i = 0; i < rows.chosen.size(); ++i) {
+        const auto steps = s.steps.row(rows.chosen[i]);
+        const auto out = s.panel.row(i);
         if (kind == InputPanel::whole) {
-            fill_whole(s.steps.row(r), bit, out);
+            fill_whole(steps, bit, out);
         } else {
-            if (kind != InputPanel::negative) fill_half(s.steps.row(r), 1.0F, bit, out.first(n));
-            if (kind != InputPanel::positive) fill_half(s.steps.row(r), -1.0F, bit, out.last(n));
+            if (kind != InputPanel::negative) fill_half(steps, 1.0F, bit, out.first(n));
+            if (kind != InputPanel::positive) fill_half(steps, -1.0F, bit, out.last(n));
         }
         if (s.jitter.rows() > 0)
-            lengthen(bit == kNoBit ? s.whole_inputs : Lengthening::by_time, s.jitter.row(r), out);
-        std::ranges::transform(out, out, s.squares.row(r).begin(), std::multiplies<>());
+            lengthen(bit == kNoBit ? s.whole_inputs : Lengthening::by_time, s.jitter.row(rows.chosen[i]),
+                     out);
+        std::ranges::transform(out, out, s.squares.row(i).begin(), std::multiplies<>());
     }
-    s.panel_is_zero =
-        std::ranges::all_of(s.panel.values().first(s.rows * width), [](float v) { return v == 0.0F; });
+    s.panel_is_zero = std::ranges::all_of(s.panel.values().first(rows.chosen.size() * width),
+                                          [](float v) { return v == 0.0F; });
 }
 
 // out = in matrixᵀ for a non-empty matrix; in is the panel or its squares. Skips an empty panel: inputs of
 // many data sets have one sign.
-void multiply(const Scratch& s, const Matrix<float>& in, const Matrix<float>& matrix, Matrix<float>& out) {
+void multiply(const Scratch& s, std::size_t rows, const Matrix<float>& in, const Matrix<float>& matrix,
+              Matrix<float>& out) {
     if (matrix.rows() == 0) return;
     if (out.cols() != matrix.rows()) out = {in.rows(), matrix.rows()};
     if (s.panel_is_zero) {
-        std::ranges::fill(out.values(), 0.0F);
+        std::ranges::fill(out.values().first(rows * out.cols()), 0.0F);
     } else if (s.alone) {
         gemm_nt(in.view(), matrix.view(), out.view());
     } else {
-        gemm_nt_rows(in.view().slice_rows(0, s.rows), matrix.view(), kOneThread,
-                     out.view().slice_rows(0, s.rows));
+        gemm_nt_rows(in.view().slice_rows(0, rows), matrix.view(), kOneThread,
+                     out.view().slice_rows(0, rows));
     }
 }
 
@@ -191,10 +195,11 @@ void convert(const FastRegion& f, const FastFold& fold, const Rows& rows, const 
     const auto& counter = conversion.counter;
     const bool fresh = fold.charges.front().variance.rows() > 0;
     const bool drops = fold.charges.front().weighted.rows() > 0;
-    for (const std::size_t r : rows.chosen) {
-        if (drops) lose_on_wire(f, fold, r, s);
-        ops::ChargeRow in{.charge = s.charge.row(r), .offset = fold.offset};
-        if (fresh) in.variance = s.variance.row(r);
+    for (std::size_t i = 0; i < rows.chosen.size(); ++i) {
+        const std::size_t r = rows.chosen[i];
+        if (drops) lose_on_wire(f, fold, i, s);
+        ops::ChargeRow in{.charge = s.charge.row(i), .offset = fold.offset};
+        if (fresh) in.variance = s.variance.row(i);
         auto numbers = conversion_numbers(f, rows, r, conversion.number);
         if (fresh || counter.noise_variance > 0.0F) in.normals = draw_normals(numbers, s.normals);
         if (counter.polarity_error > 0.0F) {
@@ -216,13 +221,14 @@ struct Slice {
 };
 
 void run_slice(const FastRegion& f, const FastFold& fold, const Rows& rows, const Slice& slice, Scratch& s) {
+    const std::size_t n = rows.chosen.size();
     for (std::size_t k = 0; k < fold.charges.size(); ++k) {
         const auto& charge = fold.charges[k];
-        if (k == 0 || fold.charges[k - 1].panel != charge.panel) fill_panel(charge.panel, slice.bit, s);
-        multiply(s, s.panel, charge.counts, s.charge);
-        multiply(s, s.squares, charge.variance, s.variance);
-        multiply(s, s.panel, charge.weighted, s.weighted);
-        multiply(s, s.panel, charge.load, s.load);
+        if (k == 0 || fold.charges[k - 1].panel != charge.panel) fill_panel(charge.panel, slice.bit, rows, s);
+        multiply(s, n, s.panel, charge.counts, s.charge);
+        multiply(s, n, s.squares, charge.variance, s.variance);
+        multiply(s, n, s.panel, charge.weighted, s.weighted);
+        multiply(s, n, s.panel, charge.load, s.load);
         Conversion conversion{slice.number + k, fold.counter};
         conversion.counter.weight = slice.weight * charge.sign;
         convert(f, fold, rows, conversion, s);
@@ -375,29 +381,47 @@ FastCounts fast_counts(const FastRegion& f, MatrixView<const float> x, const Pro
     return out;
 }
 
-Matrix<float> fast_products(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
-                            const Exec& exec) {
+namespace {
+
+ops::AffineRow affine_of(const FastRegion& f) {
     const auto& config = f.region.spec.affine;
     const float most = config.output_bits == 0 ? std::numeric_limits<float>::infinity()
                                                : static_cast<float>((1 << (config.output_bits - 1)) - 1);
-    const ops::AffineRow affine{.scale = f.scale,
-                                .offset = f.shift,
-                                .factor = f.factor,
-                                .limit = f.limit,
-                                .soft_limit = config.limit.shape == LimitShape::soft,
-                                .half = config.fp16,
-                                .most = most,
-                                .floor = config.rounding == OutputRounding::floor};
-    Matrix<float> y(x.rows(), f.region.cols());
+    return {.scale = f.scale,
+            .offset = f.shift,
+            .factor = f.factor,
+            .limit = f.limit,
+            .soft_limit = config.limit.shape == LimitShape::soft,
+            .half = config.fp16,
+            .most = most,
+            .floor = config.rounding == OutputRounding::floor};
+}
+
+}  // namespace
+
+void add_fast_products(const WeightedRegion& part, MatrixView<const float> x, const ProductIds& ids,
+                       const Exec& exec, MatrixView<float> y) {
+    const auto& f = part.region;
+    const auto affine = affine_of(f);
     Trace trace;
     trace.conversions = conversion_count(f, x.rows());
     std::atomic<std::uint64_t> limited = 0;
     trace.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
-        for (std::size_t r = 0; r < s.rows; ++r)
-            limited += ops::affine_row(affine, s.counts.row(r), y.row(first + r));
+        std::vector<float> results(f.region.cols());
+        for (std::size_t r = 0; r < s.rows; ++r) {
+            limited += ops::affine_row(affine, s.counts.row(r), results);
+            const auto out = y.row(first + r);
+            for (std::size_t c = 0; c < out.size(); ++c) out[c] += part.factor * results[c];
+        }
     });
     trace.limited = limited;
     record(exec, trace);
+}
+
+Matrix<float> fast_products(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
+                            const Exec& exec) {
+    Matrix<float> y(x.rows(), f.region.cols());
+    add_fast_products({f}, x, ids, exec, y.view());
     return y;
 }
 

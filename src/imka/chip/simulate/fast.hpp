@@ -99,6 +99,14 @@ FastFold exact_fold(const ProgrammedRegion& region, const FastPlanes& planes);
 Matrix<float> fast_products(const FastRegion& region, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec);
 
+// The same in a sum: y += factor * products, tile by tile while they are in the cache.
+struct WeightedRegion {
+    const FastRegion& region;
+    float factor = 1.0F;
+};
+void add_fast_products(const WeightedRegion& part, MatrixView<const float> x, const ProductIds& ids,
+                       const Exec& exec, MatrixView<float> y);
+
 // Counts before the affine correction, and the number of conversions that ended at max_count.
 struct FastCounts {
     Matrix<float> counts;

@@ -10,6 +10,7 @@ endif()
 find_program(IMKA_CCACHE ccache)
 if(IMKA_CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${IMKA_CCACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${IMKA_CCACHE})
     if(IMKA_PCH)
         # ccache caches files that use a precompiled header only with this setting.
         set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
@@ -30,15 +31,18 @@ endfunction()
 
 add_library(imka_flags INTERFACE)
 # Omitted fields of a designated initialiser keep their defaults on purpose.
-target_compile_options(imka_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                                            -Wno-missing-field-initializers -Werror)
+set(cxx_flags -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-missing-field-initializers -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports overflows that cannot happen inside inlined standard containers.
-    target_compile_options(imka_flags INTERFACE -Wno-error=stringop-overflow -Wno-restrict -Wno-error=array-bounds
-                                                -Wno-error=maybe-uninitialized)
+    list(APPEND cxx_flags -Wno-error=stringop-overflow -Wno-restrict -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
 endif()
+# nvcc: no fused multiply-add unless written, for the same reason; divisions and square roots are IEEE by default.
+target_compile_options(imka_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Werror=all-warnings;-Xcompiler=-ffp-contract=off,-Wall,-Wextra,-Wshadow,-Werror;-Xcompiler=-Wno-missing-field-initializers>")
 if(IMKA_SANITIZE)
-    add_compile_options(-fsanitize=${IMKA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    # Host code in CUDA sources is compiled without sanitizers: compute-sanitizer checks it on a GPU.
+    add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fsanitize=${IMKA_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
     add_link_options(-fsanitize=${IMKA_SANITIZE})
 endif()
 

@@ -6,7 +6,9 @@
 
 #include "app.hpp"
 #include "gnuplot.hpp"
+#include "imka/base/device.hpp"
 #include "imka/base/version.hpp"
+#include "imka/cuda/gpu.hpp"
 #include "imka/data/inspect.hpp"
 #include "imka/experiment/mpi.hpp"
 #include "imka/graph/onnx_import.hpp"
@@ -27,6 +29,43 @@ Json faster_blas_core(const std::string& blas, const std::vector<std::string>& s
     return has("avx512f") ? "SkylakeX" : "Haswell";
 }
 
+// GPUs, versions, and the operations that can run on a GPU.
+Json cuda_report() {
+    const auto build = cuda::build();
+    Json j = {{"compiled", cuda::is_compiled()},
+              {"architectures", build.architectures},
+              {"runtime", build.runtime},
+              {"driver", build.driver},
+              {"operations", cuda::is_compiled() ? Json{"normals", "chip products"} : Json::array()},
+              {"gpus", Json::array()}};
+    int number = 0;
+    for (const auto& gpu : cuda::gpus()) {
+        j["gpus"].push_back({{"device", to_string(ComputeDevice{DeviceKind::cuda, number++})},
+                             {"name", gpu.name},
+                             {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
+                             {"multiprocessors", gpu.multiprocessors},
+                             {"memory_gb", static_cast<double>(gpu.memory_bytes) * 1e-9},
+                             {"free_gb", static_cast<double>(gpu.free_bytes) * 1e-9}});
+    }
+    return j;
+}
+
+std::string cuda_text(const Json& j) {
+    if (!j["compiled"].get<bool>()) return "no: install the CUDA toolkit and rebuild";
+    const auto driver = j["driver"].get<std::string>();
+    return fmt::format("runtime {}, driver {}, compiled for {}: {}", j["runtime"].get<std::string>(),
+                       driver.empty() ? "missing" : "for CUDA " + driver,
+                       j["architectures"].get<std::string>(),
+                       fmt::join(j["operations"].get<std::vector<std::string>>(), ", "));
+}
+
+std::string gpu_text(const Json& gpu) {
+    return fmt::format("{}, compute capability {}, {} multiprocessors, {:.1f} GB, {:.1f} free",
+                       gpu["name"].get<std::string>(), gpu["compute_capability"].get<std::string>(),
+                       gpu["multiprocessors"].get<int>(), gpu["memory_gb"].get<double>(),
+                       gpu["free_gb"].get<double>());
+}
+
 Json report(const Context& context) {
     const auto build = build_info();
     Json j;
@@ -38,6 +77,8 @@ Json report(const Context& context) {
     j["instruction_sets"] = instruction_sets();
     j["faster_blas_core"] = faster_blas_core(j["blas"], instruction_sets());
     j["devices"] = {"cpu"};
+    j["cuda"] = cuda_report();
+    for (const auto& gpu : j["cuda"]["gpus"]) j["devices"].push_back(gpu["device"]);
     j["mpi"] = has_mpi();
     j["onnx"] = graph::has_onnx() ? Json(graph::onnx_release()) : Json();
     j["chart_js"] = std::filesystem::exists(default_chart_js());
@@ -66,6 +107,7 @@ void print_report(const Json& j) {
          fmt::format("{} cores, {:.1f} GB", j["cores"].get<unsigned>(), j["memory_gb"].get<double>())},
         {"instruction sets",
          fmt::format("{}", fmt::join(j["instruction_sets"].get<std::vector<std::string>>(), " "))},
+        {"CUDA", cuda_text(j["cuda"])},
         {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and rebuild"},
         {"ONNX models", j["onnx"].is_null() ? "no: install libonnx-dev and libprotobuf-dev and rebuild"
                                             : "yes, with ONNX " + text("onnx")},
@@ -75,6 +117,11 @@ void print_report(const Json& j) {
                            : j["data_dir_exists"].get<bool>()
                                ? text("data_dir")
                                : text("data_dir") + ": there is no such folder"}};
+    const auto cuda_row = std::ranges::find(rows, "CUDA", [](const auto& row) { return row[0]; }) + 1;
+    std::vector<std::vector<std::string>> gpus;
+    for (const auto& gpu : j["cuda"]["gpus"])
+        gpus.push_back({"  " + gpu["device"].get<std::string>(), gpu_text(gpu)});
+    rows.insert(cuda_row, gpus.begin(), gpus.end());
     if (!j["faster_blas_core"].is_null())
         rows.insert(
             rows.begin() + 3,

@@ -27,9 +27,10 @@ using Problems = std::vector<std::string>;
 
 // Folders by step; folders of the same step must not include each other.
 const std::map<std::string, int, std::less<>> kStep = {
-    {"base", 0},  {"io", 1},        {"ops", 2},   {"linalg", 3},      {"data", 4},    {"kernel", 4},
-    {"chip", 4},  {"metrics", 4},   {"graph", 4}, {"omega", 5},       {"deploy", 6},  {"features", 7},
-    {"learn", 8}, {"attention", 8}, {"train", 9}, {"experiment", 10}, {"report", 11}, {"apps", 12}};
+    {"base", 0},  {"cuda", 1},        {"io", 1},       {"ops", 2},     {"linalg", 3},
+    {"data", 4},  {"kernel", 4},      {"chip", 4},     {"metrics", 4}, {"graph", 4},
+    {"omega", 5}, {"deploy", 6},      {"features", 7}, {"learn", 8},   {"attention", 8},
+    {"train", 9}, {"experiment", 10}, {"report", 11},  {"apps", 12}};
 
 // Third-party headers by prefix, and the files that may include them. Headers of the library must not: users
 // of the library need none of them.
@@ -43,6 +44,8 @@ const std::vector<Home> kHomes = {
     {"nlohmann/",
      "src/imka/base/config\\.cpp|src/imka/.*_io\\.cpp|src/imka/io/safetensors\\.cpp|"
      "src/imka/experiment/.*|apps/.*"},
+    // Kernels, and the one folder that calls the CUDA runtime.
+    {"cuda", "src/imka/cuda/.*|src/imka/.*\\.cuh?"},
     {"mpi", "src/imka/experiment/mpi\\.cpp"},
     {"onnx/|google/protobuf/", "src/imka/graph/onnx_import\\.cpp"},
     {"curl/", "src/imka/data/fetch\\.cpp"},
@@ -194,7 +197,7 @@ void check_words(const std::string& path, const std::string& text, Problems& pro
 
 // `has_header`: a header of the same name describes both files.
 void check_beginning(const std::string& path, const std::string& text, bool has_header, Problems& problems) {
-    const bool header = path.ends_with(".hpp");
+    const bool header = path.ends_with(".hpp") || path.ends_with(".cuh");
     if ((header || !has_header) && !std::regex_search(text, std::regex("^// \\S.{14,}"))) {
         problems.push_back(path + ": the first line must be a comment that says what the file is for");
     }
@@ -240,7 +243,7 @@ const std::string kHead = "// A header that says what it is for.\n#pragma once\n
 TEST(Layers, HoldInTheWholeTree) {
     std::size_t files = 0;
     for (const auto* folder : {"src/imka", "apps"}) {
-        for (const auto& file : files_under(kRoot / folder, {".hpp", ".cpp", ".cu"})) {
+        for (const auto& file : files_under(kRoot / folder, {".hpp", ".cpp", ".cu", ".cuh"})) {
             const auto path = fs::relative(file, kRoot).string();
             const bool has_header = fs::exists(fs::path(file).replace_extension(".hpp"));
             EXPECT_THAT(check_source(path, read(file), has_header), IsEmpty());

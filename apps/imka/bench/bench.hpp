@@ -193,6 +193,8 @@ std::vector<BenchResult> bench_stream(const BenchSetup& setup);
 std::vector<BenchResult> bench_chip(const BenchSetup& setup);
 std::vector<BenchResult> bench_deploy(const BenchSetup& setup);
 std::vector<BenchResult> bench_attention(const BenchSetup& setup);
+std::vector<BenchResult> bench_cuda(const BenchSetup& setup);  // Error{missing_part} without a GPU
+bool has_gpu();
 
 // hermes with converters that neither round nor saturate: products are emulated with few matrix products.
 ChipSpec linear_chip();

@@ -1,5 +1,5 @@
-// Execution settings: threads, progress, notes, cancellation. Passed by the caller; the library itself never
-// prints or reads the environment.
+// Execution settings: threads, device, progress, notes, cancellation. Passed by the caller; the library
+// itself never prints or reads the environment.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "imka/base/device.hpp"
 #include "imka/base/trace.hpp"
 
 namespace imka {
@@ -44,6 +45,7 @@ struct Exec {
     const Team* team = nullptr;  // processes that share the work (base/team.hpp). Never changes a result
     WorkTimes* times = nullptr;  // none. Only one thread may add to it at a time
     Trace* trace = nullptr;      // none. Receives the counts of chips (record below)
+    ComputeDevice device = {};   // for operations that have a GPU variant; the others run on the processor
 };
 
 int thread_count(const Exec& exec);

@@ -10,6 +10,7 @@
 #include "imka/chip/driver.hpp"
 #include "imka/chip/programmed_chip.hpp"
 #include "imka/chip/simulate/fast.hpp"
+#include "imka/chip/simulate/layout.hpp"
 
 namespace imka {
 
@@ -27,13 +28,13 @@ struct EnumNames<Simulator> {
 // product. If copies share the inputs, product n is product n / R of copy n mod R.
 class Emulator : public ChipDriver {
 public:
-    std::size_t matrices() const override { return matrices_.size(); }
-    MatrixShape shape(std::uint32_t matrix) const override { return matrices_.at(matrix).shape; }
+    std::size_t matrices() const override { return layout_.matrices.size(); }
+    MatrixShape shape(std::uint32_t matrix) const override { return layout_.matrices.at(matrix).shape; }
     Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> y) override;
 
 protected:
-    explicit Emulator(const ProgrammedChip& chip);
+    explicit Emulator(const ProgrammedChip& chip) : layout_(chip) {}
     // Region number `region` of the plan, and the factor of its products in a sum.
     struct Part {
         std::size_t region = 0;
@@ -45,22 +46,10 @@ private:
     virtual void add_products(const Part& part, MatrixView<const float> x, const ProductIds& ids,
                               const Exec& exec, MatrixView<float> y) const = 0;
 
-    struct Copies {
-        MatrixShape shape;
-        Replication replication = Replication::throughput;
-        std::vector<std::vector<std::size_t>> regions;  // per copy
-    };
     void add_copy(const std::vector<std::size_t>& regions, MatrixView<const float> x, const ProductIds& ids,
                   const Exec& exec, float factor, MatrixView<float> y) const;
-    void share_out(const Copies& matrix, MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
-                   MatrixView<float> y) const;
-    Trace region_trace(std::size_t region, MatrixView<const float> x) const;
 
-    std::vector<Copies> matrices_;
-    std::vector<Region> regions_;
-    std::vector<double> input_ranges_;
-    std::uint64_t bytes_per_input_ = 0;
-    std::uint64_t bytes_per_output_ = 0;
+    ChipLayout layout_;
 };
 
 class FastEmulator final : public Emulator {
@@ -86,6 +75,7 @@ private:
     ProgrammedChip chip_;
 };
 
+// The fast simulator runs on exec.device (simulate/cuda_emulator.hpp), the literal one on the processor.
 std::unique_ptr<ChipDriver> make_emulator(const ProgrammedChip& chip, Simulator simulator,
                                           const Exec& exec = {});
 

@@ -88,7 +88,7 @@ Numbers conversion_numbers(const FastRegion& f, const Rows& rows, std::size_t ro
     const std::uint64_t column = first_column(f.region.spec, f.region.ids);
     return {.seed = rows.seed,
             .stream = Stream::chip_adc_noise,
-            .first = ((rows.first + row) << 32U) | ((std::uint64_t{conversion} << kColumnBits) + column),
+            .first = first_normal(rows.first + row, conversion, column),
             .count = f.region.cols()};
 }
 
@@ -235,16 +235,11 @@ void run_slice(const FastRegion& f, const FastFold& fold, const Rows& rows, cons
     }
 }
 
-std::uint64_t slices_of(const DacConfig& dac) {
-    if (dac.encoding == InputEncoding::pulse_width) return 1;
-    return std::bit_width(static_cast<unsigned>(dac.levels));
-}
-
 // Counts of the chosen rows. Steps and counts are in the scratch.
 void run_fold(const FastRegion& f, const FastFold& fold, const Rows& rows, Scratch& s) {
     if (!fold.bit_by_bit) return run_slice(f, fold, rows, {kNoBit, 1.0F, 0}, s);
     const auto levels = static_cast<float>(f.region.spec.dac.levels);
-    const auto bits = static_cast<int>(slices_of(f.region.spec.dac));
+    const auto bits = static_cast<int>(input_slices(f.region.spec.dac));
     for (int bit = 0; bit < bits; ++bit) {
         const float weight = std::exp2(static_cast<float>(bit)) / levels;
         run_slice(f, fold, rows, {bit, weight, static_cast<std::size_t>(bit) * fold.charges.size()}, s);
@@ -295,13 +290,7 @@ void run_with_devices(const FastRegion& f, const Rows& rows, Scratch& s) {
 }
 
 ops::StepSums quantize(const FastRegion& f, std::span<const float> x, std::span<float> steps) {
-    const auto& dac = f.region.spec.dac;
-    const auto sums =
-        ops::quantize_row({.range = f.region.input_range,
-                           .levels = dac.levels,
-                           .rounding = dac.rounding == InputRounding::nearest ? ops::StepRounding::nearest
-                                                                              : ops::StepRounding::truncate},
-                          x, steps);
+    const auto sums = ops::quantize_row(step_scale(f), x, steps);
     if (!sums.finite) {
         const auto bad = std::ranges::find_if(x, [](float v) { return !std::isfinite(v); });
         fail(ErrorCode::bad_data, fmt::format("input {}: {} is not finite", bad - x.begin(), *bad));
@@ -363,27 +352,17 @@ std::uint64_t for_each_tile(const FastRegion& f, MatrixView<const float> x, cons
     return std::accumulate(saturated.begin(), saturated.end(), std::uint64_t{0});
 }
 
-std::uint64_t conversion_count(const FastRegion& f, std::size_t rows) {
-    const std::uint64_t phases = f.region.spec.read_mode == ReadMode::four_phase ? 4 : 1;
-    return rows * f.region.cols() * phases * slices_of(f.region.spec.dac);
-}
-
 }  // namespace
 
-FastCounts fast_counts(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
-                       const Exec& exec) {
-    FastCounts out{.counts = {x.rows(), f.region.cols()}};
-    out.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
-        for (std::size_t r = 0; r < s.rows; ++r)
-            std::ranges::copy(s.counts.row(r), out.counts.row(first + r).begin());
-    });
-    out.conversions = conversion_count(f, x.rows());
-    return out;
+ops::StepScale step_scale(const FastRegion& f) {
+    const auto& dac = f.region.spec.dac;
+    return {.range = f.region.input_range,
+            .levels = dac.levels,
+            .rounding = dac.rounding == InputRounding::nearest ? ops::StepRounding::nearest
+                                                               : ops::StepRounding::truncate};
 }
 
-namespace {
-
-ops::AffineRow affine_of(const FastRegion& f) {
+ops::AffineRow affine_row(const FastRegion& f) {
     const auto& config = f.region.spec.affine;
     const float most = config.output_bits == 0 ? std::numeric_limits<float>::infinity()
                                                : static_cast<float>((1 << (config.output_bits - 1)) - 1);
@@ -397,14 +376,37 @@ ops::AffineRow affine_of(const FastRegion& f) {
             .floor = config.rounding == OutputRounding::floor};
 }
 
-}  // namespace
+std::uint64_t input_slices(const DacConfig& dac) {
+    if (dac.encoding == InputEncoding::pulse_width) return 1;
+    return std::bit_width(static_cast<unsigned>(dac.levels));
+}
+
+std::uint64_t conversions_per_product(const FastRegion& f) {
+    const std::uint64_t phases = f.region.spec.read_mode == ReadMode::four_phase ? 4 : 1;
+    return f.region.cols() * phases * input_slices(f.region.spec.dac);
+}
+
+std::uint64_t first_normal(std::uint64_t product, std::uint64_t conversion, std::uint64_t column) {
+    return (product << 32U) | ((conversion << kColumnBits) + column);
+}
+
+FastCounts fast_counts(const FastRegion& f, MatrixView<const float> x, const ProductIds& ids,
+                       const Exec& exec) {
+    FastCounts out{.counts = {x.rows(), f.region.cols()}};
+    out.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
+        for (std::size_t r = 0; r < s.rows; ++r)
+            std::ranges::copy(s.counts.row(r), out.counts.row(first + r).begin());
+    });
+    out.conversions = x.rows() * conversions_per_product(f);
+    return out;
+}
 
 void add_fast_products(const WeightedRegion& part, MatrixView<const float> x, const ProductIds& ids,
                        const Exec& exec, MatrixView<float> y) {
     const auto& f = part.region;
-    const auto affine = affine_of(f);
+    const auto affine = affine_row(f);
     Trace trace;
-    trace.conversions = conversion_count(f, x.rows());
+    trace.conversions = x.rows() * conversions_per_product(f);
     std::atomic<std::uint64_t> limited = 0;
     trace.saturated = for_each_tile(f, x, ids, exec, [&](std::size_t first, const Scratch& s) {
         std::vector<float> results(f.region.cols());

@@ -92,6 +92,14 @@ FastRegion prepare(const ProgrammedRegion& region, const ReadTime& time);
 // The fold that converts every charge alone; with drawn devices it is recomputed for each product.
 FastFold exact_fold(const ProgrammedRegion& region, const FastPlanes& planes);
 
+// Parts of a product that are shared with simulators on other devices.
+ops::StepScale step_scale(const FastRegion& region);
+ops::AffineRow affine_row(const FastRegion& region);
+std::uint64_t input_slices(const DacConfig& dac);  // 1, or one per bit of the inputs
+std::uint64_t conversions_per_product(const FastRegion& region);
+// Number of the first standard normal of a conversion of a product; column c has the number plus c.
+std::uint64_t first_normal(std::uint64_t product, std::uint64_t conversion, std::uint64_t column);
+
 // Same distribution of outputs as literal_products, from other random numbers. Bits depend only on the
 // region, the vector, ids.seed and the number of the product, not on threads or batches. Conversions and
 // saturations are added to exec.trace. Error{bad_data} for inputs that are not finite or rows of another

@@ -1,0 +1,118 @@
+#include "imka/cuda/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include "imka/base/error.hpp"
+#include "imka/cuda/status.hpp"
+
+#if IMKA_HAVE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+namespace imka::cuda {
+
+#if IMKA_HAVE_CUDA
+namespace {
+
+std::string version_text(int version) {
+    return version == 0 ? "" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+Gpu gpu_at(int number) {
+    Gpu gpu;
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, number) != cudaSuccess) return gpu;
+    gpu.name = properties.name;
+    gpu.major = properties.major;
+    gpu.minor = properties.minor;
+    gpu.multiprocessors = properties.multiProcessorCount;
+    gpu.memory_bytes = properties.totalGlobalMem;
+    int before = 0;
+    std::size_t total = 0;
+    if (cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(number) == cudaSuccess) {
+        if (cudaMemGetInfo(&gpu.free_bytes, &total) != cudaSuccess) gpu.free_bytes = 0;
+        cudaSetDevice(before);
+    }
+    return gpu;
+}
+
+// The number of GPUs, and why there is none.
+struct Count {
+    int gpus = 0;
+    std::string reason;
+};
+
+Count count_gpus() {
+    Count count;
+    const auto status = cudaGetDeviceCount(&count.gpus);
+    if (status == cudaSuccess) return count;
+    cudaGetLastError();  // the next call must not report this error again
+    return {0, cudaGetErrorString(status)};
+}
+
+}  // namespace
+
+bool is_compiled() {
+    return true;
+}
+
+Build build() {
+    int runtime = 0;
+    int driver = 0;
+    cudaRuntimeGetVersion(&runtime);
+    if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+    return {.architectures = IMKA_CUDA_ARCHITECTURES,
+            .runtime = version_text(runtime),
+            .driver = version_text(driver)};
+}
+
+std::vector<Gpu> gpus() {
+    std::vector<Gpu> list;
+    for (int number = 0; number < count_gpus().gpus; ++number) list.push_back(gpu_at(number));
+    return list;
+}
+
+void require_gpu(int number) {
+    const auto count = count_gpus();
+    if (count.gpus == 0)
+        fail(ErrorCode::missing_part,
+             fmt::format("no CUDA GPU{}{}; use --device cpu, or install a driver for CUDA {} or later",
+                         count.reason.empty() ? "" : ": ", count.reason, build().runtime));
+    if (number >= count.gpus)
+        fail(ErrorCode::missing_part,
+             fmt::format("no GPU cuda:{}; this machine has cuda:0 to cuda:{}", number, count.gpus - 1));
+}
+
+void select_gpu(int number) {
+    if (cudaSetDevice(number) == cudaSuccess) return;
+    cudaGetLastError();
+    require_gpu(number);
+    check(cudaSetDevice(number), "choosing a GPU");
+}
+#else
+bool is_compiled() {
+    return false;
+}
+
+Build build() {
+    return {};
+}
+
+std::vector<Gpu> gpus() {
+    return {};
+}
+
+void require_gpu(int number) {
+    fail(ErrorCode::missing_part,
+         fmt::format(
+             "cuda:{}: this imka was built without CUDA; install the CUDA toolkit and rebuild, or use the "
+             "device cpu",
+             number));
+}
+
+void select_gpu(int number) {
+    require_gpu(number);
+}
+#endif
+
+}  // namespace imka::cuda

@@ -1,0 +1,38 @@
+// GPUs of this machine and the CUDA version of the build. Also there in a build without CUDA, which has no
+// GPU.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace imka::cuda {
+
+// True if GPU variants were compiled.
+bool is_compiled();
+
+struct Build {
+    std::string architectures;  // "90": for which machine code was compiled; empty without CUDA
+    std::string runtime;        // "13.0"; empty without CUDA
+    std::string driver;         // the latest version that the driver supports; empty without a driver
+};
+Build build();
+
+struct Gpu {
+    std::string name;
+    int major = 0;  // compute capability
+    int minor = 0;
+    int multiprocessors = 0;
+    std::size_t memory_bytes = 0;
+    std::size_t free_bytes = 0;
+};
+// Empty without CUDA, without a driver or without a GPU.
+std::vector<Gpu> gpus();
+
+// Error{missing_part} that says what to do if GPU `number` cannot be used.
+void require_gpu(int number);
+
+// Makes it the GPU of the calling thread's next operations. Errors as above.
+void select_gpu(int number);
+
+}  // namespace imka::cuda

@@ -1,0 +1,86 @@
+// Names of devices, GPUs of the machine, errors without one.
+#include "imka/base/device.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "imka/cuda/gpu.hpp"
+#include "imka/cuda/memory.hpp"
+#include "support/error.hpp"
+
+namespace imka {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(ComputeDevice, IsReadAndWritten) {
+    EXPECT_EQ(parse_device("cpu"), ComputeDevice{});
+    EXPECT_EQ(parse_device("cuda"), (ComputeDevice{DeviceKind::cuda, 0}));
+    EXPECT_EQ(parse_device("cuda:3"), (ComputeDevice{DeviceKind::cuda, 3}));
+    EXPECT_EQ(to_string(parse_device("cuda:3")), "cuda:3");
+    EXPECT_EQ(to_string(parse_device("cuda")), "cuda:0");
+    EXPECT_EQ(to_string(ComputeDevice{}), "cpu");
+}
+
+TEST(ComputeDevice, RejectsOtherNames) {
+    for (const auto* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "CPU", "cuda:99999999999"}) {
+        EXPECT_THAT(error_of([&] { parse_device(name); }),
+                    AllOf(StartsWith("bad_config: unknown device"), HasSubstr("cpu, cuda or cuda:N")))
+            << name;
+    }
+}
+
+TEST(Gpus, ThatDoNotExistAreRefusedWithWhatToDo) {
+    const auto count = static_cast<int>(cuda::gpus().size());
+    const auto message = error_of([&] { cuda::require_gpu(count); });
+    EXPECT_THAT(message, StartsWith("missing_part: "));
+    EXPECT_THAT(error_of([&] { cuda::select_gpu(count); }), message);
+    EXPECT_THAT(error_of([&] { cuda::Memory(count, 8); }), message);
+    if (count > 0) {
+        EXPECT_THAT(message, HasSubstr("this machine has cuda:0 to"));
+    } else {
+        EXPECT_THAT(message, HasSubstr("cpu"));
+    }
+}
+
+TEST(Gpus, BuildIsDescribed) {
+    const auto build = cuda::build();
+    EXPECT_EQ(build.runtime.empty(), !cuda::is_compiled());
+    EXPECT_EQ(build.architectures.empty(), !cuda::is_compiled());
+    for (const auto& gpu : cuda::gpus()) {
+        EXPECT_FALSE(gpu.name.empty());
+        EXPECT_GT(gpu.multiprocessors, 0);
+        EXPECT_GE(gpu.memory_bytes, gpu.free_bytes);
+    }
+}
+
+TEST(GpuMemory, KeepsWhatIsCopied) {
+    if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
+    std::vector<int> values = {3, 1, 4, 1, 5, 9, 2, 6};
+    cuda::Buffer<int> buffer(0, values);
+    auto moved = std::move(buffer);
+    std::vector<int> back(values.size());
+    moved.download(back);
+    EXPECT_EQ(back, values);
+    // Two rows of two, three apart on the host.
+    cuda::Buffer<int> rows(0, 4);
+    rows.upload_rows(MatrixView<const int>(values.data(), 2, 2, 3));
+    std::vector<int> dense(4);
+    rows.download(dense);
+    EXPECT_EQ(dense, (std::vector<int>{3, 1, 1, 5}));
+}
+
+TEST(GpuMemory, SaysHowMuchIsFreeIfThereIsTooLittle) {
+    if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
+    const auto bytes = cuda::gpus()[0].memory_bytes * 2;
+    EXPECT_THAT(error_of([&] { cuda::Memory(0, bytes); }),
+                AllOf(StartsWith("missing_part: cuda:0 is out of memory"), HasSubstr("GB free")));
+    EXPECT_EQ(error_of([] { cuda::Memory(0, 1024); }), "no error") << "the GPU is still usable";
+}
+
+}  // namespace
+}  // namespace imka

@@ -21,6 +21,7 @@ SECTIONS = {
     "Estimators": [(name, getattr(imka, name)) for name in ESTIMATORS],
     "Chips": [("Chip", imka.Chip), ("ProgrammedChip", imka.ProgrammedChip)],
     "Networks": [(n, getattr(imka, n)) for n in ("deploy", "run", "Model", "Deployment")],
+    "Attention": [(f"attention.{n}", getattr(imka.attention, n)) for n in imka.attention.__all__],
     "Verbs": [(n, getattr(imka, n)) for n in ("cost", "ridge", "gram", "sweep", "report", "command", "help_of")],
     "Data": [(f"datasets.{n}", getattr(imka.datasets, n)) for n in ("load", "available", "info", "fetch", "Dataset")],
     "Results": [("Result", imka.Result)],

@@ -67,6 +67,7 @@ void add_data(CLI::App& root, Context& context);
 void add_features(CLI::App& root, Context& context);
 void add_gram(CLI::App& root, Context& context);
 void add_ridge(CLI::App& root, Context& context);
+void add_attention(CLI::App& root, Context& context);
 void add_sweep(CLI::App& root, Context& context);
 void add_chip(CLI::App& root, Context& context);
 void add_map(CLI::App& root, Context& context);

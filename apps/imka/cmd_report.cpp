@@ -52,7 +52,8 @@ void run(const ReportArgs& args, const Context& context) {
                 : fmt::format("line {}: {}", set.problems.front().line, set.problems.front().what);
         fail(ErrorCode::bad_data, fmt::format("{}: no records; {}", args.paths.front().string(), why));
     }
-    const auto report = report::make_report(std::move(set), args.title);
+    auto report = report::make_report(std::move(set), args.title);
+    if (!f.page.empty()) report::add_heat_maps(report, context.exec);
     const auto written = write_report(report, f);
     if (context.json) {
         auto j = nlohmann::ordered_json::parse(report::report_json(report));

@@ -130,7 +130,8 @@ Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
 }
 
 void render(const ReproduceArgs& args, const Reproduced& done, const Context& context) {
-    const auto report = report::make_report(read_records(done.folders), "");
+    auto report = report::make_report(read_records(done.folders), "");
+    report::add_heat_maps(report, context.exec);
     const auto name = fmt::format("{}", fmt::join(args.names, "_"));
     const ReportFiles files{.page = args.output / (name + ".html"),
                             .figures = args.figures ? args.output / (name + "_figures") : "",

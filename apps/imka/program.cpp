@@ -154,6 +154,7 @@ int run_command(int argc, char** argv, Context& context) {
     add_features(root, context);
     add_gram(root, context);
     add_ridge(root, context);
+    add_attention(root, context);
     add_sweep(root, context);
     add_validate(root, context);
     add_report(root, context);

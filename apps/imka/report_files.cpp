@@ -55,6 +55,25 @@ void print_aims(const report::Fidelity& f) {
     }
 }
 
+// First and last points of every curve.
+void print_attention(const report::Section& section) {
+    for (const auto& f : section.attention) {
+        print_out("\n{}: {}\n\n", section.experiment, f.title);
+        std::vector<std::vector<std::string>> rows = {
+            {"curve", f.plot.x_label, "seeds", "median", "95 % interval"}};
+        for (const auto& c : f.curves) {
+            for (const auto* p : {&c.points.front(), &c.points.back()}) {
+                rows.push_back({c.label, fmt::format("{:g}", p->x), std::to_string(p->n),
+                                fmt::format("{:.3g}", p->value.median),
+                                fmt::format("{:.3g} to {:.3g}", p->value.low, p->value.high)});
+                if (c.points.size() == 1) break;
+            }
+        }
+        print_out("{}", format_table(rows));
+        for (const auto& text : f.notes) print_out("{}\n", text);
+    }
+}
+
 }  // namespace
 
 std::filesystem::path default_chart_js() {
@@ -92,9 +111,10 @@ void print_summary(const report::Report& report) {
     std::vector<std::vector<std::string>> rows = {
         {"experiment", "figures", "reproduced", "deviate", "missing", "not judged", "not published"}};
     for (const auto& s : report.sections) {
-        rows.push_back({s.experiment, std::to_string(s.figures.size()), std::to_string(s.counts.reproduced),
-                        std::to_string(s.counts.deviates), std::to_string(s.counts.missing),
-                        std::to_string(s.counts.unlike), std::to_string(s.counts.unpublished)});
+        rows.push_back({s.experiment, std::to_string(s.figures.size() + s.attention.size()),
+                        std::to_string(s.counts.reproduced), std::to_string(s.counts.deviates),
+                        std::to_string(s.counts.missing), std::to_string(s.counts.unlike),
+                        std::to_string(s.counts.unpublished)});
     }
     print_out("{}", format_table(rows));
     std::vector<std::vector<std::string>> deviating = {{"experiment", "data set", "kernel", "sampler", "r",
@@ -117,6 +137,7 @@ void print_summary(const report::Report& report) {
             print_aims(f);
         }
     }
+    for (const auto& section : report.sections) print_attention(section);
     for (const auto& flag : report.flags) {
         print_out("\nwarning: {}\n", flag.title);
         for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) print_out("  {}\n", flag.details[i]);

@@ -20,15 +20,14 @@ std::filesystem::path temporary_folder() {
     return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
-void add_feature_options(CLI::App& verb, RunArgs& args) {
+void add_config_options(CLI::App& verb, RunArgs& args) {
     verb.add_option("--config", args.config_file, "YAML file with settings; flags and --set override it")
         ->check(CLI::ExistingFile);
     verb.add_option("--set", args.overrides, "Override one setting, e.g. --set gamma=0.1")
         ->type_name("KEY=VALUE");
-    add_field_options(verb, fields(args.config),
-                      {"kernel", "gamma", "sampler", "norms", "form", "truncation", "n_components",
-                       "log_ratio", "backend", "seeds"},
-                      args.given);
+}
+
+void add_seed_option(CLI::App& verb, RunArgs& args) {
     verb.add_option_function<std::string>(
             "--seed",
             [&args](const std::string& text) {
@@ -40,12 +39,22 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
         ->excludes("--seeds");
 }
 
+void add_feature_options(CLI::App& verb, RunArgs& args) {
+    add_config_options(verb, args);
+    add_field_options(verb, fields(args.config),
+                      {"kernel", "gamma", "sampler", "norms", "form", "truncation", "n_components",
+                       "log_ratio", "backend", "seeds"},
+                      args.given);
+    add_seed_option(verb, args);
+}
+
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use) {
     std::vector<std::string> names;
     for (const auto& f : fields(args.config.chip)) {
         if (f.name == "read_seconds") continue;  // --at
         if (use == ChipUse::fit || !f.name.starts_with("fit_")) names.push_back(f.name);
     }
+    if (args.config.attention) std::erase(names, "gram_copies");
     add_field_options(verb, fields(args.config), names, args.given);
     verb.add_option_function<std::string>(
             "--at,--read-seconds",
@@ -70,7 +79,7 @@ void add_draws_option(CLI::App& verb, RunArgs& args) {
     verb.get_option("--chip-draws")->group("With a chip as backend");
 }
 
-void add_unknowns(std::string_view kind, const RunArgs& args, const Dataset& data, const Exec& exec,
+void add_unknowns(std::string_view kind, const RunArgs& args, const RunSource& data, const Exec& exec,
                   RunResult& result) {
     if (args.chip_draws > 0) result.unknowns = run_draws(kind, args.config, data, args.chip_draws, exec);
 }
@@ -116,6 +125,8 @@ void check_effects(const RunArgs& args, const Assignments& overrides) {
     std::set<std::string> file_names;
     for (const auto& f : fields(copy.read)) file_names.insert(f.name);
     const auto& features = args.config.features;
+    const auto& attention = args.config.attention;
+    const auto sampler = attention ? attention->features.sampler : features.sampler;
     const auto is_dataset = [](const auto& assignment) { return assignment.first == "dataset"; };
     const bool sets_dataset =
         std::ranges::any_of(args.given, is_dataset) || std::ranges::any_of(overrides, is_dataset);
@@ -124,7 +135,9 @@ void check_effects(const RunArgs& args, const Assignments& overrides) {
             return "the backend is not a chip (such as --backend hermes)";
         if (name == "gamma" && !kernel_row(features.kernel).uses_gamma)
             return fmt::format("the {} kernel has no width", to_string(features.kernel));
-        if (name == "norms" && features.sampler == Sampler::rff) return "rff draws independent directions";
+        if (name == "norms" && sampler == Sampler::rff) return "rff draws independent directions";
+        if (name == "feature_redraw_interval" && attention->source.sequences == 1)
+            return "there is one sequence; Ω is drawn anew between sequences";
         const auto& set = args.config.dataset;
         if (file_names.contains(name) && sets_dataset && (find_set(set) || find_generator(set)))
             return fmt::format("{} is not a file", set);

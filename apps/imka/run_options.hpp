@@ -23,7 +23,11 @@ struct RunArgs {
     std::int64_t chip_draws = 0;         // --chip-draws; 0 = not given
 };
 
-// --kernel, --gamma, ... --seeds, --config, --set. A flag overrides --set, which overrides the file.
+// --config, --set. A flag overrides --set, which overrides the file.
+void add_config_options(CLI::App& verb, RunArgs& args);
+// --seed, of a verb with --seeds.
+void add_seed_option(CLI::App& verb, RunArgs& args);
+// Both, and --kernel, --gamma, ... --seeds.
 void add_feature_options(CLI::App& verb, RunArgs& args);
 // --chip-seed, --at, ...: with a chip as backend. `fit`: the verb fits weights.
 enum class ChipUse { project, fit };
@@ -31,7 +35,7 @@ void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
 // --chip-draws, of a verb with results over seeds.
 void add_draws_option(CLI::App& verb, RunArgs& args);
 // Adds the spread over the draws to the result, if asked for.
-void add_unknowns(std::string_view kind, const RunArgs& args, const Dataset& data, const Exec& exec,
+void add_unknowns(std::string_view kind, const RunArgs& args, const RunSource& data, const Exec& exec,
                   RunResult& result);
 // "chip constants   Gram error ± 0.0021, accuracy ± 0.05 % (20 draws of their posterior)\n"; empty without
 // draws.

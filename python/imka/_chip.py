@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -26,6 +27,15 @@ def _rows(x, what):
     return array
 
 
+def _restored(content, factors, lost):
+    """The ProgrammedChip of a pickle."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "chip")
+        with open(path, "wb") as file:
+            file.write(content)
+        return ProgrammedChip(_imka.load_programmed((path, factors, lost), make_exec()))
+
+
 class Chip:
     """An emulated chip.
 
@@ -36,6 +46,9 @@ class Chip:
     def __init__(self, name: Path, set: Union[dict, str, None] = None):  # noqa: A002 (named as in the program)
         self._name, self._set = os.fspath(name), text_of(set or "")
         self._spec = _imka.make_chip(self._name, self._set)
+
+    def __reduce__(self):
+        return Chip, (self._name, self._set)
 
     @staticmethod
     def names() -> list[str]:
@@ -140,6 +153,13 @@ class ProgrammedChip:
     def cores(self) -> int:
         """Cores that hold the matrix."""
         return self._built.cores
+
+    def __reduce__(self):
+        """Pickles hold the file of the chip."""
+        with tempfile.TemporaryDirectory() as folder:
+            path, factors, lost = self._built.save(os.path.join(folder, "chip"))
+            with open(path, "rb") as file:
+                return _restored, (file.read(), list(factors), lost)
 
     def save(self, path: Path) -> None:
         """Writes the chip and every device to a file; `imka chip mvm --load` reads it."""

@@ -232,7 +232,8 @@ class _Ridge(_NoisyTags):
         return True
 
     def _start_stream(self, X, outputs):
-        self._stream = _imka.ridge_stream(self._settings(), _dense(X), outputs, seed_of(self.random_state), self._exec())
+        self._stream = _imka.ridge_stream(self._settings(), _dense(X), outputs, seed_of(self.random_state),
+                                          self._exec())
         self._streamed = True
 
     def _add_batch(self, X, targets):
@@ -408,7 +409,7 @@ class ChipProjection(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMix
         columns = X.shape[1]
         weights = np.eye(columns) if self.weights is None else np.asarray(self.weights)
         if weights.ndim != 2 or weights.shape[0] != columns:
-            raise DataError(f"weights: shape {weights.shape}; expected ({columns}, n_outputs) for X with {columns} columns")
+            raise DataError(f"weights: shape {weights.shape}; expected ({columns}, n_outputs) for these rows")
         chip = _imka.make_chip(text_of(self.backend), text_of(self.chip_set or ""))
         settings = settings_of({n: getattr(self, n) for n in self._setting_names}, "build")
         self._fitted = chip.program(np.ascontiguousarray(weights, np.float32), _dense(X), settings,

@@ -54,8 +54,8 @@ class Model:
 
     def __init__(self, path: Path, n_jobs: Optional[int] = None):
         if os.fspath(path).endswith(".onnx") and not _imka.has_onnx():
-            raise MissingPartError("this build of imka cannot read ONNX models; install libonnx-dev and libprotobuf-dev "
-                                   "and build imka again")
+            raise MissingPartError("this build of imka cannot read ONNX models; install libonnx-dev and "
+                                   "libprotobuf-dev and build imka again")
         self._path = os.fspath(path)
         self._model = _imka.load_network(self._path, make_exec(n_jobs))
 
@@ -177,7 +177,8 @@ def run(model: Any, *inputs: Any, backend: str = "fp32", calibrate: Any = None, 
     if isinstance(model, Model):
         return model.run(*inputs, seed=seed, n_jobs=n_jobs, verbose=verbose)
     if backend != "fp32":
-        deployed = deploy(model, calibrate, backend=backend, n_jobs=n_jobs, verbose=verbose, **{"seed": seed, **options})
+        options = {"seed": seed, **options}
+        deployed = deploy(model, calibrate, backend=backend, n_jobs=n_jobs, verbose=verbose, **options)
         if deployed.model is None:
             raise ConfigError("a chip needs calibration inputs: pass calibrate=")
         return deployed.model.run(*inputs, seed=seed, n_jobs=n_jobs, verbose=verbose)

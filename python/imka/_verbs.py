@@ -69,7 +69,7 @@ def cost(what: Optional[Path] = None, **options: Any) -> Result:
     return Result(data, table="cases", bars=("read_mode", "latency_seconds"))
 
 
-def sweep(experiment: Path, set: Optional[dict] = None, **options: Any) -> Result:  # noqa: A002 (named as in the program)
+def sweep(experiment: Path, set: Optional[dict] = None, **options: Any) -> Result:  # noqa: A002 (as in the program)
     """Runs an experiment, or resumes it, and returns a summary (`imka sweep`).
 
     experiment : name of a built-in experiment, or a YAML file.

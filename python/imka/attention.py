@@ -10,7 +10,7 @@ import numpy as np
 from . import _imka
 from ._errors import ConfigError, DataError
 from ._exec import make_exec
-from ._settings import Parameter, assignments_text, fields, seed_of, settings_of, takes, text_of
+from ._settings import Parameter, fields, seed_of, settings_of, takes, text_of
 from ._verbs import command
 
 __all__ = ["KernelAttention", "State", "error", "exact_attention", "forms", "to_torch"]
@@ -87,7 +87,7 @@ class KernelAttention:
         if text_of(self.backend) == "fp32":
             raise ConfigError("calibrate needs a chip as backend")
         rows = np.concatenate([_tokens(x, n)[0].reshape(-1, np.shape(x)[-1]) for x, n in ((q, "q"), (k, "k"))])
-        chip = _imka.make_chip(text_of(self.backend), assignments_text(self.chip_set))
+        chip = _imka.make_chip(text_of(self.backend), text_of(self.chip_set or ""))
         scale = self.scale or 1 / math.sqrt(rows.shape[1])
         self._attention = _imka.kernel_attention_on_chip(
             self._settings(), {}, chip, np.ascontiguousarray(rows), math.sqrt(scale), self._draw_seed(), self.layer,

@@ -1,5 +1,6 @@
 // Random features: settings and training rows in, z(x) out.
 
+#include <algorithm>
 #include <memory>
 
 #include "arrays.hpp"
@@ -31,28 +32,49 @@ Features fit_features(const Settings& settings, const FloatRows& x, std::uint64_
     });
 }
 
-UnsetMatrix<float> features_of(const Features& features, MatrixView<const float> x, std::uint64_t first,
-                               const Exec& exec) {
+UnsetMatrix<float> new_features(const Features& features, std::size_t rows) {
     const auto columns = features.map.features();
-    check_fits_memory(static_cast<double>(x.rows()), static_cast<double>(columns), sizeof(float),
+    check_fits_memory(static_cast<double>(rows), static_cast<double>(columns), sizeof(float),
                       "the feature matrix");
-    UnsetMatrix<float> z(x.rows(), columns);
-    features.map.transform(x, {features.product_seed, first}, exec, z.view());
-    return z;
+    return {rows, columns};
+}
+
+// Digital features are fast: computed on this thread, without the GIL, with a look for signals after every
+// part of about 0.1 s. A thread of its own for the work would cost more on a busy machine.
+void transform_digitally(const Features& features, MatrixView<const float> x, const ProductIds& ids,
+                         const PyExec& exec, MatrixView<float> z) {
+    constexpr std::size_t kValues = std::size_t{1} << 27U;
+    const std::size_t rows = std::max<std::size_t>(1024, kValues / std::max<std::size_t>(1, z.cols()));
+    for (std::size_t first = 0; first < x.rows(); first += rows) {
+        const std::size_t count = std::min(rows, x.rows() - first);
+        {
+            const nb::gil_scoped_release release;
+            features.map.transform(x.slice_rows(first, count), {ids.seed, ids.first + first},
+                                   {.threads = exec.threads}, z.slice_rows(first, count));
+        }
+        if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+    }
 }
 
 NumpyMatrix<float> transform(const Features& features, const FloatRows& x, std::uint64_t first,
                              const PyExec& exec) {
     const auto rows = view_of(x);
-    return to_numpy(
-        interruptible(exec, [&](const Exec& e) { return features_of(features, rows, first, e); }));
+    const ProductIds ids{features.product_seed, first};
+    auto z = new_features(features, rows.rows());
+    if (features.chip) {
+        interruptible(exec, [&](const Exec& e) { features.map.transform(rows, ids, e, z.view()); });
+    } else {
+        transform_digitally(features, rows, ids, exec, z.view());
+    }
+    return to_numpy(std::move(z));
 }
 
 // The work of transform alone, to measure what Python adds (python/bench/overhead.py).
 void transform_only(const Features& features, const FloatRows& x, const PyExec& exec) {
     const auto rows = view_of(x);
     const nb::gil_scoped_release release;
-    (void)features_of(features, rows, 0, {.threads = exec.threads});
+    const auto z = new_features(features, rows.rows());
+    features.map.transform(rows, {features.product_seed}, {.threads = exec.threads}, z.view());
 }
 
 Settings recipe_text(const Features& features) {

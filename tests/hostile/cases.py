@@ -45,6 +45,11 @@ BASES = {
         "--dataset ringnorm --log-ratio 0 --gram-rows 0 --backend hermes",
         "--load in/model.imka --predict in/a.csv --output p.csv",
     ],
+    "attention": [
+        "--length 20 --head-dim 4 --n-directions 8",
+        "--dataset in/qkv.npy --n-directions 8",
+        "--length 20 --head-dim 4 --n-directions 8 --backend hermes",
+    ],
     "sweep": ["in/tiny.yaml --output runs"],
     "report": ["in/records.jsonl", "in/records.jsonl --output page.html"],
     "reproduce": ["liu --check --output runs"],
@@ -83,6 +88,14 @@ VALID = {
     "--n-features": "4",
     "--truncation": "3",
     "--n-components": "16",
+    "--n-directions": "8",
+    "--nb-features": "8",
+    "--length": "20",
+    "--head-dim": "4",
+    "--sequences": "1",
+    "--query-rows": "5",
+    "--matrix-rows": "5",
+    "--heat-map": "o.svg",
     "--log-ratio": "0",
     "--seed": "1",
     "--seeds": "0..1",
@@ -280,6 +293,8 @@ def given(option, value):
 def valid_value(verb, option):
     if option.name == "--load":
         return LOADED.get(verb.name, "in/a.csv")
+    if verb.name == "attention" and option.name in ("--input", "--dataset"):
+        return "in/qkv.npy"
     if option.kind == "output":
         return VALID.get(option.name, OUTPUTS.get(verb.name, "o.csv"))
     if option.default and option.default != "auto":
@@ -511,6 +526,7 @@ READERS = {
     ],
     "experiment": ["sweep {F} --output runs", "sweep {F} --output runs --dry-run"],
     "records": ["report {F} --output page.html", "report {F} --csv o.csv", "report {F} --losses"],
+    "attention": ["attention --dataset {F} --n-directions 8"],
     "settings": ["gram --dataset ringnorm --log-ratio 0 --gram-rows 20 --config {F}"],
     "pairs": ["chip fit {F} --output o.yaml"],
     "measured": ["chip fit --measured {F} --experiment in/tiny_chip.yaml --no-leave-out"],
@@ -525,6 +541,7 @@ FORMATS = [
     ("table", "a.csv.bz2"),
     ("table", "a.csv.zst"),
     ("matrix", "w.npy"),
+    ("attention", "qkv.npy"),
     ("model", "model.imka"),
     ("programmed", "chip.imka"),
     ("chip", "chip.yaml"),

@@ -107,6 +107,8 @@ def make(imka, folder):
     for name, content in text.items():
         (folder / name).write_text(content)
     (folder / "a.npy").write_bytes(npy_bytes(rows))
+    # Queries, keys and values of two sequences.
+    (folder / "qkv.npy").write_bytes(npy_bytes(rows, f"(2, 3, {ROWS // 6}, {COLUMNS})"))
     (folder / "w.npy").write_bytes(npy_bytes([row * 2 for row in rows[:8]]))
     (folder / "x.npy").write_bytes(npy_bytes([row * 2 for row in rows]))
     plain = text["a.csv"].encode()

@@ -103,6 +103,22 @@ def test_ctrl_c_stops_a_computation():
     assert imka.RandomFeatures().fit_transform(x[:10]).shape == (10, 2048)
 
 
+def test_ctrl_c_stops_a_transform():
+    x = np.zeros((100000, 4), np.float32)
+    model = imka.RandomFeatures(n_components=4000, n_jobs=1).fit(x)  # 1.6 GB, three parts
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        model.transform(x)
+
+
+def test_parts_of_a_long_transform_have_the_bits_of_the_whole():
+    x = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
+    model = imka.RandomFeatures(n_components=100000).fit(x)  # two parts
+    z = model.transform(x)
+    assert np.array_equal(z[1400:1402], model.transform(x[1400:1402]))
+    assert np.array_equal(z[-1:], model.transform(x[-1:]))
+
+
 def test_other_python_threads_run_meanwhile():
     x = np.random.default_rng(0).normal(size=(50000, 22)).astype(np.float32)
     model = imka.RandomFeatures(n_components=1408).fit(x)

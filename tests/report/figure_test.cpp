@@ -298,14 +298,14 @@ TEST(Verdict, CountsWhatIsMissingOfTheBackendsOfAnExperiment) {
 TEST(Commands, RepeatWhatWasRun) {
     const auto record =
         make_record({.dataset = "my file's.csv", .protocol = "measured", .sampler = "sorf", .seed = 7});
-    const auto command = ridge_command(record.config, {7});
+    const auto command = run_command("ridge", record.config, {7});
     EXPECT_EQ(
         command,
         "imka ridge --dataset 'my file'\\''s.csv' --log-ratio 1.000000 --protocol measured --sampler sorf "
         "--seeds 7");
     auto chip = chip_record("hermes", "60", "aa");
     chip.config["compensation"] = "none";
-    EXPECT_THAT(ridge_command(chip.config, {0}),
+    EXPECT_THAT(run_command("ridge", chip.config, {0}),
                 HasSubstr("--backend hermes --chip-hash aa --dataset letter --log-ratio 1.000000 "
                           "--read-seconds 60 --seeds 0"));
     EXPECT_EQ(seeds_text({0, 1, 2, 5, 9, 10}), "0..2,5,9..10");

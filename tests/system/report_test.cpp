@@ -217,7 +217,7 @@ TEST(ReproduceCommand, ListsTheReproductions) {
     const auto r = run_imka("reproduce list --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto list = json::parse(r.out).at("reproductions");
-    ASSERT_EQ(list.size(), 5U);
+    ASSERT_EQ(list.size(), 8U);
     EXPECT_EQ(list.at(0).at("name"), "ridge");
     EXPECT_EQ(list.at(0).at("runs"), 3600);
     EXPECT_EQ(list.at(1).at("name"), "fidelity");

@@ -113,14 +113,6 @@ ChipSeeds draw_seeds(const ChipRun& run, std::uint64_t seed, std::int64_t draw) 
             .products = derived_seed(seed, kFirstDrawnProducts + number)};
 }
 
-ChipInfo chip_info(const ChipSpec& chip, const ChipRun& run, const ChipMap& map) {
-    return {.name = chip.name,
-            .hash = chip_hash(chip),
-            .state = map.state,
-            .seconds = run.projection.read_seconds,
-            .cores = map.cores};
-}
-
 std::string to_json(const ChipInfo& info) {
     const nlohmann::ordered_json j = {{"name", info.name},
                                       {"hash", info.hash},

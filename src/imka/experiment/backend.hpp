@@ -8,6 +8,7 @@
 
 #include "imka/base/config.hpp"
 #include "imka/chip/spec/chip.hpp"
+#include "imka/chip/spec/chip_fields.hpp"
 #include "imka/features/project_chip.hpp"
 
 namespace imka {
@@ -76,7 +77,15 @@ struct ChipInfo {
     double seconds = 0.0;  // since programming
     std::size_t cores = 0;
 };
-ChipInfo chip_info(const ChipSpec& chip, const ChipRun& run, const ChipMap& map);
+// T: ChipMap or ChipProjection.
+template <class T>
+ChipInfo chip_info(const ChipSpec& chip, const ChipRun& run, const T& placed) {
+    return {.name = chip.name,
+            .hash = chip_hash(chip),
+            .state = placed.state,
+            .seconds = run.projection.read_seconds,
+            .cores = placed.cores};
+}
 std::string to_json(const ChipInfo& info);
 
 }  // namespace imka

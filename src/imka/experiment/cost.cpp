@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "imka/base/error.hpp"
+#include "imka/experiment/attention_run.hpp"
 
 namespace imka {
 namespace {
@@ -17,6 +18,7 @@ constexpr double kPerColumn = 1.1e-9;       // row x width: overhead of narrow p
 constexpr double kPerWidth3 = 1.2e-11;      // width³: the factorisation
 constexpr double kPerPrediction = 1.4e-10;  // row x feature x output
 constexpr double kPerGram = 5.8e-11;        // row² x feature
+constexpr double kPerScore = 2.5e-11;       // query x key x head size: exact attention
 constexpr double kPerRun = 2e-3;            // fixed cost
 // The same for the chip hermes, whose conversions are simulated one by one.
 constexpr double kPerChipProjection = 1.5e-10;  // row x direction x input
@@ -116,6 +118,27 @@ RunCost gram_cost(const RunConfig& config, const DatasetFacts& data) {
                  .bytes = static_cast<double>(sizes.m * sizes.d) * 4.0 + gram * features * 12.0};
     add_chip(config, sizes, {.train = static_cast<double>(data.train_rows), .tested = gram, .fits = 0.0},
              cost);
+    return cost;
+}
+
+RunCost attention_cost(const RunConfig& config, const DatasetFacts& data) {
+    const auto sizes = attention_sizes(config, static_cast<std::int64_t>(data.features));
+    const auto& run = *config.attention;
+    const auto d = static_cast<double>(sizes.d);
+    const auto features = static_cast<double>(sizes.features);
+    const auto length = static_cast<double>(data.train_rows);
+    const double heads = static_cast<double>(run.source.heads) * static_cast<double>(data.test_rows);
+    const auto asked = static_cast<double>(run.source.query_rows.value_or(4096));
+    const double queries = asked > 0.0 ? std::min(asked, length) : length;
+    const double rows = heads * (run.source.causal ? 2.0 * length : queries + length);
+    const auto some = static_cast<double>(run.matrix_rows.value_or(length <= 4096.0 ? 4096 : 0));
+    const double matrix = heads * std::min(some, queries) * length;
+    RunCost cost{.seconds = kPerRun + feature_seconds(sizes, rows) + rows * features * d * kPerProjection +
+                            heads * queries * length * d * kPerScore + matrix * (features + d) * kPerScore,
+                 // Inputs and outputs, rows of the attention matrix.
+                 .bytes = (rows + heads * (length + 2.0 * queries)) * d * 4.0 + 4e7 +
+                          2.0 * static_cast<double>(sizes.m * sizes.d) * 4.0};
+    add_chip(config, sizes, {.train = 8192.0, .tested = rows, .fits = 0.0}, cost);
     return cost;
 }
 

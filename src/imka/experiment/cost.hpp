@@ -14,6 +14,7 @@ struct RunCost {
 // One function per kind of run. Zero if the sizes are invalid: such a run fails immediately.
 RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data);
 RunCost gram_cost(const RunConfig& config, const DatasetFacts& data);
+RunCost attention_cost(const RunConfig& config, const DatasetFacts& data);
 
 // Seconds on one core of this machine per nominal second, measured with a small fit (a few hundredths of a
 // second).

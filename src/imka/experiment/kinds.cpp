@@ -13,12 +13,17 @@
 #include "imka/base/machine.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/experiment/attention_run.hpp"
 
 namespace imka {
 namespace {
 
 constexpr std::array<std::string_view, 4> kRidgeResults = {"accuracy", "r2", "rmse", "gram_error"};
 constexpr std::array<std::string_view, 1> kGramResults = {"gram_error"};
+constexpr std::array<std::string_view, 4> kAttentionResults = {"output_mse", "output_error", "matrix_error",
+                                                               "trivial_mse"};
+constexpr std::array<std::string_view, 4> kTimeResults = {"kernel_seconds", "exact_seconds",
+                                                          "kernel_memory_mb", "exact_memory_mb"};
 
 // Seconds since the last call.
 class Lap {
@@ -88,19 +93,86 @@ SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, 
     return out;
 }
 
+RunConfig usual_defaults() {
+    return {};
+}
+
+DatasetFacts set_facts(const RunConfig& config, const std::filesystem::path& data_dir, const Exec& exec) {
+    return dataset_facts(config.dataset, load_options(config, data_dir), exec);
+}
+
+RunInputs load_set(const RunConfig& config, const std::filesystem::path& data_dir, const Exec& exec) {
+    return load_dataset(config.dataset, load_options(config, data_dir), exec);
+}
+
+RunSizes map_sizes(const RunConfig& config, const RunSource& source) {
+    const auto recipe = feature_recipe(config, *source.set, config.seeds.front());
+    validate(recipe);
+    RunSizes sizes{.sizes = run_sizes(config, recipe.omega.d)};
+    if (kernel_row(config.features.kernel).uses_gamma) sizes.gamma = recipe.omega.gamma;
+    return sizes;
+}
+
+DatasetFacts sequence_facts(const RunConfig& config, const std::filesystem::path&, const Exec&) {
+    return attention_facts(attention_source(config));
+}
+
+RunInputs load_sequences(const RunConfig& config, const std::filesystem::path&, const Exec&) {
+    return load_attention(attention_source(config));
+}
+
+RunSizes sequence_sizes(const RunConfig& config, const RunSource& source) {
+    return {.sizes = attention_sizes(config, static_cast<std::int64_t>(source.attention->d))};
+}
+
+// exact_attention has one query per output row.
+void check_time(const RunConfig& config) {
+    if (config.attention->source.query_rows != 0)
+        fail(ErrorCode::bad_config, "query_rows: times are those of all queries; expected 0");
+}
+
 constexpr std::array kKinds = {
     RunKind{.name = "ridge",
             .help = "fit and test a kernel ridge classifier or regressor",
             .results = kRidgeResults,
             .check = [](const RunConfig&) {},
             .run = run_ridge,
-            .cost = ridge_cost},
+            .cost = ridge_cost,
+            .defaults = usual_defaults,
+            .facts = set_facts,
+            .load = load_set,
+            .sizes = map_sizes},
     RunKind{.name = "gram",
             .help = "error of the Gram matrix",
             .results = kGramResults,
             .check = check_gram,
             .run = run_gram,
-            .cost = gram_cost},
+            .cost = gram_cost,
+            .defaults = usual_defaults,
+            .facts = set_facts,
+            .load = load_set,
+            .sizes = map_sizes},
+    RunKind{.name = "attention",
+            .help = "error of kernelised attention against exact attention",
+            .results = kAttentionResults,
+            .check = [](const RunConfig&) {},
+            .run = run_attention,
+            .cost = attention_cost,
+            .defaults = attention_defaults,
+            .facts = sequence_facts,
+            .load = load_sequences,
+            .sizes = sequence_sizes},
+    RunKind{.name = "attention_time",
+            .help = "time and memory of kernelised and exact attention",
+            .results = kTimeResults,
+            .check = check_time,
+            .run = time_attention,
+            .cost = attention_cost,
+            .defaults = attention_defaults,
+            .facts = sequence_facts,
+            .load = load_sequences,
+            .sizes = sequence_sizes,
+            .measures_time = true},
 };
 
 }  // namespace
@@ -111,7 +183,17 @@ const Matrix<double>& RunData::exact_gram(const RunConfig& config, const Exec& e
     const GramKey key{config.features.kernel, config.features.gamma.value.value_or(0.0), config.gram_rows};
     const auto place = grams_.find(key);
     if (place != grams_.end()) return place->second;
-    return grams_.emplace(key, reference_gram(config, set_, exec)).first->second;
+    return grams_.emplace(key, reference_gram(config, set(), exec)).first->second;
+}
+
+const std::vector<Matrix<float>>& RunData::exact_attention(const RunConfig& config, const Exec& exec) {
+    const std::scoped_lock lock(mutex_);
+    if (attention_.empty()) attention_ = exact_outputs(config, *source_.attention, exec);
+    return attention_;
+}
+
+RunSource source_of(const RunInputs& inputs) {
+    return std::visit([](const auto& one) { return RunSource(one); }, inputs);
 }
 
 std::span<const RunKind> run_kinds() {
@@ -137,34 +219,46 @@ const RunKind& run_kind(std::string_view name) {
 namespace {
 
 // Known from the sizes, so refused before any work. A chip has its own check, and a team shares the memory.
-void check_memory(const RunKind& kind, const RunConfig& config, const Dataset& data, const Exec& exec) {
-    if (config.backend.is_chip() || exec.team != nullptr) return;
-    const auto cost = kind.cost(config, {.features = data.train.x.cols(),
-                                         .train_rows = data.train.x.rows(),
-                                         .test_rows = data.test.x.rows(),
-                                         .classes = data.classes.size()});
-    if (cost.bytes <= physical_memory_bytes()) return;
+void check_memory(const RunCost& cost, const RunConfig& config, const FeatureSizes& sizes, const Exec& exec) {
+    if (config.backend.is_chip() || exec.team != nullptr || cost.bytes <= physical_memory_bytes()) return;
     fail(ErrorCode::bad_config,
-         fmt::format("{} features need {:.3g} GB, more than the {:.3g} GB of this machine",
-                     run_sizes(config, static_cast<std::int64_t>(data.train.x.cols())).features,
+         fmt::format("{} features need {:.3g} GB, more than the {:.3g} GB of this machine", sizes.features,
                      cost.bytes * 1e-9, physical_memory_bytes() * 1e-9));
+}
+
+DatasetFacts facts_of(const RunSource& source) {
+    if (const auto* data = source.attention)
+        return {.source_sha256 = data->source_sha256,
+                .features = data->d,
+                .train_rows = data->length,
+                .test_rows = data->sequences.size()};
+    const auto& set = *source.set;
+    return {.source_sha256 = set.source_sha256,
+            .features = set.train.x.cols(),
+            .train_rows = set.train.x.rows(),
+            .test_rows = set.test.x.rows(),
+            .classes = set.classes.size()};
 }
 
 }  // namespace
 
-RunResult run_seeds(std::string_view kind, const RunConfig& config, const Dataset& data, const Exec& exec) {
+RunResult run_seeds(std::string_view kind, const RunConfig& config, const RunSource& data, const Exec& exec) {
     const auto& what = run_kind(kind);
     validate(config);
     what.check(config);
-    const auto recipe = feature_recipe(config, data, config.seeds.front());
-    validate(recipe);
-    check_memory(what, config, data, exec);
-    RunResult result{.sizes = run_sizes(config, recipe.omega.d)};
-    if (kernel_row(config.features.kernel).uses_gamma) result.gamma = recipe.omega.gamma;
+    const auto sizes = what.sizes(config, data);
+    check_memory(what.cost(config, facts_of(data)), config, sizes.sizes, exec);
+    RunResult result{.sizes = sizes.sizes, .gamma = sizes.gamma};
     RunData shared(data);
     std::map<std::string, std::vector<double>> values;
+    std::uint64_t done = 0;
+    // A run of attention may take little time: the progress is that of the seeds.
+    const bool many = data.attention != nullptr && config.seeds.size() > 1;
+    std::optional<Progress> progress;
+    if (many) progress.emplace(exec, "seeds", config.seeds.size());
     for (const auto seed : config.seeds) {
-        auto one = what.run(config, seed, shared, exec);
+        auto one = what.run(config, seed, shared, many ? without_progress(exec) : exec);
+        if (progress) progress->update(++done);
         for (const auto& [name, value] : one.values) {
             if (!std::isfinite(value))
                 fail(ErrorCode::numeric,
@@ -173,12 +267,13 @@ RunResult run_seeds(std::string_view kind, const RunConfig& config, const Datase
         }
         if (!result.chip) result.chip = std::move(one.chip);
         if (!result.model) result.model = std::move(one.model);
+        if (!result.offload) result.offload = std::move(one.offload);
     }
     for (auto& [name, list] : values) result.values[name] = summarize(std::move(list));
     return result;
 }
 
-ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const Dataset& data,
+ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const RunSource& data,
                        std::int64_t draws, const Exec& exec) {
     if (!config.backend.is_chip())
         fail(ErrorCode::bad_config, "draws of the chip's constants need a chip as backend");

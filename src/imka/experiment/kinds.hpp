@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -9,25 +10,31 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <variant>
+#include <vector>
 
 #include "imka/experiment/cost.hpp"
 #include "imka/experiment/run.hpp"
 
 namespace imka {
 
-// A data set and values shared by its runs. Thread-safe.
+// A data set, or inputs of attention, and values shared by its runs. Thread-safe.
 class RunData {
 public:
-    explicit RunData(const Dataset& set) : set_(set) {}
-    const Dataset& set() const { return set_; }
+    explicit RunData(const RunSource& source) : source_(source) {}
+    const RunSource& source() const { return source_; }
+    const Dataset& set() const { return *source_.set; }
     // Computed by the first run that needs it; the others wait.
     const Matrix<double>& exact_gram(const RunConfig& config, const Exec& exec);
+    // The same for exact attention (exact_outputs).
+    const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
 
 private:
     using GramKey = std::tuple<Kernel, double, std::int64_t>;
-    const Dataset& set_;
+    RunSource source_;
     std::mutex mutex_;
     std::map<GramKey, Matrix<double>> grams_;
+    std::vector<Matrix<float>> attention_;
 };
 
 // Seconds on the calling thread.
@@ -37,7 +44,7 @@ struct RunTimes {
     double products = 0.0;  // ZᵀZ and Zᵀy
     double solve = 0.0;
     double predict = 0.0;  // without the features
-    double gram = 0.0;     // exact Gram matrices and errors
+    double gram = 0.0;     // exact Gram matrices, exact attention, errors
 };
 
 struct SeedResult {
@@ -45,6 +52,16 @@ struct SeedResult {
     RunTimes times = {};
     std::optional<ChipInfo> chip = {};
     std::optional<RidgeModel> model = {};
+    std::optional<Offload> offload = {};
+};
+
+// What a run loads.
+using RunInputs = std::variant<Dataset, AttentionData>;
+RunSource source_of(const RunInputs& inputs);
+
+struct RunSizes {
+    FeatureSizes sizes;
+    std::optional<double> gamma = {};  // absent if the kernel has none
 };
 
 struct RunKind {
@@ -55,6 +72,12 @@ struct RunKind {
     void (*check)(const RunConfig&);
     SeedResult (*run)(const RunConfig&, std::uint64_t seed, RunData&, const Exec&);
     RunCost (*cost)(const RunConfig&, const DatasetFacts&);
+    RunConfig (*defaults)();
+    DatasetFacts (*facts)(const RunConfig&, const std::filesystem::path& data_dir, const Exec&);
+    RunInputs (*load)(const RunConfig&, const std::filesystem::path& data_dir, const Exec&);
+    // Error{bad_config} if the settings do not fit the inputs.
+    RunSizes (*sizes)(const RunConfig&, const RunSource&);
+    bool measures_time = false;  // runs alone; its results differ from run to run
 };
 std::span<const RunKind> run_kinds();
 // nullptr if unknown.

@@ -15,12 +15,19 @@ namespace {
 
 constexpr double kRecordBytes = 1300.0;
 
-using FactsKey = std::tuple<std::string, std::string, Protocol, Task>;
+using FactsKey = std::tuple<std::string, std::string, Protocol, Task, std::string>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
+
+// The settings of runs of attention that determine their inputs.
+std::string attention_inputs(const RunConfig& c) {
+    if (!c.attention) return {};
+    auto source = c.attention->source;
+    return to_json(fields(source));
+}
 
 FactsKey facts_key(const RunConfig& c) {
     auto read = c.read;
-    return {c.dataset, to_json(fields(read)), c.protocol, c.task};
+    return {c.dataset, to_json(fields(read)), c.protocol, c.task, attention_inputs(c)};
 }
 
 // Collects runs and the data sets that they share.
@@ -61,8 +68,7 @@ private:
         const auto place = facts_.find(key);
         if (place != facts_.end()) return place->second;
         try {
-            const auto options = load_options(c.config, data_dir_);
-            return facts_.emplace(key, dataset_facts(c.config.dataset, options, exec_)).first->second;
+            return facts_.emplace(key, kind_.facts(c.config, data_dir_, exec_)).first->second;
         } catch (const Error& e) {
             fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
         }

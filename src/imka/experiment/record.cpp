@@ -12,6 +12,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/io/text.hpp"
 
 namespace imka {
@@ -81,7 +82,8 @@ public:
         }
         Record& known = set_.records[place->second];
         if (record.ok() && known.ok()) {
-            if (record.results != known.results) {
+            const auto* kind = find_run_kind(record.kind);
+            if (record.results != known.results && (kind == nullptr || !kind->measures_time)) {
                 add_problem(RecordProblem::Kind::disagrees, file, line,
                             fmt::format("run {} has an earlier record with different results", record.key));
             }
@@ -145,6 +147,10 @@ std::set<std::string> names_of(const std::vector<Record>& records, std::map<std:
 std::string Record::setting(const std::string& name) const {
     const auto place = config.find(name);
     return place == config.end() ? std::string() : place->second;
+}
+
+std::string run_key(std::string_view kind, const SettingsText& config, std::string_view data_sha256) {
+    return run_key(kind, config, data_sha256, default_settings_text(kind));
 }
 
 std::string run_key(std::string_view kind, const SettingsText& config, std::string_view data_sha256,

@@ -47,8 +47,9 @@ struct Record {
 // SHA-256 over everything that determines the result: schema, revision of the results, kind, data, and the
 // settings (with the seed) that differ from their defaults. Adding a setting whose default keeps the previous
 // behaviour changes no key (docs/adr/0014-run-keys.md).
+std::string run_key(std::string_view kind, const SettingsText& config, std::string_view data_sha256);
 std::string run_key(std::string_view kind, const SettingsText& config, std::string_view data_sha256,
-                    const SettingsText& defaults = default_settings_text());
+                    const SettingsText& defaults);
 // Increment when results change on purpose, or when a default changes.
 inline constexpr int kResultRevision = 1;
 

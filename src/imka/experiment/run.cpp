@@ -10,6 +10,8 @@
 #include "imka/base/sha256.hpp"
 #include "imka/base/version.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/experiment/attention_run.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/metrics/metrics.hpp"
 
 namespace imka {
@@ -26,9 +28,61 @@ void append(Fields more, Fields& list) {
     std::ranges::move(more, std::back_inserter(list));
 }
 
+// Without the settings of fits and Gram errors.
+Fields projection_fields(ChipRun& run) {
+    auto list = fields(run);
+    std::erase_if(list, [](const Field& f) { return f.name.starts_with("fit_") || f.name == "gram_copies"; });
+    return list;
+}
+
+Fields attention_fields(RunConfig& c) {
+    auto& run = *c.attention;
+    Fields list = {field("dataset", c.dataset,
+                         {.help = "Queries, keys and values: normal, text, or a file of shape (N, 3, L, d)"}),
+                   field("protocol", c.protocol,
+                         {.help = "How directions are drawn: default, or as in the measured runs"})};
+    append(fields(run.source), list);
+    for (auto& f : fields(run.features)) {
+        if (f.name != "shared") list.push_back(std::move(f));  // a run has one layer
+    }
+    list.push_back(field("matrix_rows", run.matrix_rows,
+                         {.help = "Rows of the attention matrix in matrix_error; 0 = none; auto: all up to a "
+                                  "length of 4096, else none",
+                          .min = 0.0,
+                          .max = 1e6}));
+    list.push_back(field("published_slips", run.published_slips,
+                         {.help = "Repeat the two slips of the published figure: 2π in cos and sin, unit "
+                                  "directions divided by sqrt(m/d)"}));
+    list.push_back(
+        field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
+    list.push_back(field("split_seed", c.split_seed, {.help = "Seed of generated data and sampled queries"}));
+    list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
+    append(projection_fields(c.chip), list);
+    return list;
+}
+
+std::size_t chip_field_count(RunConfig& c) {
+    return (c.attention ? projection_fields(c.chip) : fields(c.chip)).size();
+}
+
 }  // namespace
 
+RunConfig attention_defaults() {
+    RunConfig config;
+    config.dataset = "normal";
+    config.attention.emplace();
+    return config;
+}
+
+AttentionSource attention_source(const RunConfig& config) {
+    auto source = config.attention->source;
+    source.dataset = config.dataset;
+    source.seed = config.split_seed;
+    return source;
+}
+
 Fields fields(RunConfig& c) {
+    if (c.attention) return attention_fields(c);
     Fields list = {
         field("dataset", c.dataset,
               {.help = "Data set, generator, file with labels, or two files TRAIN:TEST"}),
@@ -52,7 +106,7 @@ Fields fields(RunConfig& c) {
 Fields used_fields(RunConfig& c) {
     auto list = fields(c);
     // The chip settings are last.
-    if (!c.backend.is_chip()) list.resize(list.size() - fields(c.chip).size());
+    if (!c.backend.is_chip()) list.resize(list.size() - chip_field_count(c));
     return list;
 }
 
@@ -64,7 +118,7 @@ void pin_chip(RunConfig& config) {
 void validate(const RunConfig& config) {
     RunConfig copy = config;
     check_ranges(fields(copy));
-    validate(config.features);
+    config.attention ? validate_attention(config) : validate(config.features);
     if (!config.backend.is_chip()) return;
     validate(config.chip.projection);
     (void)resolve_chip(config.backend, config.chip);
@@ -76,12 +130,12 @@ SettingsText settings_text(const RunConfig& config) {
     return texts_of(used_fields(copy));
 }
 
-const SettingsText& default_settings_text() {
-    static const SettingsText defaults = [] {
-        RunConfig config;
-        return texts_of(fields(config));
-    }();
-    return defaults;
+const SettingsText& default_settings_text(std::string_view kind) {
+    static const auto texts = [](RunConfig config) { return texts_of(fields(config)); };
+    static const SettingsText usual = texts({});
+    static const SettingsText attention = texts(attention_defaults());
+    const auto* known = find_run_kind(kind);  // a record may have an unknown one
+    return known != nullptr && known->defaults().attention ? attention : usual;
 }
 
 SettingsText changed_settings(const SettingsText& settings, const SettingsText& defaults) {
@@ -96,7 +150,8 @@ SettingsText changed_settings(const SettingsText& settings, const SettingsText& 
 std::string config_hash(const RunConfig& config) {
     RunConfig copy = config;
     pin_chip(copy);
-    const nlohmann::json changed = changed_settings(texts_of(used_fields(copy)), default_settings_text());
+    const nlohmann::json changed = changed_settings(
+        texts_of(used_fields(copy)), default_settings_text(copy.attention ? "attention" : "ridge"));
     return sha256_hex(changed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -219,12 +274,44 @@ double measure_gram_error(const RunConfig& config, const Dataset& data, const Ma
     return gram_error(exact.view(), z.view(), features(maps.back()).view(), exec);
 }
 
-std::string to_json(const RunConfig& config, const RunResult& result) {
-    nlohmann::ordered_json j;
-    j["dataset"] = config.dataset;
+namespace {
+
+void describe_features(const RunConfig& config, const RunResult& result, nlohmann::ordered_json& j) {
     j["kernel"] = to_string(config.features.kernel);
     j["gamma"] = result.gamma ? nlohmann::ordered_json(*result.gamma) : nlohmann::ordered_json(nullptr);
     j["sampler"] = to_string(config.features.sampler);
+}
+
+void describe_attention(const RunConfig& config, nlohmann::ordered_json& j) {
+    const auto& run = *config.attention;
+    const auto facts = attention_facts(attention_source(config));
+    j["length"] = facts.train_rows;
+    j["head_dim"] = facts.features;
+    j["heads"] = run.source.heads;
+    j["sequences"] = facts.test_rows;
+    j["causal"] = run.source.causal;
+    j["form"] = to_string(run.features.form);
+    j["sampler"] = to_string(run.features.sampler);
+    j["norms"] = to_string(resolve_norms(run.features.sampler, run.features.norms));
+    j["kernel_epsilon"] = run.features.kernel_epsilon;
+}
+
+nlohmann::ordered_json offload_json(const Offload& offload) {
+    std::uint64_t products = 0;
+    for (const auto n : offload.trace.core_products) products += n;
+    return {{"share", offload.share()},
+            {"chip_operations", offload.chip},
+            {"digital_operations", offload.digital},
+            {"core_products", products},
+            {"conversions", offload.trace.conversions}};
+}
+
+}  // namespace
+
+std::string to_json(const RunConfig& config, const RunResult& result) {
+    nlohmann::ordered_json j;
+    j["dataset"] = config.dataset;
+    config.attention ? describe_attention(config, j) : describe_features(config, result, j);
     j["d"] = result.sizes.d;
     j["m"] = result.sizes.m;
     j["D"] = result.sizes.features;
@@ -238,6 +325,7 @@ std::string to_json(const RunConfig& config, const RunResult& result) {
     }
     j["seeds"] = config.seeds;
     for (const auto& [name, value] : result.values) j[name] = nlohmann::ordered_json::parse(to_json(value));
+    if (result.offload) j["offload"] = offload_json(*result.offload);
     if (result.unknowns) {
         auto& unknowns = j["chip_unknowns"] = {{"draws", result.unknowns->draws}};
         for (const auto& [name, value] : result.unknowns->deviations) unknowns[name] = value;

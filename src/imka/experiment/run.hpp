@@ -12,13 +12,23 @@
 
 #include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
+#include "imka/base/trace.hpp"
 #include "imka/data/dataset.hpp"
+#include "imka/experiment/attention_data.hpp"
 #include "imka/experiment/backend.hpp"
 #include "imka/features/config.hpp"
 #include "imka/learn/ridge_model.hpp"
 #include "imka/metrics/metrics.hpp"
 
 namespace imka {
+
+// Settings of runs of attention. Ω is drawn anew (feature_redraw_interval) after that many sequences.
+struct AttentionRun {
+    AttentionConfig features;
+    AttentionSource source;                   // dataset and seed are those of the run
+    std::optional<std::int64_t> matrix_rows;  // in matrix_error; 0: none; auto: all up to a length of 4096
+    bool published_slips = false;             // as in the published figure (docs/attention.md)
+};
 
 struct RunConfig {
     std::string dataset = "ringnorm";  // registered set, generator, file, or TRAIN:TEST files
@@ -32,7 +42,14 @@ struct RunConfig {
     std::uint64_t split_seed = 0;
     std::int64_t gram_rows = 1000;  // test rows in the Gram error; 0 = none
     std::vector<std::uint64_t> seeds = {0};
+    // Runs of attention only. They have no settings of data files, feature maps, fits and Gram errors.
+    std::optional<AttentionRun> attention = {};
 };
+
+// The default settings of runs of attention.
+RunConfig attention_defaults();
+// The inputs that the settings of a run of attention describe.
+AttentionSource attention_source(const RunConfig& config);
 
 Fields fields(RunConfig& config);
 // Settings that affect this run: without the chip settings if the backend is not a chip.
@@ -46,8 +63,8 @@ void validate(const RunConfig& config);
 using SettingsText = std::map<std::string, std::string>;
 // Settings that affect the run, with chip_hash.
 SettingsText settings_text(const RunConfig& config);
-// Defaults of all settings, including the chip settings.
-const SettingsText& default_settings_text();
+// Defaults of all settings of a kind of run, including the chip settings.
+const SettingsText& default_settings_text(std::string_view kind = "ridge");
 // Settings that differ from their defaults. They identify a run, so that adding a setting changes no key.
 SettingsText changed_settings(const SettingsText& settings, const SettingsText& defaults);
 
@@ -88,18 +105,35 @@ struct ChipUnknowns {
     std::map<std::string, double> deviations;  // by name: standard deviation of the mean over the seeds
 };
 
+// Where the arithmetic operations of a run of attention took place (docs/attention.md).
+struct Offload {
+    double chip = 0.0;     // operations of the projections
+    double digital = 0.0;  // of features, sums over keys and outputs
+    Trace trace;           // counts of the chip
+    double share() const { return chip / (chip + digital); }
+};
+
+// What a run reads: a data set, or queries, keys and values. Refers to values of the caller.
+struct RunSource {
+    RunSource(const Dataset& data) : set(&data) {}
+    RunSource(const AttentionData& data) : attention(&data) {}
+    const Dataset* set = nullptr;
+    const AttentionData* attention = nullptr;
+};
+
 struct RunResult {
     FeatureSizes sizes;
     std::optional<double> gamma;            // absent if the kernel has none
-    std::map<std::string, Summary> values;  // by name, over the seeds: accuracy, r2, rmse, gram_error
+    std::map<std::string, Summary> values;  // by name, over the seeds (RunKind::results)
     std::optional<ChipInfo> chip;           // of the first seed
     std::optional<RidgeModel> model;        // of the first seed; absent if the run fits none
     std::optional<ChipUnknowns> unknowns;   // if asked for
+    std::optional<Offload> offload;         // attention on a chip, of the first seed
 };
-// Runs every seed. `kind` is "ridge" or "gram" (experiment/kinds.hpp).
-RunResult run_seeds(std::string_view kind, const RunConfig& config, const Dataset& data, const Exec& exec);
+// Runs every seed. `kind` is a name of experiment/kinds.hpp.
+RunResult run_seeds(std::string_view kind, const RunConfig& config, const RunSource& data, const Exec& exec);
 // Runs every seed on the first `draws` draws of the chip's posterior, at least 2.
-ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const Dataset& data,
+ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const RunSource& data,
                        std::int64_t draws, const Exec& exec);
 
 // The result as JSON text.

@@ -15,6 +15,9 @@
 namespace imka {
 namespace embedded {
 extern const std::string_view experiment_ablation;
+extern const std::string_view experiment_attention_error;
+extern const std::string_view experiment_attention_scaling;
+extern const std::string_view experiment_choromanski;
 extern const std::string_view experiment_drift;
 extern const std::string_view experiment_fidelity;
 extern const std::string_view experiment_fidelity_blind;
@@ -107,7 +110,7 @@ RunPoint combine(const Experiment& experiment, const RunPoint& start, const Case
 
 // Settings of base and the case, before the grid, and the seeds of the grid, which are one value.
 RunPoint start_of(const Experiment& experiment, const Case& one) {
-    RunPoint c;
+    RunPoint c{.config = run_kind(experiment.kind).defaults()};
     for (const auto& setting : experiment.base) apply(setting, c);
     for (const auto& setting : one) apply(setting, c);
     for (const auto& axis : experiment.grid) {
@@ -141,7 +144,7 @@ class ExperimentReader {
 public:
     explicit ExperimentReader(YamlTree tree) : tree_(std::move(tree)) {}
 
-    Experiment read() const {
+    Experiment read() {
         YamlReader root(tree_);
         Experiment e;
         e.place = tree_.where;
@@ -150,7 +153,8 @@ public:
         e.title = root.find_text("title").value_or("");
         e.description = root.find_text("description").value_or("");
         e.kind = root.find_text("kind").value_or("ridge");
-        if (find_run_kind(e.kind) == nullptr)
+        kind_ = find_run_kind(e.kind);
+        if (kind_ == nullptr)
             refuse(root.line("kind"),
                    fmt::format("'{}' is not a known kind; known: {}", e.kind, run_kind_names()));
         if (const auto base = root.find_map("base")) e.base = base_of(base->node());
@@ -175,7 +179,7 @@ private:
     // Reports an invalid value immediately, with its line.
     void check_value(const std::string& name, const std::string& value, int line) const {
         if (is_own_seed(name, value)) return;
-        RunConfig scratch;
+        auto scratch = kind_->defaults();
         try {
             set_field(fields(scratch), name, value);
         } catch (const Error& e) {
@@ -285,6 +289,7 @@ private:
     }
 
     YamlTree tree_;
+    const RunKind* kind_ = nullptr;
 };
 
 std::string yaml_text(const std::string& text) {
@@ -302,7 +307,7 @@ void override_setting(Experiment& experiment, const std::string& name, const std
     const bool is_list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
     std::vector<std::string> values = is_list ? list_of(text, place) : std::vector<std::string>{text};
     if (name == "seeds") values = {fmt::format("{}", fmt::join(values, ","))};
-    RunPoint scratch;
+    RunPoint scratch{.config = run_kind(experiment.kind).defaults()};
     for (const auto& value : values) apply(name, value, place, scratch);
     if (has_duplicates(values)) fail(ErrorCode::bad_config, fmt::format("{}: duplicate value", place));
 
@@ -371,6 +376,9 @@ std::span<const KnownExperiment> known_experiments() {
         KnownExperiment{"drift", embedded::experiment_drift},
         KnownExperiment{"ablation", embedded::experiment_ablation},
         KnownExperiment{"replication", embedded::experiment_replication},
+        KnownExperiment{"choromanski", embedded::experiment_choromanski},
+        KnownExperiment{"attention_error", embedded::experiment_attention_error},
+        KnownExperiment{"attention_scaling", embedded::experiment_attention_scaling},
         KnownExperiment{"smoke", embedded::experiment_smoke},
     };
     return list;

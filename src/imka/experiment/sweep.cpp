@@ -47,16 +47,16 @@ std::string build_text() {
 // A data set, loaded by the first run that needs it; the others wait.
 class SharedData {
 public:
-    RunData& get(const PlannedData& planned, const std::filesystem::path& data_dir, const Exec& exec,
-                 SweepTimes& times) {
+    RunData& get(const RunKind& kind, const PlannedData& planned, const std::filesystem::path& data_dir,
+                 const Exec& exec, SweepTimes& times) {
         const std::scoped_lock lock(mutex_);
         if (error_) std::rethrow_exception(error_);
         if (!runs_) {
             const auto begin = Clock::now();
             try {
-                set_ = load_dataset(planned.load.dataset, load_options(planned.load, data_dir), exec);
-                check_unchanged(planned, set_);
-                runs_.emplace(set_);
+                inputs_ = kind.load(planned.load, data_dir, exec);
+                check_unchanged(planned, inputs_);
+                runs_.emplace(source_of(inputs_));
             } catch (const Error& e) {
                 if (e.code() != ErrorCode::interrupted) error_ = std::current_exception();
                 throw;
@@ -68,22 +68,22 @@ public:
 
 private:
     // A file may change after planning; the keys of its runs contain the earlier hash.
-    static void check_unchanged(const PlannedData& planned, const Dataset& data) {
-        if (data.source_sha256 == planned.facts.source_sha256) return;
+    static void check_unchanged(const PlannedData& planned, const RunInputs& inputs) {
+        const auto hash = std::visit([](const auto& data) { return data.source_sha256; }, inputs);
+        if (hash == planned.facts.source_sha256) return;
         fail(ErrorCode::bad_data,
              fmt::format("{}: changed during the sweep; restart the sweep", planned.load.dataset));
     }
 
     std::mutex mutex_;
-    Dataset set_;
+    RunInputs inputs_;
     std::optional<RunData> runs_;
     std::exception_ptr error_;
 };
 
 // Sizes and results of one run for the record.
-std::map<std::string, double> record_results(const RunConfig& config, const Dataset& data,
+std::map<std::string, double> record_results(const FeatureSizes& sizes,
                                              std::map<std::string, double> values) {
-    const auto sizes = run_sizes(config, static_cast<std::int64_t>(data.train.x.cols()));
     values.insert({{"d", static_cast<double>(sizes.d)},
                    {"m", static_cast<double>(sizes.m)},
                    {"D", static_cast<double>(sizes.features)},
@@ -127,6 +127,7 @@ class Engine {
 public:
     Engine(const SweepPlan& plan, const SweepConfig& config, const Exec& exec)
         : plan_(plan),
+          kind_(run_kind(plan.experiment.kind)),
           config_(config),
           exec_(exec),
           threads_(thread_count(exec)),
@@ -145,7 +146,8 @@ public:
 
     SweepSummary run() {
         const double cpu = process_cpu_seconds();
-        const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(threads_), order_.size());
+        const std::size_t workers = std::min<std::size_t>(
+            kind_.measures_time ? 1 : static_cast<std::size_t>(threads_), order_.size());
         {
             std::vector<std::jthread> helpers;
             {
@@ -228,6 +230,7 @@ private:
     // Runs that execute at the same time share the threads.
     int threads_for(std::size_t run) const {
         const double fit = memory_ / std::max(1.0, plan_.runs[run].cost.bytes);
+        if (kind_.measures_time) return threads_;
         const auto left = static_cast<double>(order_.size() - cursor_ + status_.running + 1);
         const double beside = std::clamp(std::min(fit, left), 1.0, static_cast<double>(threads_));
         return std::max(1, threads_ / static_cast<int>(beside));
@@ -322,13 +325,13 @@ private:
         try {
             SweepTimes loading;
             auto& data =
-                shared_[planned.data]->get(plan_.data[planned.data], config_.data_dir, exec, loading);
+                shared_[planned.data]->get(kind_, plan_.data[planned.data], config_.data_dir, exec, loading);
             times.load += loading.load;
             times.idle += seconds_since(waited) - loading.load;
             const auto begin = Clock::now();
-            auto done = run_kind(plan_.experiment.kind).run(config, planned.seed, data, exec);
+            auto done = kind_.run(config, planned.seed, data, exec);
             record.wall_seconds = seconds_since(begin);
-            record.results = record_results(config, data.set(), std::move(done.values));
+            record.results = record_results(kind_.sizes(config, data.source()).sizes, std::move(done.values));
             add_times({done.times}, job.threads, times);
         } catch (const Error& e) {
             if (e.code() == ErrorCode::interrupted) return std::nullopt;
@@ -419,6 +422,7 @@ private:
     }
 
     const SweepPlan& plan_;
+    const RunKind& kind_;
     const SweepConfig& config_;
     const Exec& exec_;
     const int threads_;

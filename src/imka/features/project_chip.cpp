@@ -25,19 +25,24 @@ void ChipProjector::project(MatrixView<const float> x, const ProductIds& ids, co
     }
 }
 
+ChipProjection chip_projection(const ProjectionJob& job, const Exec& exec) {
+    auto built = build_chip(job, exec);
+    const auto state = state_of(built.chip);
+    const auto cores = core_count(built.chip.plan);
+    return {.projector = make_projector(std::move(built), exec), .state = state, .cores = cores};
+}
+
 std::unique_ptr<const Projector> make_chip_projector(const ProjectionJob& job, const Exec& exec) {
-    return make_projector(build_chip(job, exec), exec);
+    return chip_projection(job, exec).projector;
 }
 
 ChipMap chip_feature_map(const FeatureRecipe& recipe, ProjectionJob job, const Exec& exec) {
     const auto& omega = recipe.omega;
     const auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
     job.input_scale = law.input_scale;
-    auto built = build_chip(job, exec);
-    const auto state = state_of(built.chip);
-    const auto cores = core_count(built.chip.plan);
+    auto placed = chip_projection(job, exec);
     return {
-        .map = FeatureMap(recipe, make_projector(std::move(built), exec)), .state = state, .cores = cores};
+        .map = FeatureMap(recipe, std::move(placed.projector)), .state = placed.state, .cores = placed.cores};
 }
 
 }  // namespace imka

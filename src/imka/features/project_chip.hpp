@@ -34,7 +34,14 @@ private:
     ChipOutputs outputs_;
 };
 
-// The chip of the job, emulated (chip/simulate/fast.hpp).
+// The chip of the job, emulated (chip/simulate/fast.hpp), and its state.
+struct ChipProjection {
+    std::unique_ptr<const Projector> projector;
+    ChipState state = ChipState::programmed;
+    std::size_t cores = 0;
+};
+ChipProjection chip_projection(const ProjectionJob& job, const Exec& exec);
+// Only the projector.
 std::unique_ptr<const Projector> make_chip_projector(const ProjectionJob& job, const Exec& exec);
 
 // A feature map whose projection runs on a chip, and the state of that chip. The job's inputs are inputs of

@@ -439,10 +439,11 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
     return fmt::format("{}", fmt::join(parts, ","));
 }
 
-std::string ridge_command(const Settings& config, const std::vector<std::uint64_t>& seeds) {
-    std::string command = "imka ridge";
+std::string run_command(const std::string& kind, const Settings& config,
+                        const std::vector<std::uint64_t>& seeds) {
+    std::string command = kind.starts_with("attention") ? "imka attention" : "imka ridge";
     // Settings that a command need not contain, also for runs on a chip.
-    static const Settings usual = default_settings_text();
+    const Settings& usual = default_settings_text(kind);
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
         if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;

@@ -115,9 +115,10 @@ inline constexpr double kApart = 0.045;  // shift between curves, in log2(m/d)
 
 // "0..9" or "0,2,5", as --seeds takes it.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds);
-// The imka ridge command that repeats runs with these settings, optionally with other seeds.
-std::string ridge_command(const std::map<std::string, std::string>& config,
-                          const std::vector<std::uint64_t>& seeds);
+// The command that repeats runs with these settings, optionally with other seeds: imka attention for runs of
+// attention, else imka ridge.
+std::string run_command(const std::string& kind, const std::map<std::string, std::string>& config,
+                        const std::vector<std::uint64_t>& seeds);
 // The commands that repeat a figure, one per line.
 std::string figure_command(const Figure& figure);
 

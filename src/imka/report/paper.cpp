@@ -34,7 +34,8 @@ Reproduction read_reproduction(YamlReader& reader) {
             .backend = reader.find_text("backend").value_or(""),
             .averages = find_yes_no(reader, "averages").value_or(false),
             .title = reader.text("title"),
-            .what = reader.text("what")};
+            .what = reader.text("what"),
+            .note = reader.find_text("note").value_or("")};
 }
 
 SizeRule read_size(YamlReader& reader) {

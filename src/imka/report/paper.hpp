@@ -23,6 +23,7 @@ struct Reproduction {
     bool averages = false;
     std::string title;
     std::string what;
+    std::string note;  // a remark on the figures; may be empty
 };
 
 // A size at which accuracies are averaged over samplers. The best size of each sampler if both are 0.

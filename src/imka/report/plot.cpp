@@ -145,14 +145,16 @@ std::string bars_text(const Plot& plot) {
     return text;
 }
 
-std::string series_words(const Series& s, int digits) {
+std::string series_words(const Series& s, const Plot& plot) {
+    const auto number = [&](double v) {
+        return plot.log_y ? fmt::format("{:.3g}", v) : fmt::format("{:.{}f}", v, plot.digits);
+    };
     const auto& first = s.points.front();
     const auto& last = s.points.back();
-    if (s.points.size() == 1)
-        return fmt::format("{} is {:.{}f} at {:.4g}", s.label, first.y, digits, first.x);
+    if (s.points.size() == 1) return fmt::format("{} is {} at {:.4g}", s.label, number(first.y), first.x);
     const auto* way = last.y > first.y ? "rises" : last.y < first.y ? "falls" : "stays";
-    return fmt::format("{} {} from {:.{}f} at {:.4g} to {:.{}f} at {:.4g}", s.label, way, first.y, digits,
-                       first.x, last.y, digits, last.x);
+    return fmt::format("{} {} from {} at {:.4g} to {} at {:.4g}", s.label, way, number(first.y), first.x,
+                       number(last.y), last.x);
 }
 
 }  // namespace
@@ -160,7 +162,7 @@ std::string series_words(const Series& s, int digits) {
 std::string describe(const Plot& plot) {
     std::vector<std::string> parts;
     for (const auto& s : plot.series) {
-        if (!s.published) parts.push_back(series_words(s, plot.digits));
+        if (!s.published) parts.push_back(series_words(s, plot));
     }
     return fmt::format("Line chart of {} against {}. {}.{}", plot.y_label, plot.x_label,
                        fmt::join(parts, "; "),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ struct PlotPoint {
     std::size_t n = 0;   // number of seeds; 0 if not a mean over seeds
     double x_error = 0.0;
     std::string name;  // shown if x does not identify the point
+    // Length of the error bar below the point, if it differs from the one above.
+    std::optional<double> below = {};
 };
 
 enum class Draw {

@@ -62,7 +62,8 @@ std::string data_blocks(const Plot& plot) {
         script += fmt::format("$s{} << EOD\n", s);
         for (const auto& p : plot.series[s].points) {
             if (std::isfinite(p.x) && std::isfinite(p.y))
-                script += fmt::format("{} {} {} {}\n", p.x + shift, p.y, p.x_error, p.error);
+                script += fmt::format("{} {} {} {}{}\n", p.x + shift, p.y, p.x_error, p.error,
+                                      p.below ? fmt::format(" {}", *p.below) : "");
         }
         script += "EOD\n";
     }
@@ -73,6 +74,11 @@ bool has_x_errors(const Plot& plot) {
     return std::ranges::any_of(plot.series, [](const Series& s) {
         return std::ranges::any_of(s.points, [](const PlotPoint& p) { return p.x_error > 0.0; });
     });
+}
+
+// Whether the bars are longer on one side.
+bool uneven(const Series& series) {
+    return std::ranges::any_of(series.points, [](const PlotPoint& p) { return p.below.has_value(); });
 }
 
 std::string bar_line(const Plot& plot, std::size_t index) {
@@ -96,9 +102,12 @@ std::string series_line(const Plot& plot, std::size_t index) {
     const bool both = has_x_errors(plot);
     const bool joined = series.draw == Draw::joined && !series.published;
     return fmt::format("$s{} using {} with {}{} lc rgb '{}' pt {} ps {} lw 1.2 dt {} title {}", index,
-                       both ? "1:2:3:4" : "1:2:4", both ? "xy" : "y", joined ? "errorlines" : "errorbars",
-                       style.colour, series.published ? style.hollow : style.filled,
-                       series.published ? 0.9 : 0.5, series.dashed ? 2 : 1, title);
+                       both             ? "1:2:3:4"
+                       : uneven(series) ? "1:2:($2-$5):($2+$4)"
+                                        : "1:2:4",
+                       both ? "xy" : "y", joined ? "errorlines" : "errorbars", style.colour,
+                       series.published ? style.hollow : style.filled, series.published ? 0.9 : 0.5,
+                       series.dashed ? 2 : 1, title);
 }
 
 std::string plot_line(const Plot& plot) {

@@ -44,7 +44,7 @@ void add_failed(const RecordSet& set, std::vector<Flag>& flags) {
     Flag flag{.name = "failed"};
     for (const auto& r : set.records) {
         if (!r.ok())
-            flag.details.push_back(fmt::format("{} — {}", r.error, ridge_command(r.config, {r.seed})));
+            flag.details.push_back(fmt::format("{} — {}", r.error, run_command(r.kind, r.config, {r.seed})));
     }
     flag.title = fmt::format("{} {} failed", flag.details.size(), flag.details.size() == 1 ? "run" : "runs");
     flags.push_back(std::move(flag));
@@ -131,7 +131,10 @@ Section& section_for(std::vector<Section>& sections, const std::string& experime
     Section section;
     section.experiment = experiment;
     section.title = known != nullptr ? known->title : experiment.empty() ? "Runs" : experiment;
-    if (known != nullptr) section.what = known->what;
+    if (known != nullptr) {
+        section.what = known->what;
+        section.note = known->note;
+    }
     return sections.emplace_back(std::move(section));
 }
 
@@ -177,6 +180,10 @@ Report make_report(RecordSet set, const std::string& title, const std::vector<Pu
         section.counts.add(drawn.counts);
         section.figures.push_back(std::move(drawn));
     }
+    for (auto& figure : attention_figures(report.set.records)) {
+        auto& section = section_for(report.sections, figure.experiment);
+        section.attention.push_back(std::move(figure));
+    }
     for (const auto& a : report.absent) section_for(report.sections, a.experiment).counts.missing += a.values;
     for (auto& section : report.sections) {
         report.counts.add(section.counts);
@@ -196,12 +203,18 @@ Report make_report(RecordSet set, const std::string& title, const std::vector<Pu
     return report;
 }
 
+void add_heat_maps(Report& report, const Exec& exec) {
+    for (auto& maps : attention_maps(report.set.records, exec))
+        section_for(report.sections, maps.experiment).heat_maps.push_back(std::move(maps));
+}
+
 std::vector<Plot> all_plots(const Report& report) {
     std::vector<Plot> plots;
     for (const auto& section : report.sections) {
         for (const auto* drawn : {&section.fidelity_plots, &section.accuracy_plots, &section.normalised})
             plots.insert(plots.end(), drawn->begin(), drawn->end());
         for (const auto& drawn : section.figures) plots.push_back(drawn.plot);
+        for (const auto& figure : section.attention) plots.push_back(figure.plot);
     }
     return plots;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "imka/experiment/record.hpp"
+#include "imka/report/attention.hpp"
 #include "imka/report/averages.hpp"
 #include "imka/report/fidelity.hpp"
 #include "imka/report/figure.hpp"
@@ -37,6 +38,7 @@ struct Section {
     std::string experiment;
     std::string title;
     std::string what;  // part of the paper; "" for a user's own experiment
+    std::string note;  // a remark on the figures
     Counts counts;     // including published values without a figure
     std::vector<DrawnFigure> figures;
     std::vector<AccuracyRow> accuracy;
@@ -46,6 +48,8 @@ struct Section {
     std::vector<CheckedStatement> statements;
     std::vector<Fidelity> fidelity;
     std::vector<Plot> fidelity_plots;
+    std::vector<AttentionFigure> attention;
+    std::vector<AttentionMaps> heat_maps;
 };
 
 struct Report {
@@ -61,6 +65,9 @@ struct Report {
 // If the title is empty, it is generated from the names of the experiments.
 Report make_report(RecordSet set, const std::string& title,
                    const std::vector<Published>& published = published_values());
+
+// Adds pictures of attention matrices, which are not in the records.
+void add_heat_maps(Report& report, const Exec& exec);
 
 // All plots, in the order of the page.
 std::vector<Plot> all_plots(const Report& report);

@@ -50,6 +50,7 @@ Json list_json(const List& list, const ToJson& to_json) {
 
 Json plot_point_json(const PlotPoint& p) {
     Json j = {{"x", p.x}, {"y", p.y}, {"e", p.error}, {"n", p.n}};
+    if (p.below) j["below"] = *p.below;
     if (p.x_error > 0.0) j["xe"] = p.x_error;
     if (!p.name.empty()) j["name"] = p.name;
     return j;
@@ -69,17 +70,22 @@ Json plot_json(const Plot& plot) {
     const auto ticks = list_json(plot.ticks, [](const Tick& t) {
         return Json{{"value", t.at}, {"label", t.name}};
     });
-    return {{"id", plot.id},
-            {"title", plot.title},
-            {"x", plot.x_label},
-            {"y", plot.y_label},
-            {"digits", plot.digits},
-            {"most", plot.most},
-            {"ticks", ticks},
-            {"log", plot.log_x && plot.log_y},
-            {"reference", kReferences[static_cast<std::size_t>(plot.reference)]},
-            {"alt", plot.alt},
-            {"series", series}};
+    // Both axes of a plot with a diagonal have one range.
+    const bool square = plot.log_x && plot.log_y && plot.reference == Reference::diagonal;
+    Json j = {{"id", plot.id},
+              {"title", plot.title},
+              {"x", plot.x_label},
+              {"y", plot.y_label},
+              {"digits", plot.digits},
+              {"most", plot.most},
+              {"ticks", ticks},
+              {"log", square},
+              {"reference", kReferences[static_cast<std::size_t>(plot.reference)]},
+              {"alt", plot.alt},
+              {"series", series}};
+    if (plot.log_x && !square) j["log_x"] = true;
+    if (plot.log_y && !square) j["log_y"] = true;
+    return j;
 }
 
 // Figures
@@ -288,20 +294,52 @@ Json fidelity_json(const Fidelity& f) {
         {"chip", f.chip}, {"aims", aims}, {"rows", rows}, {"cells", list_json(f.cells, fidelity_cell_json)}};
 }
 
+// Attention
+
+Json attention_point_json(const AttentionPoint& p) {
+    return {{"x", p.x},           {"median", p.value.median},
+            {"low", p.value.low}, {"high", p.value.high},
+            {"mean", p.mean},     {"n", p.n}};
+}
+
+Json attention_json(const AttentionFigure& f) {
+    return {{"title", f.title},
+            {"caption", f.caption},
+            {"notes", f.notes},
+            {"command", f.command},
+            {"curves", list_json(f.curves,
+                                 [](const AttentionCurve& c) {
+                                     return Json{{"label", c.label},
+                                                 {"on_chip", c.on_chip},
+                                                 {"points", list_json(c.points, attention_point_json)}};
+                                 })},
+            {"plot", plot_json(f.plot)}};
+}
+
+Json heat_maps_json(const AttentionMaps& m) {
+    return {{"title", m.title}, {"maps", list_json(m.maps, [](const HeatMap& map) {
+                                     return Json{{"name", map.name}, {"png", base64(png_bytes(map.levels))}};
+                                 })}};
+}
+
 Json section_json(const Section& s) {
-    return {{"name", s.experiment},
-            {"title", s.title},
-            {"what", s.what},
-            {"verdicts", counts_json(s.counts)},
-            {"figures", list_json(s.figures, figure_json)},
-            {"accuracy", list_json(s.accuracy, accuracy_json)},
-            {"accuracy_differences", list_json(s.differences, accuracy_json)},
-            {"chip_minus_fp32", list_json(summarise_differences(s.differences), summary_json)},
-            {"accuracy_plots", list_json(s.accuracy_plots, plot_json)},
-            {"normalised_plots", list_json(s.normalised, plot_json)},
-            {"statements", list_json(s.statements, statement_json)},
-            {"fidelity", list_json(s.fidelity, fidelity_json)},
-            {"fidelity_plots", list_json(s.fidelity_plots, plot_json)}};
+    Json j = {{"name", s.experiment},
+              {"title", s.title},
+              {"what", s.what},
+              {"verdicts", counts_json(s.counts)},
+              {"figures", list_json(s.figures, figure_json)},
+              {"accuracy", list_json(s.accuracy, accuracy_json)},
+              {"accuracy_differences", list_json(s.differences, accuracy_json)},
+              {"chip_minus_fp32", list_json(summarise_differences(s.differences), summary_json)},
+              {"accuracy_plots", list_json(s.accuracy_plots, plot_json)},
+              {"normalised_plots", list_json(s.normalised, plot_json)},
+              {"statements", list_json(s.statements, statement_json)},
+              {"fidelity", list_json(s.fidelity, fidelity_json)},
+              {"fidelity_plots", list_json(s.fidelity_plots, plot_json)}};
+    if (!s.attention.empty()) j["attention"] = list_json(s.attention, attention_json);
+    if (!s.note.empty()) j["note"] = s.note;
+    if (!s.heat_maps.empty()) j["heat_maps"] = list_json(s.heat_maps, heat_maps_json);
+    return j;
 }
 
 // Provenance

@@ -122,6 +122,23 @@
     below: [allValues(figure), reasons(figure), details("Repeat this figure", { class: "repeat" }, command(figure.command))],
   });
 
+  // Attention
+
+  const short = (v) => String(Number(v.toPrecision(3)));
+  const attentionRow = (label, p) => [text(label), number(p.x, short(p.x)), number(p.median, short(p.median)), integer(p.n), number(p.low, short(p.low) + " to " + short(p.high)), number(p.mean, short(p.mean))];
+  const attentionTable = (figure, caption, keep) => table(caption, ["curve", figure.plot.x, "median", "seeds", "95 % interval of the median", "mean"],
+    figure.curves.flatMap((c) => c.points.filter((p, i) => keep(i, c.points.length)).map((p) => attentionRow(c.label, p))));
+  const attentionCard = (figure) => card(figure.plot, {
+    title: figure.title,
+    caption: figure.caption,
+    above: [figure.notes.map(note), attentionTable(figure, "First and last points", (i, n) => i === 0 || i === n - 1)],
+    below: [details("All values", {}, attentionTable(figure, "All points", () => true)), details("Repeat this figure", { class: "repeat" }, command(figure.command))],
+  });
+  const heatMaps = (list) => list.map((one) => make("figure", { class: "card maps" }, make("h4", {}, one.title),
+    make("div", { class: "maprow" }, one.maps.map((m) => make("div", {}, make("b", {}, m.name), make("img", { src: "data:image/png;base64," + m.png, alt: "Attention matrix, " + m.name })))),
+    make("figcaption", {}, "Attention matrices: a row per query, a column per key, bright where the weight is large. Each is scaled from its smallest value to the level that about 3 % of its values exceed (4 % in FP32).")));
+  const attention = (section) => [section.note ? note(section.note) : null, make("div", { class: "grid" }, section.attention.map(attentionCard)), heatMaps(section.heat_maps ?? [])];
+
   // A thumbnail of the curves without axes.
   const thumbnail = (plot) => {
     const ours = plot.series.filter((s) => !s.published);
@@ -166,6 +183,8 @@
   const summary = () => {
     const v = report.verdicts;
     const all = v.reproduced + v.deviates;
+    const runs = make("p", {}, "Runs of attention have no published values to judge; their figures explain themselves.");
+    if (report.experiments.length > 0 && report.experiments.every((e) => e.figures.length === 0)) return make("section", { id: "summary" }, make("h2", {}, "Summary"), runs);
     return make("section", { id: "summary" }, make("h2", {}, "Summary"),
       make("div", { class: "tiles" },
         tile("good", grouped(v.reproduced), "reproduced", "means within " + report.allowed_standard_errors + " standard errors"),
@@ -248,9 +267,10 @@
 
   const part = (id, title, ...children) => [make("h3", { id }, title), ...children];
   const sectionParts = (section, id) => {
-    const parts = [{ id: id + "--overview", title: "At a glance", body: () => overview(section) }];
+    const parts = section.figures.length ? [{ id: id + "--overview", title: "At a glance", body: () => overview(section) }] : [];
     if (section.fidelity.length) parts.push({ id: id + "--fidelity", title: "Emulated against measured chip", link: "Emulated against measured", body: () => fidelity(section) });
     if (section.accuracy.length || section.statements.length || section.normalised_plots.length) parts.push({ id: id + "--paper", title: "What the paper says", body: () => paper(section) });
+    if (section.attention) parts.push({ id: id + "--attention", title: "Attention", body: () => attention(section) });
     for (const dataset of new Set(section.figures.map((f) => f.dataset)))
       parts.push({ id: unique(id + "--" + slug(dataset)), title: dataset, body: () => make("div", { class: "grid" }, section.figures.filter((f) => f.dataset === dataset).map(figureCard)) });
     return parts;
@@ -309,9 +329,9 @@
           const p = set.data[k];
           const cap = set.published ? 5 : 3;
           ctx.beginPath();
-          if (p.e > 0) {
+          if (p.e > 0 || p.below > 0) {
             // A logarithmic axis ends at its smallest value.
-            const low = y.getPixelForValue(Math.max(p.y - p.e, y.min));
+            const low = y.getPixelForValue(Math.max(p.y - (p.below ?? p.e), y.min));
             const high = y.getPixelForValue(p.y + p.e);
             ctx.moveTo(mark.x, low); ctx.lineTo(mark.x, high);
             ctx.moveTo(mark.x - cap, low); ctx.lineTo(mark.x + cap, low);
@@ -380,7 +400,7 @@
         label: s.label,
         published: s.published,
         // Curves are shifted slightly so that their error bars do not overlap.
-        data: s.points.map((p) => ({ x: p.x + s.shift, y: p.y, e: p.e, xe: p.xe, n: p.n, r: p.x, name: p.name })),
+        data: s.points.map((p) => ({ x: p.x + s.shift, y: p.y, e: p.e, below: p.below, xe: p.xe, n: p.n, r: p.x, name: p.name })),
         showLine: s.line && !s.published,
         borderWidth: s.published ? 1.4 : 2,
         borderDash: s.dashed ? [6, 4] : [],
@@ -402,6 +422,10 @@
       for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.x, p.y); high = Math.max(high, p.x + (p.xe || 0), p.y + p.e); }
       return { low: low / 1.3, high: high * 1.15 };
     }
+    if (plot.log_y) {
+      for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y - (p.below ?? 0)); high = Math.max(high, p.y + p.e); }
+      return { low: low / 1.2, high: high * 1.2 };
+    }
     for (const s of plot.series) for (const p of s.points) { low = Math.min(low, p.y >= 0 ? Math.max(0, p.y - p.e) : p.y - p.e); high = Math.max(high, p.y + p.e); if (plot.most > 0) high = Math.min(high, plot.most); }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
     // No margin below 0 for a quantity that cannot be negative.
@@ -418,15 +442,18 @@
       return { x: both(plot.x), y: both(plot.y) };
     }
     const xs = plot.series.flatMap((s) => s.points.map((p) => p.x));
-    const room = plot.ticks.length ? 0.6 : 0.3;
+    const [least, most] = [Math.min(...xs), Math.max(...xs)];
+    const room = Math.max(plot.ticks.length ? 0.6 : 0.3, 0.03 * (most - least));
+    const y = { type: plot.log_y ? "logarithmic" : "linear", ...(plot.log_y ? { min: low, max: high } : { suggestedMin: low, suggestedMax: high }), ...axis(plot.y) };
+    if (plot.log_x) return { x: { type: "logarithmic", min: least / 1.2, max: most * 1.2, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs); } }, y };
     return {
-      x: { type: "linear", min: Math.min(...xs) - room, max: Math.max(...xs) + room, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, afterTickToLabelConversion: (a) => { if (plot.ticks.length) a.ticks.forEach((t, i) => { t.label = plot.ticks[i].label; }); } },
-      y: { type: "linear", suggestedMin: low, suggestedMax: high, ...axis(plot.y) },
+      x: { type: "linear", min: least - room, max: most + room, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, afterTickToLabelConversion: (a) => { if (plot.ticks.length) a.ticks.forEach((t, i) => { t.label = plot.ticks[i].label; }); } },
+      y,
     };
   };
 
   const titleText = (plot, p) => p.name || plot.x + " = " + p.r;
-  const valueText = (plot, p) => p.y.toFixed(plot.digits) + (p.n > 1 ? " ± " + p.e.toFixed(plot.digits) : "") + (p.n > 0 ? " (n = " + p.n + ")" : "");
+  const valueText = (plot, p) => p.below !== undefined ? short(p.y) + " (" + short(p.y - p.below) + " to " + short(p.y + p.e) + ", n = " + p.n + ")" : p.y.toFixed(plot.digits) + (p.n > 1 ? " ± " + p.e.toFixed(plot.digits) : "") + (p.n > 0 ? " (n = " + p.n + ")" : "");
 
   const options = (plot) => {
     const ink = colour("soft");

@@ -1,0 +1,104 @@
+// imka attention as a command: results, aliases, pictures, options without effect, sizes that do not fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "imka/base/file.hpp"
+#include "support/command.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kSmall = "attention --length 64 --head-dim 8 --n-directions 16";
+
+json json_of(const std::string& arguments) {
+    const auto r = run_imka(arguments + " --json");
+    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
+    return json::parse(r.out);
+}
+
+std::string error_text(const std::string& arguments, int exit_code) {
+    const auto r = run_imka(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.out << r.err;
+    return r.err;
+}
+
+TEST(AttentionCommand, PrintsErrorsOverSeeds) {
+    const auto j = json_of(kSmall + " --sampler orf --norms sqrt --seeds 0..6");
+    for (const auto* name : {"output_mse", "output_error", "matrix_error"}) {
+        EXPECT_EQ(j.at(name).at("values").size(), 7U) << name;
+        EXPECT_GT(j.at(name).at("mean"), 0.0) << name;
+        EXPECT_GT(j.at(name).at("std"), 0.0) << name;
+    }
+    EXPECT_EQ(j.at("m"), 16);
+    EXPECT_EQ(j.at("D"), 32);
+    EXPECT_EQ(j.at("length"), 64);
+    EXPECT_EQ(j.at("norms"), "sqrt");
+    EXPECT_FALSE(j.contains("offload"));
+    const auto text = run_imka(kSmall + " --sampler orf --norms sqrt --seeds 0..6").out;
+    EXPECT_THAT(text, AllOf(HasSubstr("16 directions by orf with sqrt norms"), HasSubstr("7 seeds; median")));
+}
+
+TEST(AttentionCommand, PrintsTheShareOfTheChip) {
+    const auto j = json_of(kSmall + " --backend hermes --form relu");
+    // 2 d m (L + L) of all: relu has one feature per direction.
+    const double chip = 2.0 * 8 * 16 * 128;
+    const double digital = (16 + 16) * 128 + 2.0 * 16 * 9 * 128 + 8 * 64;
+    EXPECT_NEAR(j.at("offload").at("share"), chip / (chip + digital), 1e-12);
+    EXPECT_EQ(j.at("offload").at("core_products"), 128);
+    EXPECT_EQ(j.at("chip").at("name"), "hermes");
+    EXPECT_THAT(run_imka(kSmall + " --backend hermes").out, HasSubstr("operations on the chip"));
+}
+
+TEST(AttentionCommand, AcceptsTheWordsOfPerformerLibraries) {
+    const auto a = json_of("attention --length 64 --head-dim 8 --nb-features 16 --kernel-epsilon 0.001");
+    const auto b = json_of(kSmall + " --kernel-epsilon 0.001");
+    EXPECT_EQ(a.at("output_mse"), b.at("output_mse"));
+    EXPECT_NE(a.at("output_mse"), json_of(kSmall).at("output_mse"));
+    (void)json_of(kSmall + " --sequences 2 --feature-redraw-interval 1");
+    EXPECT_THAT(error_text(kSmall + " --nb-features 8", 2), HasSubstr("--nb-features"));
+}
+
+TEST(AttentionCommand, WritesPictures) {
+    const TempDir dir;
+    const auto path = dir.path() / "maps.svg";
+    const auto r = run_imka(kSmall + " --dataset text --backend hermes --heat-map '" + path.string() + "'");
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto svg = imka::read_file(path, 1U << 24U);
+    EXPECT_THAT(svg,
+                AllOf(HasSubstr(">exact<"), HasSubstr(">FP32<"), HasSubstr(">hermes<"), HasSubstr("</svg>")));
+    EXPECT_THAT(error_text(kSmall + " --heat-map a.gif", 2), HasSubstr("expected a file *.svg"));
+}
+
+TEST(AttentionCommand, RefusesWhatHasNoEffectOrNoRoom) {
+    EXPECT_THAT(error_text(kSmall + " --sampler rff --norms chi", 2), HasSubstr("--norms has no effect"));
+    EXPECT_THAT(error_text(kSmall + " --at 1h", 2), HasSubstr("--at has no effect"));
+    EXPECT_THAT(error_text("attention --length 1000000000 --head-dim 8192", 2), HasSubstr("GB"));
+    EXPECT_THAT(error_text(kSmall + " --form offset_cos", 2), HasSubstr("form"));
+    EXPECT_THAT(error_text(kSmall + " --form cos_sin --kernel-epsilon 0.1", 2), HasSubstr("kernel_epsilon"));
+    EXPECT_THAT(error_text(kSmall + " --dataset ringnorm", 2), HasSubstr("neither normal, text nor a file"));
+    EXPECT_THAT(error_text("gram --set length=3", 2), HasSubstr("length"));
+}
+
+TEST(AttentionCommand, IsRepeatedByTheCommandOfAReport) {
+    const TempDir dir;
+    imka::write_file_atomic(dir.path() / "e.yaml",
+                            "name: e\nkind: attention\nbase: {head_dim: 8, length: 64}\n"
+                            "grid: {n_directions: [8, 16], backend: [fp32, hermes], seeds: 0..1}\n");
+    const auto at = [&](const std::string& name) { return " '" + (dir.path() / name).string() + "'"; };
+    ASSERT_EQ(run_imka("sweep" + at("e.yaml") + " --output" + at("runs")).exit_code, 0);
+    const auto r = run_imka("report" + at("runs") + " --json --output" + at("page.html"));
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto section = json::parse(r.out).at("experiments").at(0);
+    EXPECT_EQ(section.at("attention").size(), 3U) << "output MSE, output error, matrix error";
+    EXPECT_EQ(section.at("heat_maps").at(0).at("maps").size(), 3U);
+    EXPECT_THAT(imka::read_file(dir.path() / "page.html", 1U << 26U), HasSubstr("heat_maps"));
+}
+
+}  // namespace

@@ -8,6 +8,7 @@
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/deploy/plan_file.hpp"
 #include "imka/experiment/attention_run.hpp"
 #include "imka/report/heat_map.hpp"
 #include "run_options.hpp"
@@ -18,6 +19,7 @@ namespace {
 struct AttentionArgs {
     RunArgs run;
     std::filesystem::path heat_map;
+    std::filesystem::path plan;
     AttentionArgs() { run.config = attention_defaults(); }
 };
 
@@ -68,6 +70,11 @@ void run(const AttentionArgs& args, Context& context) {
                  fmt::format("--heat-map: {}: expected a file *.svg", args.heat_map.string()));
         check_folder(args.heat_map);
     }
+    if (!args.plan.empty()) {
+        if (!config.backend.is_chip())
+            fail(ErrorCode::bad_usage, "--plan: expected a chip as --backend, for example hermes");
+        check_folder(args.plan);
+    }
     const auto data = load_attention(attention_source(config));
     auto result = run_seeds("attention", config, data, context.exec);
     add_unknowns("attention", args.run, data, context.exec, result);
@@ -75,12 +82,15 @@ void run(const AttentionArgs& args, Context& context) {
         const auto picture = attention_picture(config, kHeatMapSize, context.exec);
         write_file_atomic(args.heat_map, report::heat_map_svg(report::heat_maps(picture)));
     }
+    if (!args.plan.empty())
+        save_model(args.plan, deployed_run(config, data, config.seeds.front(), context.exec));
     if (context.json) {
         print_out("{}\n", to_json(config, result));
         return;
     }
     print_result(config, data, result);
     if (!args.heat_map.empty()) print_out("heat maps in {}\n", args.heat_map.string());
+    if (!args.plan.empty()) print_out("deployed layer in {}; 'imka run' executes it\n", args.plan.string());
 }
 
 // Another name of a setting.
@@ -140,6 +150,10 @@ void add_attention(CLI::App& root, Context& context) {
             "Write pictures of the attention matrices to this file (SVG): exact, in FP32 and, with a chip "
             "as backend, on the chip")
         ->type_name("FILE.svg");
+    verb->add_option("--plan", args->plan,
+                     "Write the layer of the first seed as a deployed model: 'imka run FILE --input qkv.npz' "
+                     "executes it, 'imka cost FILE' prices it")
+        ->type_name("FILE.plan");
     verb->callback([args, &context] {
         finish_run_args(args->run);
         run(*args, context);

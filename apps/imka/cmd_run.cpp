@@ -101,7 +101,7 @@ void describe_model(const Args& args, const graph::Graph& g, const DeployedModel
 }
 
 // What a run did, besides its outputs.
-struct Ran {
+struct Ran {  // NOLINT(bugprone-exception-escape): moving Json does not throw
     std::vector<graph::Tensor> outputs;
     double seconds = 0.0;
     Json json;         // more keys

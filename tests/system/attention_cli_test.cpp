@@ -76,6 +76,18 @@ TEST(AttentionCommand, WritesPictures) {
     EXPECT_THAT(error_text(kSmall + " --heat-map a.gif", 2), HasSubstr("expected a file *.svg"));
 }
 
+TEST(AttentionCommand, WritesADeployedLayer) {
+    const TempDir dir;
+    const auto plan = " '" + (dir.path() / "layer.plan").string() + "'";
+    const auto r = run_imka(kSmall + " --backend hermes --plan" + plan);
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("deployed layer in"));
+    const auto described = run_imka("run" + plan);
+    ASSERT_EQ(described.exit_code, 0) << described.err;
+    EXPECT_THAT(described.out, AllOf(HasSubstr("omega"), HasSubstr("on hermes: 1 of 1 matrices")));
+    EXPECT_THAT(error_text(kSmall + " --plan" + plan, 2), HasSubstr("expected a chip as --backend"));
+}
+
 TEST(AttentionCommand, RefusesWhatHasNoEffectOrNoRoom) {
     EXPECT_THAT(error_text(kSmall + " --sampler rff --norms chi", 2), HasSubstr("--norms has no effect"));
     EXPECT_THAT(error_text(kSmall + " --at 1h", 2), HasSubstr("--at has no effect"));

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "imka/attention/attention_graph.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/base/random.hpp"
@@ -220,6 +221,23 @@ SeededAttention seeded_attention(const RunConfig& config, const AttentionData& d
     return {.attention = KernelAttention(features, std::move(placed.projector)),
             .chip = info,
             .products = seeds.products};
+}
+
+DeployedModel deployed_run(const RunConfig& config, const AttentionData& data, std::uint64_t seed,
+                           const Exec& exec) {
+    if (!config.backend.is_chip())
+        fail(ErrorCode::bad_config, "a deployed model needs a chip as backend, for example hermes");
+    const AttentionLayer layer{
+        .config = config.attention->features,
+        .omega = draw_omega(config, static_cast<std::int64_t>(data.d), {.seed = seed}, exec),
+        .options = options_of(config, 0)};
+    std::vector<AttentionInputs> sequences;
+    for (std::size_t s = 0; s < data.sequences.size(); ++s) sequences.push_back(data.inputs(s));
+    return deployed_attention(layer, sequences,
+                              {.chip = resolve_chip(config.backend, config.chip),
+                               .seed = test_seeds(config.chip, seed).chip,
+                               .build = config.chip.projection},
+                              exec);
 }
 
 std::vector<Matrix<float>> exact_outputs(const RunConfig& config, const AttentionData& data,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "imka/deploy/deployed_model.hpp"
 #include "imka/experiment/kinds.hpp"
 
 namespace imka {
@@ -23,6 +24,11 @@ struct SeededAttention {
 // A chip is calibrated on a sample of the queries and keys.
 SeededAttention seeded_attention(const RunConfig& config, const AttentionData& data, const OmegaDraw& draw,
                                  const Exec& exec);
+
+// The layer of a seed as a deployed model (deploy/plan_file.hpp), calibrated on all sequences. Needs a chip
+// as backend.
+DeployedModel deployed_run(const RunConfig& config, const AttentionData& data, std::uint64_t seed,
+                           const Exec& exec);
 
 // Exact outputs of every sequence: rows for data.positions, one head after another.
 std::vector<Matrix<float>> exact_outputs(const RunConfig& config, const AttentionData& data,

@@ -114,7 +114,7 @@ BenchResult bench_products(const BenchSetup& setup, const Way& way, const cuda::
                                      [&] { fast.multiply(0, few.view(), kIds, setup.exec, out.view()); }) *
                        static_cast<double>(rows) / 256.0;
     const double seconds = median(result.seconds);
-    const double products = static_cast<double>(rows * cores);
+    const auto products = static_cast<double>(rows * cores);
     const auto floor = floor_of(way, rates);
     result.limit = "matrix units, normals or memory, the largest";
     result.limit_time = [floor, products](const MachineLimits&) { return products * floor.seconds(); };
@@ -150,7 +150,7 @@ BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
     const auto wrong = std::ranges::mismatch(expected, got).in1 - expected.begin();
     result.check = check_at_most("numbers with other bits than on the processor",
                                  static_cast<double>(checked) - static_cast<double>(wrong), 0.0);
-    const double n = static_cast<double>(count);
+    const auto n = static_cast<double>(count);
     result.limit = "normals drawn or bytes written, the larger";
     result.limit_time = [rates, n](const MachineLimits&) {
         return std::max(n / rates.normals, 4.0 * n / rates.write_bytes);

@@ -228,7 +228,8 @@ TEST(ReproduceCommand, ListsTheReproductions) {
 TEST(ReproduceCommand, ChecksBeforeItRuns) {
     const TempDir dir;
     expect_fails("reproduce nothing --output" + quoted(dir / "r"), 2,
-                 "known: ridge, fidelity, ridge_fp32, ridge_measured, liu, all, list");
+                 "known: ridge, fidelity, ridge_fp32, ridge_measured, liu, choromanski, attention_error, "
+                 "attention_scaling, all, list");
     expect_fails("reproduce liu --output" + quoted(dir / "r") + " --chart-js" + quoted(dir / "none.js"), 4,
                  "apt-get install libjs-chart.js");
     EXPECT_FALSE(fs::exists(dir / "r"));

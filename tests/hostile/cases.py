@@ -88,6 +88,7 @@ VALID = {
     "--n-features": "4",
     "--truncation": "3",
     "--n-components": "16",
+    "--chip-draws": "2",
     "--n-directions": "8",
     "--nb-features": "8",
     "--length": "20",
@@ -297,7 +298,8 @@ def valid_value(verb, option):
         return "in/qkv.npy"
     if option.kind == "output":
         return VALID.get(option.name, OUTPUTS.get(verb.name, "o.csv"))
-    if option.default and option.default != "auto":
+    # Draws of 0, the default, mean that the option was not given.
+    if option.default and option.default != "auto" and option.name != "--chip-draws":
         return option.default
     return VALID.get(option.name) or (option.choices[0] if option.choices else "1")
 

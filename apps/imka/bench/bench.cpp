@@ -22,8 +22,9 @@
 namespace imka::app {
 namespace {
 
-// The peer's BLAS or OpenMP threads keep spinning for a while after their work and would slow ours down.
-constexpr auto kPeerSettles = std::chrono::milliseconds(150);
+// The peer's BLAS or OpenMP threads keep spinning after their work (Intel's for 200 ms) and would slow ours
+// down.
+constexpr auto kPeerSettles = std::chrono::milliseconds(400);
 
 // Runs one round of a rival; nullopt if it cannot run, with the reason in the result.
 std::optional<double> rival_round(const BenchSetup& setup, const Rival& rival, const Sizes& sizes,

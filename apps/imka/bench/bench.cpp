@@ -35,7 +35,7 @@ std::optional<double> rival_round(const BenchSetup& setup, const Rival& rival, c
         return std::nullopt;
     }
     auto answer = setup.peer->run(rival.peer, request_json(rival, sizes));
-    std::this_thread::sleep_for(kPeerSettles);
+    if (!setup.quick) std::this_thread::sleep_for(kPeerSettles);
     result.missing = std::move(answer.missing);
     result.error = std::move(answer.error);
     return answer.value;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -97,6 +98,7 @@ void exact_attention(const AttentionInputs& inputs, const AttentionOptions& opti
 Matrix<float> exact_attention_rows(const AttentionInputs& inputs, const AttentionOptions& options,
                                    std::size_t head, std::span<const std::size_t> rows) {
     validate(inputs, options);
+    assert(inputs.k.heads() > 0);
     const auto q = inputs.q.head(head);
     const auto k = inputs.k.head(head / (inputs.q.heads() / inputs.k.heads()));
     Matrix<float> scaled(rows.size(), q.cols());

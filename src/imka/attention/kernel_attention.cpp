@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -71,6 +72,7 @@ void KernelAttention::run(std::span<const AttentionInputs> inputs, const Attenti
     std::vector<SequenceRows> sources;
     for (std::size_t i = 0; i < inputs.size(); ++i) sources.emplace_back(run, inputs[i], out[i]);
     std::vector<ops::HeadSequence> sequences;
+    sequences.reserve(sources.size());
     for (const auto& source : sources) sequences.push_back(source.sequence());
     ops::kernel_heads(sequences, {run.rule(), options.causal}, exec);
 }
@@ -212,6 +214,7 @@ void AttentionState::append(MatrixView<const float> q, MatrixView<const float> k
         fail(ErrorCode::bad_data, "attention: the token does not have the heads and sizes of this state");
     for (std::size_t h = 0; h < k.rows(); ++h)
         s.heads[h].add_key(s.run.rule(), s.row(k, h, q.rows() + h), v.row(h));
+    assert(k.rows() > 0);  // as checked above
     const std::size_t group = q.rows() / k.rows();
     for (std::size_t h = 0; h < q.rows(); ++h) {
         if (!s.heads[h / group].attend(s.run.rule(), s.row(q, h, h), out.row(h)))

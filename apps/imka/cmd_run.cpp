@@ -270,18 +270,18 @@ void run(const CLI::App& verb, const Args& args, const Context& context) {
     if (args.inputs.empty() != args.outputs.empty())
         fail(ErrorCode::bad_usage, "expected both --input and --output, or neither to describe the model");
     if (args.inputs.empty())
-        reject_without_effect(verb,
-                              {"--backend", "--chip-set", "--calibrate", "--seed", "--record", "--replay"},
-                              "without --input and --output the model is only described");
+        reject_without_effect(
+            verb, {"--backend", "--chip-set", "--calibrate", "--seed", "--device", "--record", "--replay"},
+            "without --input and --output the model is only described");
     if (is_plan(args)) {
         reject_without_effect(verb, {"--backend", "--chip-set", "--calibrate"},
                               "the plan has its chip; 'imka deploy' compiles for another one");
         return run_plan(args, context);
     }
     if (args.chip.chip == "fp32")
-        reject_without_effect(verb,
-                              {"--chip-set", "--calibrate", "--seed", "--chip-seed", "--record", "--replay"},
-                              "the model runs digitally; --backend names a chip");
+        reject_without_effect(
+            verb, {"--chip-set", "--calibrate", "--seed", "--chip-seed", "--device", "--record", "--replay"},
+            "the model runs digitally; --backend names a chip");
     run_network(args, context);
 }
 
@@ -321,7 +321,8 @@ void add_run(CLI::App& root, Context& context) {
     verb->add_option("--replay", args->replay, "Take all products from such a file")
         ->type_name("FILE")
         ->check(CLI::ExistingFile)
-        ->excludes("--record");
+        ->excludes("--record")
+        ->excludes("--device");
     verb->callback([args, verb, &context] { run(*verb, *args, context); });
 }
 

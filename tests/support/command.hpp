@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "imka/base/file.hpp"
@@ -28,6 +29,13 @@ inline CommandResult run_imka(const std::string& arguments, const std::string& b
     return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
             .out = imka::read_file(dir / "out", 1U << 28U),
             .err = imka::read_file(dir / "err", 1U << 28U)};
+}
+
+// The document that the command prints with --json.
+inline nlohmann::json json_of(const std::string& arguments) {
+    const auto r = run_imka(arguments + " --json");
+    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
+    return nlohmann::json::parse(r.out);
 }
 
 // The command ends with the exit code, a message that contains the text, and no other output.

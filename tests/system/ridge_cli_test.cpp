@@ -52,12 +52,6 @@ std::string product(int /*r*/, double a, double b) {
     return std::to_string(100.0 + 3.0 * a + a * b);
 }
 
-json json_of(const std::string& arguments) {
-    const auto r = run_imka(arguments + " --json");
-    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
-    return json::parse(r.out);
-}
-
 std::string error_text(const std::string& arguments, int exit_code) {
     const auto r = run_imka(arguments);
     EXPECT_EQ(r.exit_code, exit_code) << arguments << "\n" << r.out << r.err;

@@ -10,7 +10,8 @@ die() {
 }
 
 # scripts/setup --test installs the optional parts: without them tests would be skipped silently.
-parts=(-DIMKA_MPI=ON -DIMKA_ONNX=ON)
+# GPU code is compiled if nvcc is there, which setup does not install.
+parts=(-DIMKA_MPI=ON -DIMKA_ONNX=ON -DIMKA_CUDA=AUTO)
 
 # Builds the preset $1 (everything, or the targets that follow).
 build() {

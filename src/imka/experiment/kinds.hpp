@@ -82,7 +82,7 @@ struct RunKind {
 std::span<const RunKind> run_kinds();
 // nullptr if unknown.
 const RunKind* find_run_kind(std::string_view name);
-std::string run_kind_names();  // "ridge, gram"
+std::string run_kind_names();  // "ridge, gram, ..."
 // Error{bad_config} listing the known kinds if unknown.
 const RunKind& run_kind(std::string_view name);
 

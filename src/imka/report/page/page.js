@@ -125,7 +125,7 @@
   // Attention
 
   const short = (v) => String(Number(v.toPrecision(3)));
-  const attentionRow = (label, p) => [text(label), number(p.x, short(p.x)), number(p.median, short(p.median)), integer(p.n), number(p.low, short(p.low) + " to " + short(p.high)), number(p.mean, short(p.mean))];
+  const attentionRow = (label, p) => [text(label), number(p.x, String(p.x)), number(p.median, short(p.median)), integer(p.n), number(p.low, short(p.low) + " to " + short(p.high)), number(p.mean, short(p.mean))];
   const attentionTable = (figure, caption, keep) => table(caption, ["curve", figure.plot.x, "median", "seeds", "95 % interval of the median", "mean"],
     figure.curves.flatMap((c) => c.points.filter((p, i) => keep(i, c.points.length)).map((p) => attentionRow(c.label, p))));
   const attentionCard = (figure) => card(figure.plot, {
@@ -445,7 +445,7 @@
     const [least, most] = [Math.min(...xs), Math.max(...xs)];
     const room = Math.max(plot.ticks.length ? 0.6 : 0.3, 0.03 * (most - least));
     const y = { type: plot.log_y ? "logarithmic" : "linear", ...(plot.log_y ? { min: low, max: high } : { suggestedMin: low, suggestedMax: high }), ...axis(plot.y) };
-    if (plot.log_x) return { x: { type: "logarithmic", min: least / 1.2, max: most * 1.2, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs); } }, y };
+    if (plot.log_x) return { x: { type: "logarithmic", min: least / 1.2, max: most * 1.2, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs); }, ticks: { ...axis(plot.x).ticks, callback: String } }, y };
     return {
       x: { type: "linear", min: least - room, max: most + room, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, afterTickToLabelConversion: (a) => { if (plot.ticks.length) a.ticks.forEach((t, i) => { t.label = plot.ticks[i].label; }); } },
       y,

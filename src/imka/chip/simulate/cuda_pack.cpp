@@ -122,8 +122,8 @@ void put_columns(std::span<const float> values, float rest, std::vector<float>& 
 }
 
 std::vector<float> powers(const std::vector<int>& shifts) {
-    std::vector<float> out;
-    for (const int shift : shifts) out.push_back(std::ldexp(1.0F, -shift));
+    std::vector<float> out(shifts.size());
+    std::ranges::transform(shifts, out.begin(), [](int shift) { return std::ldexp(1.0F, -shift); });
     return out;
 }
 

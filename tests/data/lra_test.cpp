@@ -109,9 +109,10 @@ TEST(LraTasks, GeneratorsHaveFixedBits) {
         for (const auto& example : data.examples) bytes += static_cast<char>(example.label);
         return sha256_hex(bytes);
     };
-    EXPECT_EQ(hash(LraTask::listops), "LISTOPS");
-    EXPECT_EQ(hash(LraTask::pathfinder32), "PATHFINDER");
-    EXPECT_EQ(hash(LraTask::tiny), "TINY");
+    EXPECT_EQ(hash(LraTask::listops), "61532156e1bd3eae47d5f62117cfaad3c5a600fee8e545c83e37ed365c533096");
+    EXPECT_EQ(hash(LraTask::pathfinder32),
+              "5c88f7d981a68993c24c0dec596c271aa09d23c2b0ff29445058b6fe43fea73c");
+    EXPECT_EQ(hash(LraTask::tiny), "4616676599649a2da436f064af11615f7492e67cac4baa789147da8e137cde15");
 }
 
 TEST(LraTasks, DefaultSizesOfTiny) {

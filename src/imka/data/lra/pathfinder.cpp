@@ -398,8 +398,8 @@ void draw_marker(Point centre, Scene& scene) {
         scene.levels[i] = std::max(scene.levels[i], marker[i] / 255.0);
 }
 
-// The darkest pixel becomes 0, the brightest 255. Levels are numbers of binary fractions as in the published
-// generator, because many values are halfway between two gray levels.
+// The darkest pixel becomes 0, the brightest 255. Levels are rounded like the published generator's, because
+// many values are halfway between two gray levels.
 void stretch(const Scene& scene, std::span<std::uint8_t> pixels) {
     const auto [least, most] = std::ranges::minmax(scene.levels);
     const double scale = 255.0 / (most - least);

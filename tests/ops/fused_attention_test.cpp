@@ -224,15 +224,11 @@ TEST_P(FusedAttentionGpu, AgreesWithTheReferenceForLongSequences) {
 TEST_P(FusedAttentionGpu, AgreesWithTheReferenceForLargeInputs) {
     for (const std::int64_t d : {16, 32, 64}) {
         const auto shape = shape_of(GetParam(), AttentionForm::positive, d, 128);
-        auto p = reference::fused_problem(shape, 2.5, {});
-        if (GetParam() == FusedType::bfloat16) {
-            // The exponents have the error of a rounded Ω: make it exact.
-            for (auto& v : p.omega) v = reference::from_bfloat(reference::to_bfloat(v));
-        }
+        const auto p = reference::fused_problem(shape, 2.5, {});
         const auto got = run_on_gpu(p);
         Error2 y;
         for (std::size_t h = 0; h < 6; ++h) y.add(head_part(p, got.y, h, 0), attend(fused_head(p, h)));
-        EXPECT_LT(y.relative(), GetParam() == FusedType::float32 ? 2e-4 : 0.1) << d;
+        EXPECT_LT(y.relative(), GetParam() == FusedType::float32 ? 1e-4 : 1e-2) << d;
     }
 }
 

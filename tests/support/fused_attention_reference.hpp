@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -183,6 +184,12 @@ inline FusedProblem fused_problem(ops::FusedAttention shape, double spread,
     if (shape.type == ops::FusedType::bfloat16) {
         for (auto& v : p.qkv) v = from_bfloat(to_bfloat(v));
         for (auto& v : p.dy) v = from_bfloat(to_bfloat(v));
+        // Ω is rounded after scaling: here to values that are exact.
+        const bool powers = shape.form == ops::AttentionForm::positive;
+        const double scale =
+            (powers ? std::numbers::log2e : 1.0) / std::pow(static_cast<double>(shape.head_size), 0.25);
+        for (auto& v : p.omega)
+            v = static_cast<float>(from_bfloat(to_bfloat(static_cast<float>(scale * v))) / scale);
     }
     return p;
 }

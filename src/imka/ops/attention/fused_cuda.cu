@@ -3,7 +3,7 @@
 //   accumulate: Σ φ(x) [z, e]ᵀ over the tokens of a sequence. A warp has 16 directions and all tokens; the
 //   sums
 //       stay in its registers. Keys: z = v, e = 1. Queries (backward): z = dy / n, e = -dyᵀ(y - mean) / n.
-//   attend, differentiate: a warp has 16 or 32 tokens and all directions; the sums are in shared memory.
+//   attend, differentiate: a warp has 16 tokens and all directions; the sums are in shared memory.
 //
 // With S = Σ φ(k) (v - mean)ᵀ and n the normaliser, y = mean + φ(q)ᵀS / φ(q)ᵀΣφ(k) for any mean: sums
 // relative to the mean lose less to rounding, and so do the gradients, which are differences from the mean.
@@ -28,6 +28,8 @@ enum class Side { keys, queries };
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kDirections = 16 * kWarps;  // of a block of accumulate
+template <int D>
+constexpr int kBlocks = D == 64 ? 1 : 2;  // per multiprocessor: registers for the sums
 constexpr int kBlockRows = 512;           // tokens of a block of attend and differentiate
 
 // A head of a sequence.
@@ -185,7 +187,7 @@ struct Sums {
 };
 
 template <int P, int D, int Signs>
-__device__ inline void add_outer(const Left<P> (&features)[Signs], const Tile<P, D>& z, int row,
+__device__ inline void add_outer(const Left<P> (&features)[Signs], const SharedTile<P, D>& z, int row,
                                  float (&sums)[Signs][D / 8 + 1][4]) {
 #pragma unroll
     for (int j = 0; j < D / 8; j += 2) {
@@ -201,16 +203,23 @@ __device__ inline void add_outer(const Left<P> (&features)[Signs], const Tile<P,
     for (int s = 0; s < Signs; ++s) multiply(features[s], b, sums[s][D / 8]);
 }
 
-// Adds 16 tokens.
-template <class T, int D, AttentionForm F>
-__device__ inline void add_tokens(const Left<kParts<T>> (&omega)[D / 16], TokenTile<T, D>& tile, int row,
+// A tile of tokens that is complete.
+template <int P, int D>
+struct Tokens {
+    SharedTile<P, D> x;
+    SharedTile<P, D> z;
+    const float* shifts;
+};
+
+// Adds tokens `row` to `row` + 15.
+template <AttentionForm F, int P, int D>
+__device__ inline void add_tokens(const Left<P> (&omega)[D / 16], const Tokens<P, D>& tokens, int row,
                                   float exponent, float epsilon, Sums<D, F>& sums) {
-    constexpr int P = kParts<T>;
     float shift[2][2] = {};
     if constexpr (F == AttentionForm::positive) {
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
-            const auto* at = tile.shifts + row + 8 * n + 2 * static_cast<int>(threadIdx.x & 3U);
+            const auto* at = tokens.shifts + row + 8 * n + 2 * static_cast<int>(threadIdx.x & 3U);
             const float2 v = *reinterpret_cast<const float2*>(at);
             shift[n][0] = v.x - exponent;
             shift[n][1] = v.y - exponent;
@@ -221,7 +230,7 @@ __device__ inline void add_tokens(const Left<kParts<T>> (&omega)[D / 16], TokenT
     for (int i = 0; i < 8; ++i) c[i / 4][i % 4] = shift[i / 4][i % 2];
 #pragma unroll
     for (int s = 0; s < D / 16; ++s) {
-        const auto b = right_by_rows(tile.tile_x(), row, 16 * s);
+        const auto b = right_by_rows(tokens.x, row, 16 * s);
         multiply(omega[s], b.v[0], c[0]);
         multiply(omega[s], b.v[1], c[1]);
     }
@@ -235,7 +244,7 @@ __device__ inline void add_tokens(const Left<kParts<T>> (&omega)[D / 16], TokenT
     Left<P> features[kSigns<F>];
     features[0] = left_of<P>(c);
     if constexpr (kSigns<F> == 2) features[1] = left_of<P>(minus);
-    add_outer(features, tile.tile_z(), row, sums.v);
+    add_outer(features, tokens.z, row, sums.v);
 }
 
 template <int D>
@@ -293,7 +302,7 @@ __device__ inline void write_sums(const Sums<D, F>& sums, int directions, int fi
 
 // Blocks: heads of sequences x splits of the tokens x 128 directions.
 template <class T, int D, AttentionForm F, Side S>
-__global__ void __launch_bounds__(kThreads, 2) accumulate(const __grid_constant__ FusedWork w) {
+__global__ void __launch_bounds__(kThreads, kBlocks<D>) accumulate(const __grid_constant__ FusedWork w) {
     extern __shared__ uint4 memory[];
     auto* tiles = reinterpret_cast<TokenTile<T, D>*>(memory);
     constexpr int kTokens = TokenTile<T, D>::kTokens;
@@ -319,8 +328,11 @@ __global__ void __launch_bounds__(kThreads, 2) accumulate(const __grid_constant_
         __syncthreads();
         if (!active) continue;
         if constexpr (F == AttentionForm::positive && S == Side::keys) raise_exponent(tile, exponent, sums);
-        const int rows = min(kTokens, end - first);
-        for (int r = 0; r < rows; r += 16) add_tokens<T, D, F>(omega, tile, r, exponent, w.epsilon, sums);
+        const Tokens<kParts<T>, D> tokens{shared_tile(tile.tile_x()), shared_tile(tile.tile_z()),
+                                          tile.shifts};
+#pragma unroll 4
+        for (int r = 0; r < kTokens; r += 16)
+            add_tokens<F, kParts<T>, D>(omega, tokens, r, exponent, w.epsilon, sums);
     }
     float* out =
         w.partials + (std::int64_t{blockIdx.x} * w.splits + blockIdx.y) * partial_size<D>(w.features);
@@ -328,55 +340,47 @@ __global__ void __launch_bounds__(kThreads, 2) accumulate(const __grid_constant_
     if (threadIdx.x == 0U && blockIdx.z == 0U) out[std::int64_t{w.features} * (D + 1)] = exponent;
 }
 
-// The partial sums of a head, on a common exponent.
+// Adds up the partial sums of a head, on the exponent of the largest, which it returns.
 template <int D>
-struct PartialSums {
-    const float* first;
-    int features;
-    int splits;
-    float exponent;
-
-    __device__ float sum(std::int64_t at) const {
-        float total = 0.0F;
-        const float* p = first;
-        for (int i = 0; i < splits; ++i, p += partial_size<D>(features)) {
-            const float own = p[std::int64_t{features} * (D + 1)];
-            if (own != -INFINITY) total += power_of_two(own - exponent) * p[at];
+__device__ inline float add_partials(const FusedWork& w, float* sums) {
+    const auto size = partial_size<D>(w.features);
+    const float* partials = w.partials + std::int64_t{blockIdx.x} * w.splits * size;
+    float exponent = -INFINITY;
+    for (int i = 0; i < w.splits; ++i) exponent = fmaxf(exponent, partials[(i + 1) * size - 4]);
+    for (int at = 4 * static_cast<int>(threadIdx.x); at < size - 4; at += 4 * kThreads) {
+        float total[4] = {};
+        for (int i = 0; i < w.splits; ++i) {
+            const float own = partials[(i + 1) * size - 4];
+            if (own == -INFINITY) continue;
+            const float factor = power_of_two(own - exponent);
+            float v[4];
+            load(partials + i * size + at, v);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) total[k] += factor * v[k];
         }
-        return total;
+        store(total, sums + at);
     }
-    __device__ float value(int feature, int c) const { return sum(std::int64_t{feature} * D + c); }
-    __device__ float normaliser(int feature) const { return sum(std::int64_t{features} * D + feature); }
-};
-template <int D>
-__device__ inline PartialSums<D> partial_sums(const FusedWork& w) {
-    PartialSums<D> p{w.partials + std::int64_t{blockIdx.x} * w.splits * partial_size<D>(w.features),
-                     w.features, w.splits, -INFINITY};
-    for (int i = 0; i < w.splits; ++i)
-        p.exponent =
-            fmaxf(p.exponent, p.first[i * partial_size<D>(w.features) + std::int64_t{w.features} * (D + 1)]);
-    return p;
+    __syncthreads();
+    return exponent;
 }
 
-// mean = Σ_f S_f / Σ_f n_f, 0 without keys.
+// mean = Σ_f S_f / Σ_f n_f, 0 without keys. Needs 2 kThreads floats.
 template <int D>
-__device__ inline void mean_of(const PartialSums<D>& p, float (&mean)[D]) {
-    __shared__ float columns[kThreads];
-    __shared__ float normalisers[kThreads];
+__device__ inline void mean_of(const float* sums, int features, float* scratch, float (&mean)[D]) {
     const int c = static_cast<int>(threadIdx.x) % D;
     float column = 0.0F;
     float normaliser = 0.0F;
-    for (int f = static_cast<int>(threadIdx.x) / D; f < p.features; f += kThreads / D) {
-        column += p.value(f, c);
-        normaliser += p.normaliser(f);
+    for (int f = static_cast<int>(threadIdx.x) / D; f < features; f += kThreads / D) {
+        column += sums[f * D + c];
+        normaliser += sums[features * D + f];
     }
-    columns[threadIdx.x] = column;
-    normalisers[threadIdx.x] = normaliser;
+    scratch[threadIdx.x] = column;
+    scratch[kThreads + threadIdx.x] = normaliser;
     __syncthreads();
     if (threadIdx.x < D) {
         for (int i = c + D; i < kThreads; i += D) {
-            column += columns[i];
-            normaliser += normalisers[i];
+            column += scratch[i];
+            normaliser += scratch[kThreads + i];
         }
         mean[c] = normaliser > 0.0F ? column / normaliser : 0.0F;
     }
@@ -387,38 +391,39 @@ __device__ inline void mean_of(const PartialSums<D>& p, float (&mean)[D]) {
 template <class T, int D, Side S>
 __global__ void __launch_bounds__(kThreads) combine(const __grid_constant__ FusedWork w) {
     constexpr int P = kParts<T>;
+    constexpr int kWords = D / 8 + 1;  // of a row, 8 values each
+    extern __shared__ uint4 memory[];
+    auto* sums = reinterpret_cast<float*>(memory);
+    __shared__ float scratch[2 * kThreads];
     __shared__ float mean[D];
-    const auto p = partial_sums<D>(w);
+    const float exponent = add_partials<D>(w, sums);
     if constexpr (S == Side::keys) {
-        mean_of(p, mean);
+        mean_of(sums, w.features, scratch, mean);
         float* head = w.heads + std::int64_t{blockIdx.x} * (D + 4);
         if (threadIdx.x < D) head[threadIdx.x] = mean[threadIdx.x];
-        if (threadIdx.x == D) head[D] = p.exponent;
+        if (threadIdx.x == D) head[D] = exponent;
     }
     auto* all = static_cast<Bfloat*>(S == Side::keys ? w.sums : w.gradient_sums);
     const Tile<P, D> out{all + std::int64_t{blockIdx.x} * P * w.features * (D + 8), w.features};
-    for (int i = static_cast<int>(threadIdx.x); i < w.features * (D / 2 + 4); i += kThreads) {
-        const int f = i / (D / 2 + 4);
-        const int c = 2 * (i % (D / 2 + 4));
-        const float n = p.normaliser(f);
-        std::uint32_t words[P];
-        if (c < D) {
-            const float x = p.value(f, c) - (S == Side::keys ? n * mean[c] : 0.0F);
-            const float y = p.value(f, c + 1) - (S == Side::keys ? n * mean[c + 1] : 0.0F);
-            to_factors(x, y, words);
-        } else {
-            to_factors(c == D ? n : 0.0F, 0.0F, words);
+    for (int i = static_cast<int>(threadIdx.x); i < w.features * kWords; i += kThreads) {
+        const int f = i / kWords;
+        const int j = i % kWords;
+        const float n = sums[w.features * D + f];
+        float v[8] = {j == kWords - 1 ? n : 0.0F};
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+            const int c = k / 2 * (D / 4) + 2 * j + k % 2;  // column_of(c) = 8 j + k
+            if (j < kWords - 1) v[k] = sums[f * D + c] - (S == Side::keys ? n * mean[c] : 0.0F);
         }
-        for (int part = 0; part < P; ++part)
-            *reinterpret_cast<std::uint32_t*>(out.at(part, f, c < D ? column_of<D>(c) : c)) = words[part];
+        put(v, f, 8 * j, out);
     }
 }
 
 // Ω and the sums of a head in shared memory.
 template <int P, int D>
 struct HeadTiles {
-    Tile<P, D> omega;
-    Tile<P, D> sums;
+    SharedTile<P, D> omega;
+    SharedTile<P, D> sums;
 };
 template <int P, int D>
 __device__ inline HeadTiles<P, D> load_head(const FusedWork& w, const void* sums, void* memory) {
@@ -427,11 +432,12 @@ __device__ inline HeadTiles<P, D> load_head(const FusedWork& w, const void* sums
     auto* to = static_cast<uint4*>(memory);
     const auto* omega = static_cast<const uint4*>(w.omega);
     const auto* from = static_cast<const uint4*>(sums) + std::int64_t{blockIdx.x} * (words - omega_words);
-    for (int i = static_cast<int>(threadIdx.x); i < words; i += static_cast<int>(blockDim.x))
+    for (int i = static_cast<int>(threadIdx.x); i < words; i += kThreads)
         to[i] = i < omega_words ? omega[i] : from[i - omega_words];
     __syncthreads();
-    return {{static_cast<Bfloat*>(memory), w.directions},
-            {static_cast<Bfloat*>(memory) + P * w.directions * (D + 8), w.features}};
+    auto* data = static_cast<Bfloat*>(memory);
+    return {shared_tile(Tile<P, D>{data, w.directions}),
+            shared_tile(Tile<P, D>{data + P * w.directions * (D + 8), w.features})};
 }
 
 // Rows g and g + 8 of 16 tokens, the columns of this thread.
@@ -454,6 +460,13 @@ __device__ inline void store_rows(const TwoRows<E>& from, std::int64_t stride, i
 #pragma unroll
     for (int i = 0; i < 2; ++i)
         if (g + 8 * i < rows) store(from.v[i], to + (g + 8 * i) * stride + q * E);
+}
+template <int E>
+__device__ inline void clear_padding(int rows, TwoRows<E>& r) {
+    const int g = static_cast<int>(threadIdx.x & 31U) / 4;
+#pragma unroll
+    for (int i = 0; i < 2 * E; ++i)
+        if (g + 8 * (i / E) >= rows) r.v[i / E][i % E] = 0.0F;
 }
 // Results of products as rows.
 template <int E>
@@ -484,63 +497,49 @@ __device__ inline Group<P, D> group_of(const TwoRows<D / 4>& rows, float bound, 
 }
 
 // Projections on directions j to j + 15, plus the exponents.
-template <int P, int D, int R>
-__device__ inline void project(const Group<P, D> (&groups)[R], const Tile<P, D>& omega, int j,
-                               float (&c)[R][2][4]) {
+template <int P, int D>
+__device__ inline void project(const Group<P, D>& group, const SharedTile<P, D>& omega, int j,
+                               float (&c)[2][4]) {
 #pragma unroll
-    for (int i = 0; i < 8 * R; ++i) c[i / 8][i / 4 % 2][i % 4] = groups[i / 8].shift[i % 4 / 2];
+    for (int i = 0; i < 8; ++i) c[i / 4][i % 4] = group.shift[i % 4 / 2];
 #pragma unroll
     for (int s = 0; s < D / 16; ++s) {
         const auto b = right_by_rows(omega, j, 16 * s);
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            multiply(groups[r].x[s], b.v[0], c[r][0]);
-            multiply(groups[r].x[s], b.v[1], c[r][1]);
-        }
+        multiply(group.x[s], b.v[0], c[0]);
+        multiply(group.x[s], b.v[1], c[1]);
     }
 }
 
-// [sign][group][8 directions]
-template <AttentionForm F, int R>
+// [sign][8 directions]
+template <AttentionForm F>
 struct FeatureBlock {
-    float v[kSigns<F>][R][2][4];
+    float v[kSigns<F>][2][4];
 };
-template <AttentionForm F, int P, int D, int R>
-__device__ inline FeatureBlock<F, R> feature_block(const Group<P, D> (&groups)[R], const float (&c)[R][2][4],
-                                                   float epsilon) {
-    FeatureBlock<F, R> out;
+template <AttentionForm F, int P, int D>
+__device__ inline FeatureBlock<F> feature_block(const Group<P, D>& group, const float (&c)[2][4],
+                                                float epsilon) {
+    FeatureBlock<F> out;
 #pragma unroll
-    for (int i = 0; i < 8 * R; ++i) {
-        const int r = i / 8;
-        const auto f =
-            features_of<F, P>(c[r][i / 4 % 2][i % 4], 2.0F * groups[r].shift[i % 4 / 2], epsilon, i);
-        out.v[0][r][i / 4 % 2][i % 4] = f.plus;
-        if constexpr (kSigns<F> == 2) out.v[1][r][i / 4 % 2][i % 4] = f.minus;
+    for (int i = 0; i < 8; ++i) {
+        const auto f = features_of<F, P>(c[i / 4][i % 4], 2.0F * group.shift[i % 4 / 2], epsilon, i);
+        out.v[0][i / 4][i % 4] = f.plus;
+        if constexpr (kSigns<F> == 2) out.v[1][i / 4][i % 4] = f.minus;
     }
     return out;
 }
 
-// sums[r] += c[r] t, rows `row` to `row` + 15 of t. C: 8 columns each, the normaliser included or not.
-template <int P, int D, int R, int C>
-__device__ inline void add_products(const float (&c)[R][2][4], const Tile<P, D>& t, int row,
-                                    float (&sums)[R][C][4]) {
-    Left<P> a[R];
-#pragma unroll
-    for (int r = 0; r < R; ++r) a[r] = left_of<P>(c[r]);
+// sums += c t, rows `row` to `row` + 15 of t. C: 8 columns each, the normaliser included or not.
+template <int P, int D, int C>
+__device__ inline void add_products(const float (&c)[2][4], const SharedTile<P, D>& t, int row,
+                                    float (&sums)[C][4]) {
+    const Left<P> a = left_of<P>(c);
 #pragma unroll
     for (int k = 0; k + 1 < C; k += 2) {
         const auto b = right_by_columns(t, row, 8 * k);
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            multiply(a[r], b.v[0], sums[r][k]);
-            multiply(a[r], b.v[1], sums[r][k + 1]);
-        }
+        multiply(a, b.v[0], sums[k]);
+        multiply(a, b.v[1], sums[k + 1]);
     }
-    if constexpr (C % 2 == 1) {
-        const auto b = half_by_columns(t, row, 8 * (C - 1));
-#pragma unroll
-        for (int r = 0; r < R; ++r) multiply(a[r], b, sums[r][C - 1]);
-    }
+    if constexpr (C % 2 == 1) multiply(a, half_by_columns(t, row, 8 * (C - 1)), sums[C - 1]);
 }
 
 // Writes outputs of 16 tokens, and what the backward pass needs of them.
@@ -571,9 +570,9 @@ __device__ inline void write_outputs(const FusedWork& w, const Head& h, int toke
     store_rows(out, w.out_stride, end - token, static_cast<T*>(w.y) + row_at<D>(w, h, token, w.out_stride));
 }
 
-// Blocks: heads of sequences x kBlockRows tokens. R groups of 16 tokens per warp.
-template <class T, int D, AttentionForm F, int R>
-__global__ void __launch_bounds__(kThreads, 2) attend(const __grid_constant__ FusedWork w) {
+// Blocks: heads of sequences x kBlockRows tokens.
+template <class T, int D, AttentionForm F>
+__global__ void __launch_bounds__(kThreads, kBlocks<D>) attend(const __grid_constant__ FusedWork w) {
     constexpr int P = kParts<T>;
     extern __shared__ uint4 memory[];
     const Head h = head_of(w, blockIdx.x);
@@ -581,29 +580,23 @@ __global__ void __launch_bounds__(kThreads, 2) attend(const __grid_constant__ Fu
     const float bound = *w.bound;
     const int begin = static_cast<int>(blockIdx.y) * kBlockRows;
     const int end = min(begin + kBlockRows, w.tokens);
-    const auto* q = static_cast<const T*>(w.in.q);
-    for (int first = begin + static_cast<int>(threadIdx.x) / 32 * 16 * R; first < end;
-         first += kWarps * 16 * R) {
-        Group<P, D> groups[R];
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            TwoRows<D / 4> rows;
-            const int token = first + 16 * r;
-            load_rows(q + row_at<D>(w, h, token, w.stride), w.stride, h.length - token, rows);
-            groups[r] = group_of<P, D, F, Side::queries>(rows, bound, 0.0F);
-        }
-        float sums[R][D / 8 + 1][4] = {};
-        const int directions = first < h.length ? w.directions : 0;  // nothing to do for padding
+    for (int token = begin + static_cast<int>(threadIdx.x) / 32 * 16; token < end; token += kWarps * 16) {
+        TwoRows<D / 4> q;
+        load_rows(static_cast<const T*>(w.in.q) + row_at<D>(w, h, token, w.stride), w.stride,
+                  h.length - token, q);
+        const auto group = group_of<P, D, F, Side::queries>(q, bound, 0.0F);
+        float sums[D / 8 + 1][4] = {};
+        const int directions = token < h.length ? w.directions : 0;  // nothing to do for padding
+#pragma unroll 2
         for (int j = 0; j < directions; j += 16) {
-            float c[R][2][4];
-            project(groups, tiles.omega, j, c);
-            const auto features = feature_block<F>(groups, c, w.epsilon);
+            float c[2][4];
+            project(group, tiles.omega, j, c);
+            const auto features = feature_block<F>(group, c, w.epsilon);
 #pragma unroll
             for (int s = 0; s < kSigns<F>; ++s)
                 add_products(features.v[s], tiles.sums, s * w.directions + j, sums);
         }
-#pragma unroll
-        for (int r = 0; r < R; ++r) write_outputs<T, D>(w, h, first + 16 * r, end, sums[r]);
+        write_outputs<T, D>(w, h, token, end, sums);
     }
 }
 
@@ -659,46 +652,39 @@ __device__ inline Factor<kParts<T>, D> load_factor(const FusedWork& w, const Hea
     return factor_of<kParts<T>, D>(z, extra);
 }
 
-// Gradients of the features of 16 directions: d[r] = z[r] tᵀ, rows `row` to `row` + 15 of t.
-template <int P, int D, int R>
-__device__ inline void feature_gradients(const Factor<P, D> (&factors)[R], const Tile<P, D>& t, int row,
-                                         float (&d)[R][2][4]) {
+// Gradients of the features of 16 directions: d = z tᵀ, rows `row` to `row` + 15 of t.
+template <int P, int D>
+__device__ inline void feature_gradients(const Factor<P, D>& factor, const SharedTile<P, D>& t, int row,
+                                         float (&d)[2][4]) {
 #pragma unroll
-    for (int i = 0; i < 8 * R; ++i) d[i / 8][i / 4 % 2][i % 4] = 0.0F;
+    for (int i = 0; i < 8; ++i) d[i / 4][i % 4] = 0.0F;
 #pragma unroll
     for (int s = 0; s < D / 16; ++s) {
         const auto b = right_by_rows(t, row, 16 * s);
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            multiply(factors[r].z[s], b.v[0], d[r][0]);
-            multiply(factors[r].z[s], b.v[1], d[r][1]);
-        }
+        multiply(factor.z[s], b.v[0], d[0]);
+        multiply(factor.z[s], b.v[1], d[1]);
     }
     const auto b = half_by_rows(t, row, D);
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-        multiply(factors[r].extra, b.v[0], d[r][0]);
-        multiply(factors[r].extra, b.v[1], d[r][1]);
-    }
+    multiply(factor.extra, b.v[0], d[0]);
+    multiply(factor.extra, b.v[1], d[1]);
 }
 
-// Gradients of projections, in place of c; norms[r] += that of the exponent of each row.
-template <AttentionForm F, int R>
-__device__ inline void projection_gradients(const FeatureBlock<F, R>& features,
-                                            const float (&d)[kSigns<F>][R][2][4], float (&c)[R][2][4],
-                                            float (&norms)[R][2]) {
+// Gradients of projections, in place of c; norms += that of the exponent of each row.
+template <AttentionForm F>
+__device__ inline void projection_gradients(const FeatureBlock<F>& features,
+                                            const float (&d)[kSigns<F>][2][4], float (&c)[2][4],
+                                            float (&norms)[2]) {
 #pragma unroll
-    for (int i = 0; i < 8 * R; ++i) {
-        const int r = i / 8;
-        const int n = i / 4 % 2;
-        float& out = c[r][n][i % 4];
+    for (int i = 0; i < 8; ++i) {
+        const int n = i / 4;
+        const int k = i % 4;
         if constexpr (F == AttentionForm::positive) {
-            const float plus = features.v[0][r][n][i % 4] * d[0][r][n][i % 4];
-            const float minus = features.v[1][r][n][i % 4] * d[1][r][n][i % 4];
-            out = plus - minus;
-            norms[r][i % 4 / 2] += plus + minus;
+            const float plus = features.v[0][n][k] * d[0][n][k];
+            const float minus = features.v[1][n][k] * d[1][n][k];
+            c[n][k] = plus - minus;
+            norms[k / 2] += plus + minus;
         } else {
-            out = out > 0.0F ? d[0][r][n][i % 4] : 0.0F;
+            c[n][k] = c[n][k] > 0.0F ? d[0][n][k] : 0.0F;
         }
     }
 }
@@ -724,13 +710,13 @@ __device__ inline void write_gradients(const FusedWork& w, const Head& h, int to
             for (int e = 0; e < E; ++e) out.v[i][e] += factor * x.v[i][e];
         }
     }
+    clear_padding(h.length - token, out);
     store_rows(out, w.stride, end - token, static_cast<T*>(S == Side::keys ? w.dk : w.dq) + at);
 }
 
 // dq, or dk and dv. Blocks as in attend.
-template <class T, int D, AttentionForm F, Side S, int R>
-__global__ void __launch_bounds__(kThreads, R == 1 ? 2 : 1)
-    differentiate(const __grid_constant__ FusedWork w) {
+template <class T, int D, AttentionForm F, Side S>
+__global__ void __launch_bounds__(kThreads, kBlocks<D>) differentiate(const __grid_constant__ FusedWork w) {
     constexpr int P = kParts<T>;
     extern __shared__ uint4 memory[];
     const Head h = head_of(w, blockIdx.x);
@@ -740,44 +726,36 @@ __global__ void __launch_bounds__(kThreads, R == 1 ? 2 : 1)
     const int begin = static_cast<int>(blockIdx.y) * kBlockRows;
     const int end = min(begin + kBlockRows, w.tokens);
     const auto* from = static_cast<const T*>(S == Side::keys ? w.in.k : w.in.q);
-    for (int first = begin + static_cast<int>(threadIdx.x) / 32 * 16 * R; first < end;
-         first += kWarps * 16 * R) {
-        Group<P, D> groups[R];
-        Factor<P, D> factors[R];
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            TwoRows<D / 4> rows;
-            const int token = first + 16 * r;
-            load_rows(from + row_at<D>(w, h, token, w.stride), w.stride, h.length - token, rows);
-            groups[r] = group_of<P, D, F, S>(rows, bound, exponent);
-            factors[r] = load_factor<T, D, S>(w, h, token);
-        }
-        float through[R][D / 8][4] = {};
-        float values[S == Side::keys ? R : 1][D / 8][4] = {};
-        float norms[R][2] = {};
-        const int directions = first < h.length ? w.directions : 0;  // nothing to do for padding
+    for (int token = begin + static_cast<int>(threadIdx.x) / 32 * 16; token < end; token += kWarps * 16) {
+        TwoRows<D / 4> x;
+        load_rows(from + row_at<D>(w, h, token, w.stride), w.stride, h.length - token, x);
+        const auto group = group_of<P, D, F, S>(x, bound, exponent);
+        const auto factor = load_factor<T, D, S>(w, h, token);
+        float through[D / 8][4] = {};
+        float values[D / 8][4] = {};  // of keys
+        float norms[2] = {};
+        const int directions = token < h.length ? w.directions : 0;  // nothing to do for padding
+#pragma unroll 2
         for (int j = 0; j < directions; j += 16) {
-            float c[R][2][4];
-            project(groups, tiles.omega, j, c);
-            const auto features = feature_block<F>(groups, c, w.epsilon);
-            float d[kSigns<F>][R][2][4];
+            float c[2][4];
+            project(group, tiles.omega, j, c);
+            const auto features = feature_block<F>(group, c, w.epsilon);
+            float d[kSigns<F>][2][4];
 #pragma unroll
             for (int s = 0; s < kSigns<F>; ++s) {
-                feature_gradients(factors, tiles.sums, s * w.directions + j, d[s]);
+                feature_gradients(factor, tiles.sums, s * w.directions + j, d[s]);
                 if constexpr (S == Side::keys)
                     add_products(features.v[s], tiles.sums, s * w.directions + j, values);
             }
-            projection_gradients<F, R>(features, d, c, norms);
+            projection_gradients<F>(features, d, c, norms);
             if (!w.cut_gradient) add_products(c, tiles.omega, j, through);
         }
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            const int token = first + 16 * r;
-            if constexpr (S == Side::keys)
-                store_rows(rows_of<D / 4>(values[r]), w.stride, end - token,
-                           static_cast<T*>(w.dv) + row_at<D>(w, h, token, w.stride));
-            write_gradients<T, D, F, S>(w, h, token, end, through[r], norms[r]);
+        if constexpr (S == Side::keys) {
+            auto dv = rows_of<D / 4>(values);
+            clear_padding(h.length - token, dv);
+            store_rows(dv, w.stride, end - token, static_cast<T*>(w.dv) + row_at<D>(w, h, token, w.stride));
         }
+        write_gradients<T, D, F, S>(w, h, token, end, through, norms);
     }
 }
 
@@ -796,7 +774,6 @@ struct Starter {
 
 template <class T, int D, AttentionForm F>
 struct Passes {
-    static constexpr int kGroups = sizeof(T) == 2 ? 2 : 1;
     const FusedWork& w;
     Starter start;
     unsigned heads = static_cast<unsigned>(w.batch) * static_cast<unsigned>(w.heads_per_token);
@@ -806,7 +783,8 @@ struct Passes {
         const dim3 blocks(heads, static_cast<unsigned>(w.splits),
                           static_cast<unsigned>((w.directions + kDirections - 1) / kDirections));
         start(accumulate<T, D, F, S>, blocks, 2 * sizeof(TokenTile<T, D>), w);
-        start(combine<T, D, S>, heads, 0, w);
+        start(combine<T, D, S>, heads, sizeof(float) * static_cast<std::size_t>(partial_size<D>(w.features)),
+              w);
     }
     dim3 row_blocks() const {
         return {heads, static_cast<unsigned>((w.tokens + kBlockRows - 1) / kBlockRows)};
@@ -817,7 +795,7 @@ struct Passes {
     void forward() const {
         prepare<T, D, F><<<1, 1024, 0, start.stream>>>(w);
         sum<Side::keys>();
-        start(attend<T, D, F, kGroups>, row_blocks(), head_bytes(), w);
+        start(attend<T, D, F>, row_blocks(), head_bytes(), w);
     }
     void backward() const {
         sum<Side::queries>();
@@ -830,9 +808,9 @@ struct Passes {
                                   start.stream),
                 "clearing a gradient");
         } else {
-            start(differentiate<T, D, F, Side::queries, kGroups>, row_blocks(), head_bytes(), w);
+            start(differentiate<T, D, F, Side::queries>, row_blocks(), head_bytes(), w);
         }
-        start(differentiate<T, D, F, Side::keys, 1>, row_blocks(), head_bytes(), w);
+        start(differentiate<T, D, F, Side::keys>, row_blocks(), head_bytes(), w);
     }
 };
 

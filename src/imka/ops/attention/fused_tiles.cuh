@@ -160,7 +160,7 @@ struct RightHalf {
     std::uint32_t v[2][P];
 };
 
-// A matrix in shared memory: parts of `rows` x (d + 8).
+// A matrix of rows of factors: parts of `rows` x (d + 8).
 template <int P, int D>
 struct Tile {
     static constexpr int kRow = D + 8;
@@ -171,68 +171,69 @@ struct Tile {
     }
 };
 
-__device__ inline std::uint32_t shared_address(const void* p) {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+// A tile in shared memory that is complete: made after the barrier, and not used beyond the next one. Loads
+// from it are pure functions of its address, so that the compiler can move them before earlier products.
+template <int P, int D>
+struct SharedTile {
+    std::uint32_t address;
+    int rows;
+    __device__ std::uint32_t at(int part, int row, int col) const {
+        return address + 2U * static_cast<std::uint32_t>((part * rows + row) * Tile<P, D>::kRow + col);
+    }
+};
+template <int P, int D>
+__device__ inline SharedTile<P, D> shared_tile(const Tile<P, D>& t) {
+    std::uint32_t address = static_cast<std::uint32_t>(__cvta_generic_to_shared(t.data));
+    asm volatile("" : "+r"(address)::"memory");
+    return {address, t.rows};
 }
 
 // 16 rows of t are the columns of the two products, 16 columns of t are summed over.
 template <int P, int D>
-__device__ inline Right<P> right_by_rows(const Tile<P, D>& t, int row, int col) {
+__device__ inline Right<P> right_by_rows(const SharedTile<P, D>& t, int row, int col) {
     const int lane = static_cast<int>(threadIdx.x & 31U);
     Right<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-        const auto at = shared_address(t.at(p, row + lane / 16 * 8 + lane % 8, col + lane / 8 % 2 * 8));
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
-                     : "r"(at)
-                     : "memory");
-    }
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+            : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
+            : "r"(t.at(p, row + lane / 16 * 8 + lane % 8, col + lane / 8 % 2 * 8)));
     return b;
 }
 // The same for 8 columns that are summed over.
 template <int P, int D>
-__device__ inline RightHalf<P> half_by_rows(const Tile<P, D>& t, int row, int col) {
+__device__ inline RightHalf<P> half_by_rows(const SharedTile<P, D>& t, int row, int col) {
     const int lane = static_cast<int>(threadIdx.x & 31U);
     RightHalf<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-        const auto at = shared_address(t.at(p, row + lane % 16, col));
-        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
-                     : "=r"(b.v[0][p]), "=r"(b.v[1][p])
-                     : "r"(at)
-                     : "memory");
-    }
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+            : "=r"(b.v[0][p]), "=r"(b.v[1][p])
+            : "r"(t.at(p, row + lane % 16, col)));
     return b;
 }
 // 16 rows of t are summed over, 16 columns of t are the columns of the two products.
 template <int P, int D>
-__device__ inline Right<P> right_by_columns(const Tile<P, D>& t, int row, int col) {
+__device__ inline Right<P> right_by_columns(const SharedTile<P, D>& t, int row, int col) {
     const int lane = static_cast<int>(threadIdx.x & 31U);
     Right<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-        const auto at = shared_address(t.at(p, row + lane % 16, col + lane / 16 * 8));
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
-                     : "r"(at)
-                     : "memory");
-    }
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+            : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
+            : "r"(t.at(p, row + lane % 16, col + lane / 16 * 8)));
     return b;
 }
 // The same for 8 columns: one product.
 template <int P, int D>
-__device__ inline RightHalf<P> half_by_columns(const Tile<P, D>& t, int row, int col) {
+__device__ inline RightHalf<P> half_by_columns(const SharedTile<P, D>& t, int row, int col) {
     const int lane = static_cast<int>(threadIdx.x & 31U);
     RightHalf<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
-        const auto at = shared_address(t.at(p, row + lane % 16, col));
-        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                     : "=r"(b.v[0][p]), "=r"(b.v[1][p])
-                     : "r"(at)
-                     : "memory");
-    }
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+            : "=r"(b.v[0][p]), "=r"(b.v[1][p])
+            : "r"(t.at(p, row + lane % 16, col)));
     return b;
 }
 

@@ -680,9 +680,8 @@ __device__ inline void projection_gradients(const FeatureBlock<F>& features,
         const int k = i % 4;
         if constexpr (F == AttentionForm::positive) {
             const float plus = features.v[0][n][k] * d[0][n][k];
-            const float minus = features.v[1][n][k] * d[1][n][k];
-            c[n][k] = plus - minus;
-            norms[k / 2] += plus + minus;
+            c[n][k] = __fmaf_rn(-features.v[1][n][k], d[1][n][k], plus);
+            norms[k / 2] += __fmaf_rn(features.v[1][n][k], d[1][n][k], plus);
         } else {
             c[n][k] = c[n][k] > 0.0F ? d[0][n][k] : 0.0F;
         }

@@ -276,7 +276,9 @@ __device__ inline float polynomial_power(float x) {
     constexpr float kRound = 12582912.0F;  // 1.5 2^23: a sum has the nearest integer in its lowest bits
     const float shifted = fmaxf(x, -126.0F) + kRound;
     const float f = fmaxf(x, -126.0F) - (shifted - kRound);
-    const float p = ((0.0558382829F * f + 0.242639479F) * f + 0.693136734F) * f + 0.999924557F;
+    float p = __fmaf_rn(0.0558382829F, f, 0.242639479F);
+    p = __fmaf_rn(p, f, 0.693136734F);
+    p = __fmaf_rn(p, f, 0.999924557F);
     return __int_as_float(__float_as_int(p) + (__float_as_int(shifted) << 23));
 }
 // So many of 16 powers are polynomials, if features are rounded to bfloat16: the unit of power_of_two, with 4
@@ -301,7 +303,7 @@ template <int N>
 __device__ inline float dot(const float (&a)[N], const float (&b)[N]) {
     float sum = 0.0F;
 #pragma unroll
-    for (int i = 0; i < N; ++i) sum += a[i] * b[i];
+    for (int i = 0; i < N; ++i) sum = __fmaf_rn(a[i], b[i], sum);
     return sum;
 }
 // Sum over `Lanes` neighbouring lanes.

@@ -43,6 +43,13 @@ struct Document {
     ValueId mask = 0;     // bool, batch x tokens; table embeddings only
 };
 
+// One encoder layer.
+struct Layer {
+    std::string name;  // prefix of its values
+    std::string own;   // prefix of its parameters
+    std::size_t number = 0;
+};
+
 class PerformerBuilder {
 public:
     PerformerBuilder(const Performer& model, std::span<const Matrix<float>> omega)
@@ -56,17 +63,12 @@ public:
         }
         auto hidden = linear("classifier.hidden", "classifier.hidden", pooled);
         hidden = activated("classifier.activated", config_.classifier_activation, hidden);
-        const auto logits = product("logits", "classifier.output.weight", hidden);
+        const auto logits = linear("logits", "classifier.output", hidden);
         return std::move(b_).finished("performer", {logits});
     }
 
 private:
-    const Matrix<float>& weight(const std::string& name) const {
-        const auto found = model_.weights.find(name);
-        if (found == model_.weights.end())
-            fail(ErrorCode::bad_data, fmt::format("the model has no tensor {}", in_quotes(name)));
-        return found->second;
-    }
+    const Matrix<float>& weight(const std::string& name) const { return model_.weights.at(name); }
 
     // Constants are added once: documents and tied layers share them.
     template <class Make>
@@ -85,25 +87,28 @@ private:
         return constant(fmt::format("axis{}", axis), [&] { return ints({axis}); });
     }
 
-    // x times the transpose of a weight (outputs x inputs). Inputs are clipped where training learned it.
-    ValueId product(const std::string& name, const std::string& weight_name, ValueId x) {
-        return product(name, weight_name, x, weight(weight_name));
-    }
-    ValueId product(const std::string& name, const std::string& weight_name, ValueId x,
-                    const Matrix<float>& w) {
-        if (const auto range = model_.input_ranges.find(weight_name); range != model_.input_ranges.end()) {
-            const auto low = constant(weight_name + ".low", [&] { return one_float(-range->second); });
-            const auto high = constant(weight_name + ".high", [&] { return one_float(range->second); });
+    struct Static {
+        std::string name;             // "layer0.q", "omega0"
+        std::string constant;         // its name in the graph
+        const Matrix<float>& values;  // outputs x inputs
+    };
+    // x times the transpose of a matrix. Inputs are clipped where training learned a range for them.
+    ValueId product(const std::string& name, const Static& w, ValueId x) {
+        if (const auto range = model_.input_ranges.find(w.name); range != model_.input_ranges.end()) {
+            const auto low = constant(w.name + ".low", [&] { return one_float(-range->second); });
+            const auto high = constant(w.name + ".high", [&] { return one_float(range->second); });
             x = b_.node("Clip", name + ".clipped", {x, low, high});
         }
-        const auto matrix = constant(weight_name, [&] { return graph::matrix_tensor(transposed(w.view())); });
+        const auto matrix =
+            constant(w.constant, [&] { return graph::matrix_tensor(transposed(w.values.view())); });
         return b_.node("MatMul", name, {x, matrix});
     }
-    // With bias, if the model has one. `parameters`: "layer0.q".
-    ValueId linear(const std::string& name, const std::string& parameters, ValueId x) {
-        const auto bias = parameters + ".bias";
+    // A parameter ("layer0.q"), with its bias if the model has one.
+    ValueId linear(const std::string& name, const std::string& parameter, ValueId x) {
+        const auto bias = parameter + ".bias";
         const bool biased = model_.weights.contains(bias);
-        const auto y = product(biased ? name + ".product" : name, parameters + ".weight", x);
+        const auto matrix = parameter + ".weight";
+        const auto y = product(biased ? name + ".product" : name, {parameter, matrix, weight(matrix)}, x);
         return biased ? b_.node("Add", name, {y, vector(bias)}) : y;
     }
 
@@ -202,8 +207,8 @@ private:
         const auto q = scaled("q", qkv[0]);
         const auto k = scaled("k", qkv[1]);
         const bool favor = config_.attention == ModelAttention::favor;
-        std::vector<ValueId> inputs{product(name + "q_projected", omega, q, omega_[layer]),
-                                    product(name + "k_projected", omega, k, omega_[layer]), qkv[2],
+        std::vector<ValueId> inputs{product(name + "q_projected", {omega, omega, omega_[layer]}, q),
+                                    product(name + "k_projected", {omega, omega, omega_[layer]}, k), qkv[2],
                                     favor ? k : graph::kNoValue};
         if (config_.embedding == Embedding::table) inputs.push_back(d.mask);
         return b_.node(
@@ -230,9 +235,9 @@ private:
         return b_.node("Where", name + "masked_scores", {mask, scores, ignored});
     }
 
-    // Attention with its projections. `name`: prefix of the values, `own`: of the parameters.
-    ValueId attention(const std::string& name, const std::string& own, std::size_t layer, const Document& d,
-                      ValueId x) {
+    // Attention with its projections.
+    ValueId attention(const Layer& l, const Document& d, ValueId x) {
+        const auto& [name, own, layer] = l;
         std::vector<ValueId> qkv;
         for (const auto* part : {"q", "k", "v"})
             qkv.push_back(heads(name + part, linear(name + part, own + part, x)));
@@ -244,25 +249,28 @@ private:
         return linear(name + "out", own + "out", y);
     }
 
-    ValueId network(const std::string& name, const std::string& own, ValueId x) {
+    ValueId network(const Layer& l, ValueId x) {
+        const auto& [name, own, number] = l;
         x = linear(name + "fc1", own + "fc1", x);
         x = activated(name + "activated", config_.activation, x);
         return linear(name + "fc2", own + "fc2", x);
     }
 
-    ValueId encoder_layer(std::size_t layer, const Document& d) {
-        const auto name = fmt::format("{}block{}.", d.prefix, layer);
-        const auto own = fmt::format("layer{}.", config_.tied ? 0 : layer);
-        auto x = d.x;
+    ValueId encoder_layer(std::size_t number, const Document& d) {
+        const Layer l{fmt::format("{}block{}.", d.prefix, number),
+                      fmt::format("layer{}.", config_.tied ? 0 : number), number};
+        const auto normed = [&](const std::string& part, ValueId v) {
+            return norm(l.name + part, l.own + part, v);
+        };
+        const auto sum = [&](const std::string& part, ValueId a, ValueId b) {
+            return b_.node("Add", l.name + part, {a, b});
+        };
         if (config_.norm == NormOrder::pre) {
-            const auto y = attention(name, own, layer, d, norm(name + "norm1", own + "norm1", x));
-            x = b_.node("Add", name + "sum1", {x, y});
-            return b_.node("Add", name + "sum2",
-                           {x, network(name, own, norm(name + "norm2", own + "norm2", x))});
+            const auto x = sum("sum1", d.x, attention(l, d, normed("norm1", d.x)));
+            return sum("sum2", x, network(l, normed("norm2", x)));
         }
-        x = norm(name + "norm1", own + "norm1",
-                 b_.node("Add", name + "sum1", {x, attention(name, own, layer, d, x)}));
-        return norm(name + "norm2", own + "norm2", b_.node("Add", name + "sum2", {x, network(name, own, x)}));
+        const auto x = normed("norm1", sum("sum1", d.x, attention(l, d, d.x)));
+        return normed("norm2", sum("sum2", x, network(l, x)));
     }
 
     // Mean over the tokens of a document.
@@ -309,6 +317,12 @@ void check_tensors(const Performer& model, std::span<const Matrix<float>> omega)
         if (found == model.weights.end())
             fail(ErrorCode::bad_data, fmt::format("the model has no tensor {}", in_quotes(shape.name)));
         check_shape(shape.name, found->second, shape.rows, shape.cols);
+    }
+    for (const auto& [name, range] : model.input_ranges) {
+        const auto weights = static_weights(model.config);
+        const bool known = std::ranges::find(weights, name) != weights.end() || name.starts_with("omega");
+        if (!known)
+            fail(ErrorCode::bad_data, fmt::format("input range of {}: no such weight", in_quotes(name)));
     }
     if (model.config.attention == ModelAttention::exact) return;
     if (omega.size() != static_cast<std::size_t>(model.config.layers))

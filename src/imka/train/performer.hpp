@@ -117,6 +117,8 @@ struct Performer {
     // Learned by hardware-aware training, by name of the weight: its inputs are clipped to ±range.
     std::map<std::string, float> input_ranges;
     std::string training;  // JSON text: settings of the training, step, validation accuracy
+    // What an unfinished training needs to continue, by name; empty in finished models.
+    std::map<std::string, Matrix<float>> state;
 };
 // A model before training. The same seed gives the same bits on every machine.
 Performer initial_performer(const PerformerConfig& config, const std::string& task, std::uint64_t seed);

@@ -12,6 +12,15 @@ namespace {
 
 constexpr FileKind kKind{.format = "imka-performer", .schema = "1", .renew = "train the model again"};
 constexpr std::string_view kRange = "input_range.";
+constexpr std::string_view kState = "state.";
+
+std::vector<std::string> names_with(std::string_view prefix, const TensorFile& file) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : file.f32) {
+        if (name.starts_with(prefix)) names.push_back(name);
+    }
+    return names;
+}
 
 void read_config(const std::string& text, PerformerConfig& config) {
     const auto object = nlohmann::json::parse(text, nullptr, false);
@@ -22,10 +31,8 @@ void read_config(const std::string& text, PerformerConfig& config) {
 }
 
 Performer from_tensors(TensorFile tensors) {
-    std::vector<std::string> ranges;
-    for (const auto& [name, value] : tensors.f32) {
-        if (name.starts_with(kRange)) ranges.push_back(name);
-    }
+    const auto ranges = names_with(kRange, tensors);
+    const auto states = names_with(kState, tensors);
     SealedReader file(kKind, std::move(tensors));
     Performer model;
     read_config(file.text("model"), model.config);
@@ -39,6 +46,7 @@ Performer from_tensors(TensorFile tensors) {
         model.omega.push_back(file.f32(fmt::format("omega{}", i), shape, kAnyValue));
     for (const auto& name : ranges)
         model.input_ranges[name.substr(kRange.size())] = file.f32(name, {1, 1}, kPositive)(0, 0);
+    for (const auto& name : states) model.state[name.substr(kState.size())] = file.f32(name);
     file.done();
     return model;
 }
@@ -56,6 +64,7 @@ void save_performer(const std::filesystem::path& path, const Performer& model) {
         value(0, 0) = range;
         file.f32[std::string(kRange) + name] = std::move(value);
     }
+    for (const auto& [name, value] : model.state) file.f32[std::string(kState) + name] = value;
     seal(kKind, file);
     write_safetensors(path, file);
 }

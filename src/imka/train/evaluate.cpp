@@ -184,8 +184,7 @@ public:
           data_(data),
           options_(options),
           exec_(exec),
-          batches_(batches_of(model.config, data.test,
-                              exec.device.kind == DeviceKind::cuda ? kGpuBatchTokens : kBatchTokens)) {}
+          batches_(batches_of(model.config, data.test, batch_tokens(options, exec))) {}
 
     Logits digital(const graph::Graph& graph, std::uint64_t seed) const {
         BatchRunner runner(graph, {});
@@ -209,6 +208,11 @@ public:
     }
 
 private:
+    static std::size_t batch_tokens(const EvaluateOptions& options, const Exec& exec) {
+        if (options.batch_tokens > 0) return options.batch_tokens;
+        return exec.device.kind == DeviceKind::cuda ? kGpuBatchTokens : kBatchTokens;
+    }
+
     static std::optional<std::uint32_t> number_of(const DeployedModel& model, std::string_view name) {
         const auto found = std::ranges::find(model.matrices, name);
         if (found == model.matrices.end()) return std::nullopt;

@@ -37,6 +37,7 @@ struct EvaluateOptions {
     bool saved_omega = false;                // the model's Ω instead
     ChipSpec chip = {};                      // of all modes but fp32
     BuildConfig build = {};
+    std::size_t batch_tokens = 0;  // 0: many for a GPU, few for the caches of a processor
 };
 
 struct EvaluationData {

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -52,7 +51,7 @@ TrainRecipe recipe_of(const TrainArgs& args) {
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execv(program.c_str(), arguments.data());
-    fail(ErrorCode::io, fmt::format("{}: {}", program.string(), errno_text(errno)));
+    fail(ErrorCode::io, fmt::format("{}: {}", program.string(), errno_text()));
 }
 
 // One line of progress with the newest loss; a line per validation stays.

@@ -45,19 +45,19 @@ TEST(Recipe, RefusesWhatDoesNotFitTheTask) {
 }
 
 TEST(LearningRate, FollowsItsSchedule) {
-    TrainConfig c{.steps = 1000, .lr = 1.0, .schedule = Schedule::inverse_sqrt, .warmup = 100};
+    TrainConfig c{.steps = 1000, .lr = 1.0, .schedule = RateSchedule::inverse_sqrt, .warmup = 100};
     EXPECT_DOUBLE_EQ(learning_rate(c, 49), 0.5);
     EXPECT_DOUBLE_EQ(learning_rate(c, 99), 1.0);
     EXPECT_DOUBLE_EQ(learning_rate(c, 399), 0.5);
-    c.schedule = Schedule::linear;
+    c.schedule = RateSchedule::linear;
     EXPECT_DOUBLE_EQ(learning_rate(c, 549), 0.5);
     EXPECT_DOUBLE_EQ(learning_rate(c, 999), 0.0);
-    c.schedule = Schedule::cosine;
+    c.schedule = RateSchedule::cosine;
     EXPECT_NEAR(learning_rate(c, 549), 0.5, 1e-12);
-    c.schedule = Schedule::constant;
+    c.schedule = RateSchedule::constant;
     EXPECT_DOUBLE_EQ(learning_rate(c, 999), 1.0);
     c.warmup = 0;
-    c.schedule = Schedule::inverse_sqrt;
+    c.schedule = RateSchedule::inverse_sqrt;
     EXPECT_DOUBLE_EQ(learning_rate(c, 0), 1.0);
 }
 

@@ -100,7 +100,7 @@ TEST(Training, StopsAtALossThatIsNotFinite) {
     recipe.train.lr = 1e30;
     recipe.train.warmup = 0;
     recipe.train.clip_norm = 0.0;
-    recipe.train.schedule = Schedule::constant;
+    recipe.train.schedule = RateSchedule::constant;
     const TempDir dir;
     EXPECT_THAT(
         error_of([&] { train(recipe, {.output = dir.path()}, {}); }),

@@ -50,6 +50,7 @@ enum class Stream : std::uint32_t {
     chip_posterior_choice = 33,  // whether they are accepted
     model_init = 34,             // weights of a network before training
     training_order = 35,         // order of the examples in an epoch
+    lra_example = 40,            // generated examples of Long Range Arena
 };
 
 // The index-th 32-bit word of a stream.

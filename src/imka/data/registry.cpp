@@ -140,16 +140,21 @@ const RegisteredSet* find_set(std::string_view name) {
     return it == sets.end() ? nullptr : &*it;
 }
 
+std::optional<std::filesystem::path> find_compressed(const std::filesystem::path& path) {
+    for (const auto ending : kEndings) {
+        auto candidate = path;
+        candidate += ending;
+        std::error_code ignored;
+        if (std::filesystem::is_regular_file(candidate, ignored)) return candidate;
+    }
+    return std::nullopt;
+}
+
 std::optional<std::filesystem::path> find_source(const RegisteredSet& set, const SourceFile& file,
                                                  const std::filesystem::path& data_dir) {
     if (data_dir.empty()) return std::nullopt;
     for (const auto& name : file.names) {
-        for (const auto ending : kEndings) {
-            auto path = data_dir / set.folder / name;
-            path += ending;
-            std::error_code ignored;
-            if (std::filesystem::is_regular_file(path, ignored)) return path;
-        }
+        if (auto path = find_compressed(data_dir / set.folder / name)) return path;
     }
     return std::nullopt;
 }

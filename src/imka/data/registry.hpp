@@ -55,6 +55,9 @@ struct RegisteredSet {
 const std::vector<RegisteredSet>& registered_sets();
 const RegisteredSet* find_set(std::string_view name);  // nullptr if unknown
 
+// `path` itself, or with the ending of a compressed file; the first that exists.
+std::optional<std::filesystem::path> find_compressed(const std::filesystem::path& path);
+
 // The first of the accepted names that exists, plain or compressed.
 std::optional<std::filesystem::path> find_source(const RegisteredSet& set, const SourceFile& file,
                                                  const std::filesystem::path& data_dir);

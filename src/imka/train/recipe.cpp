@@ -162,13 +162,13 @@ double learning_rate(const TrainConfig& c, std::int64_t step) {
     const double left = std::clamp(
         (static_cast<double>(c.steps) - t) / std::max(1.0, static_cast<double>(c.steps) - warmup), 0.0, 1.0);
     switch (c.schedule) {
-        case Schedule::inverse_sqrt:
+        case RateSchedule::inverse_sqrt:
             return c.lr * std::sqrt(std::max(warmup, 1.0) / t);
-        case Schedule::linear:
+        case RateSchedule::linear:
             return c.lr * left;
-        case Schedule::cosine:
+        case RateSchedule::cosine:
             return c.lr * 0.5 * (1.0 - std::cos(std::numbers::pi * left));
-        case Schedule::constant:
+        case RateSchedule::constant:
             break;
     }
     return c.lr;

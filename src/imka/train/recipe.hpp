@@ -14,13 +14,18 @@
 
 namespace imka {
 
-enum class Schedule { inverse_sqrt, linear, cosine, constant };  // of the learning rate, after the warm-up
-enum class TrainPrecision { fp32, tf32, bf16 };                  // of matrix products; sums are in fp32
-enum class WeightNoise { off, sample, batch };                   // off; one draw per example; one per batch
+enum class RateSchedule {
+    inverse_sqrt,
+    linear,
+    cosine,
+    constant
+};                                               // of the learning rate, after the warm-up
+enum class TrainPrecision { fp32, tf32, bf16 };  // of matrix products; sums are in fp32
+enum class WeightNoise { off, sample, batch };   // off; one draw per example; one per batch
 }  // namespace imka
 
 template <>
-struct imka::EnumNames<imka::Schedule> {
+struct imka::EnumNames<imka::RateSchedule> {
     static constexpr std::string_view what = "schedule";
     static constexpr std::string_view values[] = {"inverse_sqrt", "linear", "cosine", "constant"};
 };
@@ -41,7 +46,7 @@ struct TrainConfig {
     std::int64_t steps = 10'000;
     std::int64_t batch = 128;
     double lr = 6e-4;
-    Schedule schedule = Schedule::inverse_sqrt;
+    RateSchedule schedule = RateSchedule::inverse_sqrt;
     std::int64_t warmup = 4000;  // steps in which the rate grows linearly
     double beta1 = 0.9;
     double beta2 = 0.98;

@@ -81,10 +81,8 @@ Tensor Network::linear(const Tensor& x, const std::string& name) {
     if (training_ && enabled(recipe_.hardware)) {
         const auto& range = parameters_.range(name);
         if (ranges_seen_ >= 0) {
-            without_gradients([&] {
-                auto value = range.detach();
-                value.add_(3.0 * x.std() - value, 1.0 / static_cast<double>(ranges_seen_ + 1));
-            });
+            auto value = range.detach();
+            value.add_(3.0 * x.std() - value, 1.0 / static_cast<double>(ranges_seen_ + 1));
         }
         y = analog_product(x, weight, range, recipe_.hardware);
     } else if (enabled(recipe_.hardware)) {

@@ -28,8 +28,8 @@ public:
     torch::Tensor forward(const Batch& batch, bool training);
     // Ω of all layers.
     void set_omega(const std::vector<Matrix<float>>& omega);
-    // Input ranges from the data: while on, a forward pass moves them to the mean of 3 standard deviations;
-    // `seen` passes came before.
+    // Input ranges from the data: while on, a training pass moves them to the mean of 3 standard deviations;
+    // `seen` passes came before. Only without gradients.
     void follow_ranges(std::int64_t seen) { ranges_seen_ = seen; }
     void stop_following() { ranges_seen_ = -1; }
     // Clips weights to their distribution, as hardware-aware training does after every step.

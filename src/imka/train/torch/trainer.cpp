@@ -180,6 +180,14 @@ private:
         correct_.copy_((logits.argmax(1) == batch.labels).to(torch::kFloat).mean());
     }
 
+    // A pass that only moves the input ranges.
+    void follow_ranges(std::int64_t step) {
+        const torch::NoGradGuard guard;
+        network_.follow_ranges(step);
+        network_.forward(data_.batch(indices_), true);
+        network_.stop_following();
+    }
+
     void take_step() {
         const auto step = progress_.step;
         if (recipe_.train.redraw > 0 && step > 0 && step % recipe_.train.redraw == 0) set_omega();
@@ -187,14 +195,8 @@ private:
         torch::manual_seed(recipe_.train.seed * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(step));
         indices_.copy_(torch::tensor(order_.step(step), torch::kLong));
         adam_.set_step(step);
-        const bool follows = enabled(recipe_.hardware) && step < recipe_.hardware.range_steps;
-        if (follows) {
-            network_.follow_ranges(step);
-            compute_step();
-            network_.stop_following();
-        } else {
-            step_.run();
-        }
+        if (enabled(recipe_.hardware) && step < recipe_.hardware.range_steps) follow_ranges(step);
+        step_.run();
         const torch::NoGradGuard guard;
         history_.select(0, step % kLogEvery).copy_(torch::stack({loss_, correct_}));
         ++progress_.step;

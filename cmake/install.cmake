@@ -16,4 +16,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/imkaConfig.cmake ${CMAKE_CURRENT_BINAR
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/imka)
 if(IMKA_BUILD_APP)
     install(TARGETS imka_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    if(IMKA_HAVE_TORCH)
+        install(TARGETS imka_train_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    endif()
 endif()

@@ -70,6 +70,13 @@ void add_field_option(CLI::App& verb, const Field& field,
 
 }  // namespace
 
+void add_device_option(CLI::App& verb, const std::string& what, Context& context) {
+    verb.add_option_function<std::string>(
+            "--device", [&context](const std::string& name) { context.exec.device = parse_device(name); },
+            what + ": cpu, cuda or cuda:N (a GPU)")
+        ->default_str("cpu");
+}
+
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
                        Assignments& given) {
     for (const auto& name : names) {

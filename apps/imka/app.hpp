@@ -13,6 +13,7 @@
 #include "imka/base/config.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/exec.hpp"
+#include "imka/train/trainer.hpp"
 #include "terminal.hpp"
 
 namespace imka::app {
@@ -22,9 +23,11 @@ using TextTable = std::vector<std::vector<std::string>>;
 
 struct Context {
     Exec exec;
-    std::filesystem::path data_dir;  // --data-dir, else IMKA_DATA
-    bool json = false;               // print only one JSON object on standard output
-    int exit_code = 0;               // 1: a check failed
+    std::filesystem::path data_dir;           // --data-dir, else IMKA_DATA
+    bool json = false;                        // print only one JSON object on standard output
+    int exit_code = 0;                        // 1: a check failed
+    Trainer train = {};                       // only in the program imka-train
+    std::vector<std::string> arguments = {};  // of the command line, with the name of the program
 };
 
 // Exit code for an error.
@@ -36,6 +39,9 @@ CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string&
 
 // --json, --threads, --data-dir, --quiet.
 void add_common_options(CLI::App& verb, Context& context);
+
+// --device: sets context.exec.device.
+void add_device_option(CLI::App& verb, const std::string& what, Context& context);
 
 // Settings given as flags, in their order.
 using Assignments = std::vector<std::pair<std::string, std::string>>;
@@ -68,6 +74,8 @@ void add_features(CLI::App& root, Context& context);
 void add_gram(CLI::App& root, Context& context);
 void add_ridge(CLI::App& root, Context& context);
 void add_attention(CLI::App& root, Context& context);
+void add_train(CLI::App& root, Context& context);
+void add_eval(CLI::App& root, Context& context);
 void add_sweep(CLI::App& root, Context& context);
 void add_chip(CLI::App& root, Context& context);
 void add_map(CLI::App& root, Context& context);

@@ -312,10 +312,7 @@ void add_run(CLI::App& root, Context& context) {
     bind_fields(*verb, {field("seed", args->seed, {.help = "Seed of the noise of products"}),
                         field("chip_seed", args->chip_seed,
                               {.help = "Program a chip anew with this seed; auto: that of the plan"})});
-    verb->add_option_function<std::string>(
-            "--device", [&context](const std::string& name) { context.exec.device = parse_device(name); },
-            "Where the chip is emulated: cpu, cuda or cuda:N (a GPU)")
-        ->default_str("cpu");
+    add_device_option(*verb, "Where the chip is emulated", context);
     verb->add_option("--record", args->record, "Write all products of the run, to repeat it without a chip")
         ->type_name("FILE");
     verb->add_option("--replay", args->replay, "Take all products from such a file")

@@ -129,10 +129,12 @@ int finish_parse(const CLI::App& root, const CLI::ParseError& error) {
     return good ? 0 : 2;
 }
 
-int run_on_terminal(int argc, char** argv) {
+int run_on_terminal(int argc, char** argv, const Trainer& train) {
     TerminalProgress progress;
     TerminalLog log;
     Context context;
+    context.train = train;
+    context.arguments.assign(argv, argv + argc);
     context.exec = {.threads = 0, .progress = &progress, .log = &log, .cancel = &interrupted};
     // CLI11's envname would overwrite --data-dir from verbs that were not called.
     if (const char* dir = std::getenv("IMKA_DATA")) context.data_dir = dir;
@@ -155,6 +157,8 @@ int run_command(int argc, char** argv, Context& context) {
     add_gram(root, context);
     add_ridge(root, context);
     add_attention(root, context);
+    add_train(root, context);
+    add_eval(root, context);
     add_sweep(root, context);
     add_validate(root, context);
     add_report(root, context);
@@ -176,11 +180,11 @@ int run_command(int argc, char** argv, Context& context) {
     }
 }
 
-int run_program(int argc, char** argv) {
+int run_program(int argc, char** argv, const Trainer& train) {
     open_standard_streams();
     handle_signals();
     try {
-        return run_on_terminal(argc, argv);
+        return run_on_terminal(argc, argv, train);
     } catch (const Error& e) {
         print_error("imka: {}\n", e.what());
         return exit_code(e.code());

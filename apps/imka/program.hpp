@@ -9,7 +9,7 @@ namespace imka::app {
 // error (exit code 2). Other errors are thrown.
 int run_command(int argc, char** argv, Context& context);
 
-// The program: handles signals, prints errors, returns the exit code.
-int run_program(int argc, char** argv);
+// The program: handles signals, prints errors, returns the exit code. train: only in imka-train.
+int run_program(int argc, char** argv, const Trainer& train = {});
 
 }  // namespace imka::app

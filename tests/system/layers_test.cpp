@@ -47,6 +47,8 @@ const std::vector<Home> kHomes = {
     // Kernels, and the one folder that calls the CUDA runtime.
     {"cuda", "src/imka/cuda/.*|src/imka/.*\\.cuh?"},
     {"mpi", "src/imka/experiment/mpi\\.cpp"},
+    // A library of its own; its headers are internal.
+    {"torch/|ATen/|c10/", "src/imka/train/torch/.*"},
     {"onnx/|google/protobuf/", "src/imka/graph/onnx_import\\.cpp"},
     {"curl/", "src/imka/data/fetch\\.cpp"},
     {"openssl/", "src/imka/base/sha256\\.cpp"},

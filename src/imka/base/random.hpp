@@ -48,6 +48,8 @@ enum class Stream : std::uint32_t {
     chip_polarity_error = 31,    // noise of the comparator that decides the sign of a conversion
     chip_posterior = 32,         // constants proposed for the posterior of a fit
     chip_posterior_choice = 33,  // whether they are accepted
+    model_init = 34,             // weights of a network before training
+    training_order = 35,         // order of the examples in an epoch
     lra_example = 40,            // generated examples of Long Range Arena
 };
 

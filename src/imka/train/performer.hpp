@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "imka/attention/attention.hpp"
 #include "imka/base/config.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
-#include "imka/omega/omega.hpp"
 
 namespace imka {
 
@@ -73,7 +73,7 @@ struct PerformerConfig {
     NormOrder norm = NormOrder::post;
     bool qkv_bias = true;
     ModelInit init = ModelInit::xavier;
-    double embedding_std = 0.0;  // of the initial embedding; 0: 1/sqrt(sqrt(width)) as published
+    double embedding_std = 0.0;  // of the initial embedding; 0: 1 / sqrt(width)
     ModelAttention attention = ModelAttention::favor;
     std::int64_t n_directions = 128;  // m
     double omega_scale = 1.0;         // factor of Ω
@@ -106,8 +106,7 @@ std::vector<std::string> static_weights(const PerformerConfig& config);
 Matrix<float> sinusoidal_positions(const PerformerConfig& config);
 
 // Ω of a layer, m x head size, times omega_scale: orthogonal directions with the lengths of Gaussian vectors.
-Matrix<float> draw_omega(const PerformerConfig& config, std::uint64_t seed, std::uint64_t layer,
-                         std::uint64_t redraws, bool truncated = false);
+Matrix<float> draw_omega(const PerformerConfig& config, const OmegaDraw& draw, bool truncated = false);
 
 // A trained model.
 struct Performer {
@@ -118,7 +117,12 @@ struct Performer {
     // Learned by hardware-aware training, by name of the weight: its inputs are clipped to ±range.
     std::map<std::string, float> input_ranges;
     std::string training;  // JSON text: settings of the training, step, validation accuracy
+    // What an unfinished training needs to continue, by name; empty in finished models.
+    std::map<std::string, Matrix<float>> state;
 };
+// A model before training. The same seed gives the same bits on every machine.
+Performer initial_performer(const PerformerConfig& config, const std::string& task, std::uint64_t seed);
+
 // safetensors with a checksum. Error{bad_data} for other files, other versions, missing or extra tensors.
 void save_performer(const std::filesystem::path& path, const Performer& model);
 Performer load_performer(const std::filesystem::path& path);

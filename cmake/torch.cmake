@@ -1,0 +1,26 @@
+# Optional: training with LibTorch. Sets IMKA_HAVE_TORCH. The library of training is a target of its own (imka_train), and
+# only the program imka-train links LibTorch: loading it takes longer than most commands.
+set(IMKA_HAVE_TORCH 0)
+if(NOT IMKA_TORCH STREQUAL "OFF" AND IMKA_SANITIZE)
+    # The sanitizers report what a library does that was built without them.
+    message(STATUS "imka without LibTorch: sanitizers are on")
+elseif(NOT IMKA_TORCH STREQUAL "OFF")
+    # LibTorch's configuration changes flags of this project and warns about parts that training does not need.
+    set(flags "${CMAKE_CXX_FLAGS}")
+    find_package(Torch 1.13 QUIET)
+    set(CMAKE_CXX_FLAGS "${flags}")
+    if(Torch_FOUND AND CMAKE_CXX_COMPILER_ID MATCHES Clang AND Torch_VERSION VERSION_LESS 2)
+        message(STATUS "imka without LibTorch: clang does not compile the headers of version ${Torch_VERSION} as C++20")
+    elseif(Torch_FOUND)
+        set(IMKA_HAVE_TORCH 1)
+        set(IMKA_TORCH_CUDA 0)
+        if(TARGET torch_cuda)
+            set(IMKA_TORCH_CUDA 1)
+        endif()
+        message(STATUS "imka with LibTorch ${Torch_VERSION}, CUDA: ${IMKA_TORCH_CUDA}")
+    elseif(IMKA_TORCH STREQUAL "ON")
+        imka_require(Torch libtorch-dev "training; IMKA_TORCH=AUTO does without")
+    else()
+        message(STATUS "imka without LibTorch: libtorch-dev is not installed")
+    endif()
+endif()

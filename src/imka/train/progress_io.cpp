@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <set>
+
+#include "imka/base/error.hpp"
+#include "imka/train/progress.hpp"
+
+namespace imka {
+namespace {
+
+nlohmann::json training_of(const Performer& model) {
+    auto json = nlohmann::json::parse(model.training, nullptr, false);
+    if (!json.is_object() || !json.contains("recipe") || !json["recipe"].is_object())
+        fail(ErrorCode::bad_data, "metadata 'training' is not that of a training");
+    return json;
+}
+
+}  // namespace
+
+std::string training_json(const TrainingProgress& p, const TrainRecipe& recipe, const std::string& device) {
+    auto copy = recipe;
+    nlohmann::ordered_json json{{"step", p.step},           {"best_accuracy", p.best_accuracy},
+                                {"best_step", p.best_step}, {"since_best", p.since_best},
+                                {"seconds", p.seconds},     {"finished", p.finished},
+                                {"device", device}};
+    json["recipe"] = nlohmann::ordered_json::parse(to_json(fields(copy)));
+    return json.dump();
+}
+
+TrainingProgress progress_of(const Performer& model) {
+    const auto json = training_of(model);
+    try {
+        return {.step = json.at("step"),
+                .best_accuracy = json.at("best_accuracy"),
+                .best_step = json.at("best_step"),
+                .since_best = json.at("since_best"),
+                .seconds = json.at("seconds"),
+                .finished = json.at("finished")};
+    } catch (const nlohmann::json::exception&) {
+        fail(ErrorCode::bad_data, "metadata 'training' lacks the progress of a training");
+    }
+}
+
+void check_same_recipe(const Performer& model, const TrainRecipe& recipe) {
+    const std::set<std::string> free{"steps", "validate_every", "validation_examples", "patience"};
+    const auto stored = training_of(model)["recipe"];
+    auto copy = recipe;
+    for (const auto& f : fields(copy)) {
+        const auto now = nlohmann::json::parse(f.json());
+        if (free.contains(f.name) || !stored.contains(f.name) || stored[f.name] == now) continue;
+        fail(ErrorCode::bad_config,
+             fmt::format(
+                 "{}: the training in this folder has {}, not {}; use another folder or the same settings",
+                 f.name, stored[f.name].dump(), now.dump()));
+    }
+}
+
+std::string recipe_yaml(const TrainRecipe& recipe) {
+    auto copy = recipe;
+    std::string text;
+    for (const auto& f : fields(copy)) text += fmt::format("{}: {}\n", f.name, plain_text(f));
+    return text;
+}
+
+std::string event_json(const TrainingEvent& e) {
+    nlohmann::ordered_json json{
+        {"kind", e.kind}, {"step", e.step}, {"loss", e.loss}, {"accuracy", e.accuracy}};
+    if (e.kind == "train") {
+        json["lr"] = e.lr;
+        json["tokens_per_second"] = e.tokens_per_second;
+    }
+    json["seconds"] = e.seconds;
+    return json.dump();
+}
+
+std::string log_until(const std::filesystem::path& path, std::int64_t step) {
+    std::ifstream file(path);
+    std::string text;
+    for (std::string line; std::getline(file, line);) {
+        const auto json = nlohmann::json::parse(line, nullptr, false);
+        if (json.is_object() && json.value("step", step + 1) <= step) text += line + "\n";
+    }
+    return text;
+}
+
+}  // namespace imka

@@ -1,0 +1,81 @@
+// The Performer of train/performer.hpp in LibTorch, for training and validation.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "imka/train/recipe.hpp"
+#include "imka/train/torch/parameters.hpp"
+
+namespace imka {
+
+// Documents of a batch, on the device of the network.
+struct Batch {
+    torch::Tensor tokens;   // u8, examples x tokens; all first documents, then all second ones
+    torch::Tensor lengths;  // i64, one per document; undefined if every document is full
+    torch::Tensor labels;   // i64
+};
+
+class Network {
+public:
+    Network(const TrainRecipe& recipe, const Performer& start, const torch::Device& device);
+
+    // examples x classes. Training: with dropout and, if enabled, the noise of hardware.
+    torch::Tensor forward(const Batch& batch, bool training);
+    // Ω of all layers.
+    void set_omega(const std::vector<Matrix<float>>& omega);
+    // Input ranges from the data: while on, a training pass moves them to the mean of 3 standard deviations;
+    // `seen` passes came before. Only without gradients.
+    void follow_ranges(std::int64_t seen) { ranges_seen_ = seen; }
+    void stop_following() { ranges_seen_ = -1; }
+    // Clips weights to their distribution, as hardware-aware training does after every step.
+    void clip_weights();
+
+    Parameters& parameters() { return parameters_; }
+    const torch::Device& device() const { return device_; }
+
+private:
+    torch::Tensor linear(const torch::Tensor& x, const std::string& name);
+    torch::Tensor product(const torch::Tensor& x, const torch::Tensor& weight) const;
+    torch::Tensor norm(const torch::Tensor& x, const std::string& name) const;
+    torch::Tensor dropped(const torch::Tensor& x, double share) const;
+    torch::Tensor embedded(const Batch& batch, const torch::Tensor& mask) const;
+    torch::Tensor layer(torch::Tensor x, std::int64_t index, const torch::Tensor& mask);
+    torch::Tensor attention(const torch::Tensor& x, std::int64_t index, const torch::Tensor& mask);
+    // Both return batch x tokens x width.
+    torch::Tensor heads_attention(const torch::Tensor& x, std::int64_t index, const torch::Tensor& mask);
+    torch::Tensor joint_attention(const torch::Tensor& x, std::int64_t index);
+    torch::Tensor queries_keys_values(const torch::Tensor& x, const std::string& prefix);
+    torch::Tensor hidden_units(const torch::Tensor& x, const std::string& prefix);
+
+    TrainRecipe recipe_;
+    torch::Device device_;
+    Parameters parameters_;
+    torch::Tensor positions_;
+    std::vector<torch::Tensor> omega_;
+    torch::Tensor lengths_;  // i32, of the current batch, for fused attention
+    bool training_ = false;
+    bool fused_;
+    std::int64_t ranges_seen_ = -1;
+};
+
+// y = φ(q)(φ(k)ᵀ v) / φ(q)(φ(k)ᵀ 1); q, k, v: batch x heads x tokens x head size; mask: batch x tokens, true
+// for keys that count, or undefined. cut: no gradient through the projection.
+// Keeps queries that see only zero features from dividing by 0. As in the graph of a Performer.
+inline constexpr double kReluEpsilon = 1e-6;
+struct FeatureAttention {
+    ModelAttention kind = ModelAttention::favor;
+    bool cut = false;
+    const HardwareConfig* hardware = nullptr;  // of the projection; none: digital
+};
+torch::Tensor kernel_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                               const torch::Tensor& mask, const torch::Tensor& omega,
+                               const FeatureAttention& how);
+torch::Tensor exact_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                              const torch::Tensor& mask);
+
+}  // namespace imka

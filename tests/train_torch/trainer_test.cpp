@@ -1,0 +1,158 @@
+// Whole trainings of the tiny task.
+#include "imka/train/trainer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "imka/base/error.hpp"
+#include "support/error.hpp"
+#include "support/temp_dir.hpp"
+
+namespace imka {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TrainRecipe tiny(std::int64_t steps) {
+    auto recipe = load_recipe("tiny");
+    recipe.train.steps = steps;
+    return recipe;
+}
+
+Performer trained(const TrainRecipe& recipe, const TempDir& dir) {
+    train(recipe, {.output = dir.path()}, {});
+    return load_performer(dir / "last.safetensors");
+}
+
+TEST(Training, SolvesTheTinyTask) {
+    const TempDir dir;
+    const auto result = train(load_recipe("tiny"), {.output = dir.path()}, {});
+    EXPECT_TRUE(result.progress.finished);
+    EXPECT_GT(result.progress.best_accuracy, 0.95);
+    const auto best = load_performer(dir / "best.safetensors");
+    EXPECT_EQ(best.task, "tiny");
+    EXPECT_TRUE(best.state.empty());
+    EXPECT_EQ(progress_of(best).best_step, result.progress.best_step);
+}
+
+TEST(Training, ResumesToTheSameWeights) {
+    auto recipe = tiny(120);
+    recipe.train.dropout = 0.1;
+    recipe.train.redraw = 35;
+    const TempDir whole;
+    const auto expected = trained(recipe, whole);
+    const TempDir parts;
+    // Ends without warning, 30 steps after a checkpoint.
+    const TrainOptions options{.output = parts.path(), .on_event = [](const TrainingEvent& e) {
+                                   if (e.kind == "train" && e.step == 100) throw std::runtime_error("crash");
+                               }};
+    recipe.train.validate_every = 70;
+    EXPECT_THROW(train(recipe, options, {}), std::runtime_error);
+    EXPECT_EQ(progress_of(load_performer(parts / "last.safetensors")).step, 70);
+    recipe.train.validate_every = 50;
+    const auto resumed = trained(recipe, parts);
+    EXPECT_EQ(resumed.weights, expected.weights);
+    EXPECT_EQ(resumed.omega, expected.omega);
+}
+
+TEST(Training, ResumesHardwareAwareTrainingToTheSameWeights) {
+    auto recipe = tiny(130);
+    recipe.hardware.weight_noise = WeightNoise::sample;
+    recipe.hardware.range_steps = 90;
+    const TempDir whole;
+    const auto expected = trained(recipe, whole);
+    EXPECT_EQ(expected.input_ranges.size(), static_weights(recipe.model).size());
+    const TempDir parts;
+    std::atomic<bool> stop{false};
+    const TrainOptions options{.output = parts.path(),
+                               .on_event = [&](const TrainingEvent& e) { stop = e.step >= 50; }};
+    EXPECT_THAT(error_of([&] { train(recipe, options, {.cancel = &stop}); }), HasSubstr("interrupted"));
+    EXPECT_EQ(progress_of(load_performer(parts / "last.safetensors")).step, 50);
+    const auto resumed = trained(recipe, parts);
+    EXPECT_EQ(resumed.weights, expected.weights);
+    EXPECT_EQ(resumed.input_ranges, expected.input_ranges);
+}
+
+TEST(Training, ClipsWeightsAndLearnsRanges) {
+    auto recipe = tiny(60);
+    recipe.hardware = {.weight_noise = WeightNoise::batch, .weight_clip = 1.5, .range_steps = 10};
+    const TempDir dir;
+    const auto model = trained(recipe, dir);
+    for (const auto& name : static_weights(recipe.model)) {
+        const auto& w = model.weights.at(name + ".weight");
+        double squares = 0.0;
+        double most = 0.0;
+        for (const float x : w.values()) {
+            squares += static_cast<double>(x) * x;
+            most = std::max(most, static_cast<double>(std::abs(x)));
+        }
+        // Clipping reduces the deviation a little, so the largest weight is at most somewhat above 1.5 of it.
+        EXPECT_LT(most, 1.9 * std::sqrt(squares / static_cast<double>(w.values().size()))) << name;
+        EXPECT_GT(model.input_ranges.at(name), 0.1F) << name;
+    }
+}
+
+TEST(Training, StopsAtALossThatIsNotFinite) {
+    auto recipe = tiny(400);
+    recipe.train.lr = 1e30;
+    recipe.train.warmup = 0;
+    recipe.train.clip_norm = 0.0;
+    recipe.train.schedule = RateSchedule::constant;
+    const TempDir dir;
+    EXPECT_THAT(
+        error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
+        AllOf(HasSubstr("numeric"), HasSubstr("the loss of step"), HasSubstr("checkpoint is of step 0")));
+    EXPECT_FALSE(std::filesystem::exists(dir / "last.safetensors"));
+}
+
+TEST(Training, EndsEarlyWithoutImprovement) {
+    auto recipe = tiny(5000);
+    recipe.train.lr = 1e-12;
+    recipe.train.validate_every = 10;
+    recipe.train.patience = 2;
+    const TempDir dir;
+    const auto result = train(recipe, {.output = dir.path()}, {});
+    EXPECT_TRUE(result.progress.finished);
+    EXPECT_LE(result.progress.step, 100);
+    // Finished: nothing is left to do.
+    EXPECT_EQ(train(recipe, {.output = dir.path()}, {}).progress.step, result.progress.step);
+}
+
+TEST(Training, RefusesOtherSettingsAndOtherModels) {
+    const TempDir dir;
+    train(tiny(20), {.output = dir.path()}, {});
+    auto other = tiny(40);
+    other.train.lr = 1e-4;
+    EXPECT_THAT(error_of([&] { train(other, {.output = dir.path()}, {}); }),
+                HasSubstr("lr: the training in this folder"));
+    const TempDir second;
+    auto model = load_performer(dir / "best.safetensors");
+    model.task = "imdb";
+    save_performer(second / "imdb.safetensors", model);
+    EXPECT_THAT(error_of([&] {
+                    train(tiny(20), {.output = second / "out", .from = second / "imdb.safetensors"}, {});
+                }),
+                HasSubstr("a model of the task imdb, not tiny"));
+    auto wide = tiny(20);
+    wide.model.hidden = 40;
+    EXPECT_THAT(
+        error_of([&] { train(wide, {.output = second / "out", .from = dir / "best.safetensors"}, {}); }),
+        HasSubstr("does not fit the settings"));
+}
+
+TEST(Training, SaysThatThereIsNoGpu) {
+    const TempDir dir;
+    if (const auto text = error_of([&] {
+            train(tiny(1), {.output = dir.path()}, {.device = {DeviceKind::cuda, 999}});
+        });
+        text != "no error")
+        EXPECT_THAT(text, HasSubstr("missing_part"));
+    else
+        ADD_FAILURE() << "there is no GPU 999";
+}
+
+}  // namespace
+}  // namespace imka

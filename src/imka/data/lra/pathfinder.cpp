@@ -19,7 +19,6 @@ namespace imka {
 namespace pathfinder {
 namespace {
 
-constexpr int kMargin = 1;
 constexpr int kSegments = 14;
 constexpr int kDistractors = 5;
 constexpr int kDistractorSegments = 4;

@@ -15,6 +15,7 @@ inline constexpr int kSide = 32;   // of an image
 inline constexpr int kReach = 4;   // of a patch around its centre
 inline constexpr int kScale = 2;   // resolution at which pieces are drawn
 inline constexpr int kLength = 2;  // of a segment
+inline constexpr int kMargin = 1;  // around a segment
 
 struct Point {
     int y = 0;

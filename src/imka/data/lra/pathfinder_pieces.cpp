@@ -61,7 +61,6 @@ bool reaches_inside(const std::vector<Point>& offsets, Point outwards) {
 }  // namespace
 
 Patch make_patch(Point end) {
-    constexpr int kMargin = 1;
     constexpr int kCentre = kReach * kScale;
     Image canvas(2 * kCentre + 1, 2 * kCentre + 1);
     draw_line({kCentre, kCentre}, {kCentre + end.y, kCentre + end.x}, canvas);

@@ -1,11 +1,15 @@
-// imka bench cuda: products of an emulated 64-core chip and normals on a GPU, next to the rates of the chip,
-// the floors of the GPU and the processor.
+// imka bench cuda: products of an emulated 64-core chip, attention and normals on a GPU, next to the rates of
+// the chip, the floors of the GPU and the processor.
 #include "imka/chip/simulate/cuda_emulator.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "bench/bench.hpp"
 #include "imka/chip/build.hpp"
@@ -13,6 +17,7 @@
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/memory.hpp"
 #include "imka/cuda/rates.hpp"
+#include "imka/ops/attention/fused.hpp"
 #include "imka/ops/normals/normals.hpp"
 #include "imka/ops/normals/variants.hpp"
 
@@ -160,6 +165,161 @@ BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
     return result;
 }
 
+// Attention of a layer in training. 128 directions.
+struct AttentionSize {
+    const char* name;
+    std::int64_t batch;
+    std::int64_t tokens;
+    std::int64_t heads;
+    std::int64_t head_size;
+};
+constexpr AttentionSize kAttentionSizes[] = {{"cifar10", 128, 1024, 2, 32},
+                                             {"listops", 256, 2000, 2, 32},
+                                             {"imdb", 128, 4000, 2, 32},
+                                             {"pathfinder32", 256, 1024, 8, 16}};
+
+std::uint16_t to_bfloat(float x) {
+    return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) + 0x8000U) >> 16U);
+}
+float from_bfloat(std::uint16_t x) {
+    return std::bit_cast<float>(std::uint32_t{x} << 16U);
+}
+
+// Memory of one layer and both passes over it. Q, K and V are beside each other; the output also is its
+// gradient.
+template <class Element>
+class LayerOnGpu {
+public:
+    LayerOnGpu(const ops::FusedAttention& shape, int gpu, std::span<const Element> qkv,
+               const Matrix<float>& omega)
+        : shape_(shape),
+          qkv_(gpu, qkv),
+          gradients_(gpu, qkv.size()),
+          y_(gpu, qkv.size() / 3),
+          omega_(gpu, omega.values()),
+          saved_(gpu, fused_saved_bytes(shape)),
+          workspace_(gpu, fused_workspace_bytes(shape)) {}
+
+    void forward() const {
+        fused_forward(shape_, inputs(), nullptr,
+                      {.workspace = workspace_.data(), .saved = saved_.data(), .y = y_.data()});
+    }
+    void backward() const {
+        const auto width = shape_.out_stride;
+        fused_backward(shape_, inputs(), nullptr,
+                       {.dy = y_.data(),
+                        .saved = saved_.data(),
+                        .workspace = workspace_.data(),
+                        .dq = gradients_.data(),
+                        .dk = gradients_.data() + width,
+                        .dv = gradients_.data() + 2 * width});
+    }
+    // Waits for both passes.
+    std::vector<Element> outputs() const {
+        std::vector<Element> values(y_.size());
+        y_.download(values);
+        return values;
+    }
+    void wait() const {
+        Element last{};
+        y_.download({&last, 1});
+    }
+
+private:
+    ops::FusedInputs inputs() const {
+        const auto width = shape_.out_stride;
+        return {
+            .q = qkv_.data(), .k = qkv_.data() + width, .v = qkv_.data() + 2 * width, .omega = omega_.data()};
+    }
+
+    ops::FusedAttention shape_;
+    cuda::Buffer<Element> qkv_;
+    cuda::Buffer<Element> gradients_;
+    cuda::Buffer<Element> y_;
+    cuda::Buffer<float> omega_;
+    cuda::Memory saved_;
+    cuda::Memory workspace_;
+};
+
+ops::FusedAttention attention_shape(const AttentionSize& size, bool quick) {
+    ops::FusedAttention shape;
+    shape.batch = quick ? 2 : size.batch;
+    shape.tokens = size.tokens;
+    shape.heads = size.heads;
+    shape.head_size = size.head_size;
+    shape.directions = 128;
+    shape.out_stride = size.heads * size.head_size;
+    shape.stride = 3 * shape.out_stride;
+    return shape;
+}
+
+// Least time of both passes: the products that they need, their powers, each input and output once.
+double attention_floor(const ops::FusedAttention& s, const cuda::GpuRates& rates) {
+    const auto rows = static_cast<double>(s.batch * s.tokens * s.heads);
+    const auto d = static_cast<double>(s.head_size);
+    const auto m = static_cast<double>(s.directions);
+    const double macs = rows * (6.0 * m * d + 6.0 * 2.0 * m * d);
+    const double powers = rows * 4.0 * 2.0 * m;
+    const double bytes = rows * d * 2.0 * 11.0;
+    return std::max({macs / rates.half_macs, powers / rates.powers, bytes / rates.write_bytes});
+}
+
+// |a - b| / |b|
+double relative_difference(std::span<const std::uint16_t> a, std::span<const float> b) {
+    double difference = 0.0;
+    double norm = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        difference += std::pow(double{from_bfloat(a[i])} - b[i], 2);
+        norm += std::pow(double{b[i]}, 2);
+    }
+    return std::sqrt(difference / norm);
+}
+
+BenchResult bench_fused(const BenchSetup& setup, const AttentionSize& size, const cuda::GpuRates& rates) {
+    const int gpu = setup.exec.device.number;
+    const auto shape = attention_shape(size, setup.quick);
+    const auto omega =
+        normals(static_cast<std::size_t>(shape.directions), static_cast<std::size_t>(shape.head_size), 5);
+    auto single = normals(static_cast<std::size_t>(shape.batch * shape.tokens),
+                          static_cast<std::size_t>(shape.stride), 6);
+    std::vector<std::uint16_t> words;
+    for (float& v : single.values()) {
+        words.push_back(to_bfloat(v));
+        v = from_bfloat(words.back());
+    }
+    const LayerOnGpu<std::uint16_t> layer(shape, gpu, words, omega);
+    BenchResult result{.name = "cuda",
+                       .title = fmt::format("attention of {}, {} x {} tokens, forward and backward",
+                                            size.name, shape.batch, shape.tokens),
+                       .sizes = {{"batch", static_cast<double>(shape.batch)},
+                                 {"tokens", static_cast<double>(shape.tokens)}}};
+    constexpr int kRepeats = 20;  // one call is shorter than the wait
+    run_rounds(
+        setup,
+        [&] {
+            for (int i = 0; i < kRepeats; ++i) {
+                layer.forward();
+                layer.backward();
+            }
+            layer.wait();
+        },
+        {}, result);
+    for (auto& seconds : result.seconds) seconds /= kRepeats;
+    auto exact = shape;
+    exact.type = ops::FusedType::float32;
+    const LayerOnGpu<float> reference(exact, gpu, single.values(), omega);
+    reference.forward();
+    result.check = check_at_most("relative difference of bfloat16 from float32",
+                                 relative_difference(layer.outputs(), reference.outputs()), 2e-2);
+    result.limit = "products, powers of two or memory, the largest";
+    result.limit_time = [shape, rates](const MachineLimits&) { return attention_floor(shape, rates); };
+    const auto tokens = static_cast<double>(shape.batch * shape.tokens);
+    result.note = fmt::format("{:.3g} ms, {:.3g} M tokens/s", 1e3 * median(result.seconds),
+                              1e-6 * tokens / median(result.seconds));
+    result.more = {{"tokens_per_second", tokens / median(result.seconds)}};
+    return result;
+}
+
 BenchResult rate_result(const char* title, double rate, const char* unit) {
     return {.name = "cuda",
             .title = title,
@@ -178,9 +338,11 @@ std::vector<BenchResult> bench_cuda(const BenchSetup& setup) {
     const auto rates = cuda::measure_rates(setup.exec.device.number);
     std::vector<BenchResult> results = {bench_fill(setup, rates)};
     for (const auto& way : kWays) results.push_back(bench_products(setup, way, rates));
+    for (const auto& size : kAttentionSizes) results.push_back(bench_fused(setup, size, rates));
     results.push_back(rate_result("peak: bytes on the matrix units", rates.byte_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: halves on the matrix units", rates.half_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: normals", rates.normals, "T normals/s"));
+    results.push_back(rate_result("peak: powers of two", rates.powers, "T powers/s"));
     results.push_back(rate_result("peak: memory writes", rates.write_bytes, "TB/s"));
     return results;
 }

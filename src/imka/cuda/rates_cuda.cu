@@ -51,6 +51,18 @@ __global__ void draw_normals(const __grid_constant__ PhiloxKeys keys, float* out
     out[thread] = sum;
 }
 
+__global__ void powers_of_two(float* out) {
+    float x[kChains];
+    for (int k = 0; k < kChains; ++k) x[k] = 0.01F * static_cast<float>(threadIdx.x) - static_cast<float>(k);
+    for (int i = 0; i < kSteps; ++i) {
+#pragma unroll
+        for (int k = 0; k < kChains; ++k) asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(x[k]) : "f"(-x[k]));
+    }
+    float sum = 0.0F;
+    for (int k = 0; k < kChains; ++k) sum += x[k];
+    out[blockIdx.x * kThreads + threadIdx.x] = sum;
+}
+
 // Shortest time of a few runs of `body` after a warm-up.
 template <class Body>
 double seconds_of(const Body& body) {
@@ -88,6 +100,7 @@ GpuRates measure_rates(int gpu) {
     const double halves = seconds_of([&] { matrix_products<float><<<blocks, kThreads>>>(out.data()); });
     const auto keys = philox_keys(1);
     const double normals = seconds_of([&] { draw_normals<<<blocks, kThreads>>>(keys, out.data()); });
+    const double powers = seconds_of([&] { powers_of_two<<<blocks, kThreads>>>(out.data()); });
     constexpr std::size_t kBytes = std::size_t{2} << 30U;
     const Memory memory(gpu, kBytes);
     const double write = seconds_of([&] { cudaMemsetAsync(memory.data(), 1, kBytes); });
@@ -95,6 +108,7 @@ GpuRates measure_rates(int gpu) {
     return {.byte_macs = products * 32 / bytes,
             .half_macs = products * 16 / halves,
             .normals = threads * (kSteps / 8) * 4 / normals,
+            .powers = threads * kSteps * kChains / powers,
             .write_bytes = kBytes / write};
 }
 

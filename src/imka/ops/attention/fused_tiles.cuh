@@ -1,0 +1,317 @@
+// Parts of the kernels of fused attention: rows of q, k and v, factors of the matrix units, features.
+//
+// A factor is one bfloat16 per value, or two (value and rest) if elements are floats. Matrices in shared
+// memory have rows of d + 8 values: rows start in different banks, and the last 8 columns hold the
+// normaliser.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "imka/cuda/matrix_unit.cuh"
+#include "imka/ops/attention/form.hpp"
+
+namespace imka::ops::fused {
+
+using Bfloat = __nv_bfloat16;
+
+template <class T>
+inline constexpr int kParts = sizeof(T) == 2 ? 1 : 2;
+template <AttentionForm F>
+inline constexpr int kSigns = F == AttentionForm::positive ? 2 : 1;
+
+// Thread q of the four that share a row has columns q d/4 to (q + 1) d/4 - 1, so that it reads and writes
+// whole words. Products see column c at this position.
+template <int D>
+__host__ __device__ constexpr int column_of(int c) {
+    const int e = c % (D / 4);
+    return 8 * (e / 2) + 2 * (c / (D / 4)) + e % 2;
+}
+
+// N neighbouring elements as floats. N: a multiple of 4; of 8 for 16-byte accesses of bfloat16.
+template <int N>
+__device__ inline void load(const float* from, float (&to)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const float4 v = *reinterpret_cast<const float4*>(from + i);
+        to[i] = v.x;
+        to[i + 1] = v.y;
+        to[i + 2] = v.z;
+        to[i + 3] = v.w;
+    }
+}
+__device__ inline float low(std::uint32_t w) {
+    return __uint_as_float(w << 16U);
+}
+__device__ inline float high(std::uint32_t w) {
+    return __uint_as_float(w & 0xffff0000U);
+}
+template <int N>
+__device__ inline void load(const Bfloat* from, float (&to)[N]) {
+    std::uint32_t w[N / 2];
+    if constexpr (N == 4) {
+        const uint2 v = *reinterpret_cast<const uint2*>(from);
+        w[0] = v.x;
+        w[1] = v.y;
+    } else {
+#pragma unroll
+        for (int i = 0; i < N / 2; i += 4) {
+            const uint4 v = *reinterpret_cast<const uint4*>(from + 2 * i);
+            w[i] = v.x;
+            w[i + 1] = v.y;
+            w[i + 2] = v.z;
+            w[i + 3] = v.w;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+        to[2 * i] = low(w[i]);
+        to[2 * i + 1] = high(w[i]);
+    }
+}
+
+// Eight neighbouring elements as loaded: nothing waits for them until they are read.
+template <class T>
+struct Eight {
+    uint4 words[sizeof(T) / 2] = {};
+    __device__ void load_from(const T* from) {
+#pragma unroll
+        for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i)
+            words[i] = reinterpret_cast<const uint4*>(from)[i];
+    }
+    __device__ void read(float (&to)[8]) const {
+        load(reinterpret_cast<const T*>(words), to);
+    }
+};
+
+__device__ inline std::uint32_t pair_of(float a, float b) {
+    const __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
+    std::uint32_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
+template <int N>
+__device__ inline void store(const float (&from)[N], float* to) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4)
+        *reinterpret_cast<float4*>(to + i) = make_float4(from[i], from[i + 1], from[i + 2], from[i + 3]);
+}
+template <int N>
+__device__ inline void store(const float (&from)[N], Bfloat* to) {
+    if constexpr (N == 4) {
+        *reinterpret_cast<uint2*>(to) = make_uint2(pair_of(from[0], from[1]), pair_of(from[2], from[3]));
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i += 8)
+            *reinterpret_cast<uint4*>(to + i) =
+                make_uint4(pair_of(from[i], from[i + 1]), pair_of(from[i + 2], from[i + 3]),
+                           pair_of(from[i + 4], from[i + 5]), pair_of(from[i + 6], from[i + 7]));
+    }
+}
+
+// Two values as factors, one word per part.
+template <int P>
+__device__ inline void to_factors(float a, float b, std::uint32_t (&words)[P]) {
+    words[0] = pair_of(a, b);
+    if constexpr (P == 2) words[1] = pair_of(a - low(words[0]), b - high(words[0]));
+}
+
+// The left factor, 16 x 16. Of pair (row g + 8 i, columns 2 q + 8 j): v[part][i + 2 j].
+template <int P>
+struct Left {
+    std::uint32_t v[P][4];
+};
+template <int P>
+__device__ inline void set(Left<P>& a, int i, float x, float y) {
+    std::uint32_t words[P];
+    to_factors(x, y, words);
+#pragma unroll
+    for (int p = 0; p < P; ++p) a.v[p][i] = words[p];
+}
+// Results of products are left factors of others: columns 0 to 7 and 8 to 15.
+template <int P>
+__device__ inline Left<P> left_of(const float (&c)[2][4]) {
+    Left<P> a;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) set(a, i, c[i / 2][2 * (i % 2)], c[i / 2][2 * (i % 2) + 1]);
+    return a;
+}
+// Two rows of thread q: x of row g, y of row g + 8. Step s of the columns.
+template <int P, int E>
+__device__ inline Left<P> left_of(const float (&x)[E], const float (&y)[E], int s) {
+    Left<P> a;
+    set(a, 0, x[4 * s], x[4 * s + 1]);
+    set(a, 1, y[4 * s], y[4 * s + 1]);
+    set(a, 2, x[4 * s + 2], x[4 * s + 3]);
+    set(a, 3, y[4 * s + 2], y[4 * s + 3]);
+    return a;
+}
+
+// Right factors of two products of 8 columns each: v[product][part][half].
+template <int P>
+struct Right {
+    std::uint32_t v[2][P][2];
+};
+// Right factors with one half, or of one product: v[product or half][part].
+template <int P>
+struct RightHalf {
+    std::uint32_t v[2][P];
+};
+
+// A matrix of rows of factors: parts of `rows` x (d + 8).
+template <int P, int D>
+struct Tile {
+    static constexpr int kRow = D + 8;
+    Bfloat* data;
+    int rows;
+    __device__ Bfloat* at(int part, int row, int col) const {
+        return data + (part * rows + row) * kRow + col;
+    }
+};
+
+// A tile in shared memory that is complete: made after the barrier, and not used beyond the next one. Loads
+// from it are pure functions of its address, so that the compiler can move them before earlier products.
+template <int P, int D>
+struct SharedTile {
+    std::uint32_t address;
+    int rows;
+    __device__ std::uint32_t at(int part, int row, int col) const {
+        return address + 2U * static_cast<std::uint32_t>((part * rows + row) * Tile<P, D>::kRow + col);
+    }
+};
+template <int P, int D>
+__device__ inline SharedTile<P, D> shared_tile(const Tile<P, D>& t) {
+    std::uint32_t address = static_cast<std::uint32_t>(__cvta_generic_to_shared(t.data));
+    asm volatile("" : "+r"(address)::"memory");
+    return {address, t.rows};
+}
+
+// 16 rows of t are the columns of the two products, 16 columns of t are summed over.
+template <int P, int D>
+__device__ inline Right<P> right_by_rows(const SharedTile<P, D>& t, int row, int col) {
+    const int lane = static_cast<int>(threadIdx.x & 31U);
+    Right<P> b;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+            : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
+            : "r"(t.at(p, row + lane / 16 * 8 + lane % 8, col + lane / 8 % 2 * 8)));
+    return b;
+}
+// The same for 8 columns that are summed over.
+template <int P, int D>
+__device__ inline RightHalf<P> half_by_rows(const SharedTile<P, D>& t, int row, int col) {
+    const int lane = static_cast<int>(threadIdx.x & 31U);
+    RightHalf<P> b;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+            : "=r"(b.v[0][p]), "=r"(b.v[1][p])
+            : "r"(t.at(p, row + lane % 16, col)));
+    return b;
+}
+// 16 rows of t are summed over, 16 columns of t are the columns of the two products.
+template <int P, int D>
+__device__ inline Right<P> right_by_columns(const SharedTile<P, D>& t, int row, int col) {
+    const int lane = static_cast<int>(threadIdx.x & 31U);
+    Right<P> b;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+            : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
+            : "r"(t.at(p, row + lane % 16, col + lane / 16 * 8)));
+    return b;
+}
+// The same for 8 columns: one product.
+template <int P, int D>
+__device__ inline RightHalf<P> half_by_columns(const SharedTile<P, D>& t, int row, int col) {
+    const int lane = static_cast<int>(threadIdx.x & 31U);
+    RightHalf<P> b;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+        asm("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+            : "=r"(b.v[0][p]), "=r"(b.v[1][p])
+            : "r"(t.at(p, row + lane % 16, col)));
+    return b;
+}
+
+// c += a b. Of two parts, the product of the rests is left out.
+template <int P>
+__device__ inline void multiply(const Left<P>& a, const std::uint32_t (&b)[P][2], float (&c)[4]) {
+    cuda::multiply_bfloats(a.v[0], b[0][0], b[0][1], c);
+    if constexpr (P == 2) {
+        cuda::multiply_bfloats(a.v[0], b[1][0], b[1][1], c);
+        cuda::multiply_bfloats(a.v[1], b[0][0], b[0][1], c);
+    }
+}
+template <int P>
+__device__ inline void multiply(const Left<P>& a, const RightHalf<P>& b, float (&c)[4]) {
+    cuda::multiply_bfloats(a.v[0], b.v[0][0], b.v[1][0], c);
+    if constexpr (P == 2) {
+        cuda::multiply_bfloats(a.v[0], b.v[0][1], b.v[1][1], c);
+        cuda::multiply_bfloats(a.v[1], b.v[0][0], b.v[1][0], c);
+    }
+}
+// The left factor has 8 columns: of row g + 8 i, v[part][i].
+template <int P>
+__device__ inline void multiply(const std::uint32_t (&a)[P][2], const std::uint32_t (&b)[P], float (&c)[4]) {
+    cuda::multiply_bfloats(a[0], b[0], c);
+    if constexpr (P == 2) {
+        cuda::multiply_bfloats(a[0], b[1], c);
+        cuda::multiply_bfloats(a[1], b[0], c);
+    }
+}
+
+__device__ inline float power_of_two(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// The same with other units: a polynomial for the fraction, within 1e-4, the rest added to the exponent. For
+// -126 < x < 127; 2^-126 below.
+__device__ inline float polynomial_power(float x) {
+    constexpr float kRound = 12582912.0F;  // 1.5 2^23: a sum has the nearest integer in its lowest bits
+    const float shifted = fmaxf(x, -126.0F) + kRound;
+    const float f = fmaxf(x, -126.0F) - (shifted - kRound);
+    float p = __fmaf_rn(0.0558382829F, f, 0.242639479F);
+    p = __fmaf_rn(p, f, 0.693136734F);
+    p = __fmaf_rn(p, f, 0.999924557F);
+    return __int_as_float(__float_as_int(p) + (__float_as_int(shifted) << 23));
+}
+// So many of 16 powers are polynomials, if features are rounded to bfloat16: the unit of power_of_two, with 4
+// results per cycle and scheduler, would be the slowest part.
+template <int P>
+inline constexpr int kByPolynomial = P == 1 ? 4 : 0;
+
+// Features of a projection c that includes the shift of its row: of both signs, or the only one.
+struct Features {
+    float plus;
+    float minus;
+};
+// i: number of the feature in its block.
+template <AttentionForm F, int P>
+__device__ inline Features features_of(float c, float twice_shift, float epsilon, int i) {
+    if constexpr (F != AttentionForm::positive) return {fmaxf(c, 0.0F) + epsilon, 0.0F};
+    const float minus = twice_shift - c;
+    return {power_of_two(c), i % 8 < kByPolynomial<P> ? polynomial_power(minus) : power_of_two(minus)};
+}
+
+template <int N>
+__device__ inline float dot(const float (&a)[N], const float (&b)[N]) {
+    float sum = 0.0F;
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum = __fmaf_rn(a[i], b[i], sum);
+    return sum;
+}
+// Sum over `Lanes` neighbouring lanes.
+template <int Lanes>
+__device__ inline float lane_sum(float v) {
+#pragma unroll
+    for (int i = 1; i < Lanes; i *= 2) v += __shfl_xor_sync(0xffffffffU, v, i);
+    return v;
+}
+
+}  // namespace imka::ops::fused

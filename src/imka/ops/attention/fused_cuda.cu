@@ -28,10 +28,9 @@ enum class Side { keys, queries };
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kDirections = 16 * kWarps;  // of a block of accumulate
-constexpr int kLoads = 1;                 // of a thread per tile of accumulate
 template <int D>
 constexpr int kBlocks = D == 64 ? 1 : 2;  // per multiprocessor: registers for the sums
-constexpr int kBlockRows = 512;           // tokens of a block of attend and differentiate
+constexpr int kBlockRows = 1024;          // tokens of a block of attend and differentiate
 
 // A head of a sequence.
 struct Head {
@@ -128,11 +127,11 @@ __device__ inline Loaded<T, S> load_token(const FusedWork& w, const Head& h, int
 // Shared memory of accumulate, one of two buffers.
 template <class T, int D>
 struct TokenTile {
-    static constexpr int kTokens = kLoads * kThreads * 8 / D;
+    static constexpr int kTokens = kThreads * 8 / D;
     Bfloat x[kParts<T> * kTokens * (D + 8)];
     Bfloat z[kParts<T> * kTokens * (D + 8)];
     float shifts[kTokens];
-    float levels[kLoads * kWarps];  // largest exponent of each warp's tokens, for the exponent of the sums
+    float levels[kWarps];  // largest exponent of each warp's tokens, for the exponent of the sums
     __device__ Tile<kParts<T>, D> tile_x() { return {x, kTokens}; }
     __device__ Tile<kParts<T>, D> tile_z() { return {z, kTokens}; }
 };
@@ -149,9 +148,9 @@ __device__ inline void put(const float (&v)[8], int row, int col, const Tile<P, 
 }
 
 template <class T, int D, AttentionForm F, Side S>
-__device__ inline void put_token(const Loaded<T, S>& r, int load, float bound, TokenTile<T, D>& tile) {
+__device__ inline void put_token(const Loaded<T, S>& r, float bound, TokenTile<T, D>& tile) {
     constexpr int kLanes = D / 8;
-    const int row = (load * kThreads + static_cast<int>(threadIdx.x)) / kLanes;
+    const int row = static_cast<int>(threadIdx.x) / kLanes;
     const int part = static_cast<int>(threadIdx.x) % kLanes;
     float x[8];
     float z[8];
@@ -176,8 +175,7 @@ __device__ inline void put_token(const Loaded<T, S>& r, int load, float bound, T
             float level = r.used ? shift + bound * fast_root(norm) : -INFINITY;
 #pragma unroll
             for (int i = kLanes; i < 32; i *= 2) level = fmaxf(level, __shfl_xor_sync(0xffffffffU, level, i));
-            if (threadIdx.x % 32 == 0U)
-                tile.levels[load * kWarps + static_cast<int>(threadIdx.x) / 32] = level;
+            if (threadIdx.x % 32 == 0U) tile.levels[threadIdx.x / 32] = level;
         }
     }
 }
@@ -239,7 +237,7 @@ __device__ inline void add_tokens(const Left<P> (&omega)[D / 16], const Tokens<P
     float minus[2][4];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        const auto f = features_of<F, P>(c[i / 4][i % 4], 2.0F * shift[i / 4][i % 2], epsilon, i);
+        const auto f = features_of<F>(c[i / 4][i % 4], 2.0F * shift[i / 4][i % 2], epsilon);
         c[i / 4][i % 4] = f.plus;
         minus[i / 4][i % 4] = f.minus;
     }
@@ -321,19 +319,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) accumulate(const __grid_
     if (active) load_directions<kParts<T>, D>(w, direction, omega);
     Sums<D, F> sums;
     float exponent = F == AttentionForm::positive && S == Side::keys ? -INFINITY : 0.0F;
-    Loaded<T, S> next[kLoads];
-    const auto load_tile = [&](int first) {
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k)
-            next[k] = load_token<T, D, S>(w, h, first + k * (kTokens / kLoads) + row, end);
-    };
-    load_tile(begin);
+    auto next = load_token<T, D, S>(w, h, begin + row, end);
     int buffer = 0;
     for (int first = begin; first < end; first += kTokens, buffer ^= 1) {
         auto& tile = tiles[buffer];
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k) put_token<T, D, F, S>(next[k], k, bound, tile);
-        load_tile(first + kTokens);
+        put_token<T, D, F, S>(next, bound, tile);
+        next = load_token<T, D, S>(w, h, first + kTokens + row, end);
         __syncthreads();
         if (!active) continue;
         if constexpr (F == AttentionForm::positive && S == Side::keys) raise_exponent(tile, exponent, sums);
@@ -560,7 +551,7 @@ __device__ inline FeatureBlock<F> feature_block(const Group<P, D>& group, const 
     FeatureBlock<F> out;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        const auto f = features_of<F, P>(c[i / 4][i % 4], 2.0F * group.shift[i % 4 / 2], epsilon, i);
+        const auto f = features_of<F>(c[i / 4][i % 4], 2.0F * group.shift[i % 4 / 2], epsilon);
         out.v[0][i / 4][i % 4] = f.plus;
         if constexpr (kSigns<F> == 2) out.v[1][i / 4][i % 4] = f.minus;
     }
@@ -631,7 +622,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) attend(const __grid_cons
         next = load_queries(token + kWarps * 16);
         float sums[D / 8 + 1][4] = {};
         const int directions = token < h.length ? w.directions : 0;  // nothing to do for padding
-#pragma unroll 2
+#pragma unroll 1
         for (int j = 0; j < directions; j += 16) {
             float c[2][4];
             project(group, tiles.omega, j, c);
@@ -801,7 +792,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) differentiate(const __gr
         float values[D / 8][4] = {};  // of keys
         float norms[2] = {};
         const int directions = token < h.length ? w.directions : 0;  // nothing to do for padding
-#pragma unroll 2
+#pragma unroll 1
         for (int j = 0; j < directions; j += 16) {
             float c[2][4];
             project(group, tiles.omega, j, c);

@@ -285,33 +285,15 @@ __device__ inline float power_of_two(float x) {
     return y;
 }
 
-// The same with other units: a polynomial for the fraction, within 1e-4, the rest added to the exponent. For
-// -126 < x < 127; 2^-126 below.
-__device__ inline float polynomial_power(float x) {
-    constexpr float kRound = 12582912.0F;  // 1.5 2^23: a sum has the nearest integer in its lowest bits
-    const float shifted = fmaxf(x, -126.0F) + kRound;
-    const float f = fmaxf(x, -126.0F) - (shifted - kRound);
-    float p = __fmaf_rn(0.0558382829F, f, 0.242639479F);
-    p = __fmaf_rn(p, f, 0.693136734F);
-    p = __fmaf_rn(p, f, 0.999924557F);
-    return __int_as_float(__float_as_int(p) + (__float_as_int(shifted) << 23));
-}
-// So many of 16 powers are polynomials, if features are rounded to bfloat16: the unit of power_of_two, with 4
-// results per cycle and scheduler, would be the slowest part.
-template <int P>
-inline constexpr int kByPolynomial = P == 1 ? 4 : 0;
-
 // Features of a projection c that includes the shift of its row: of both signs, or the only one.
 struct Features {
     float plus;
     float minus;
 };
-// i: number of the feature in its block.
-template <AttentionForm F, int P>
-__device__ inline Features features_of(float c, float twice_shift, float epsilon, int i) {
-    if constexpr (F != AttentionForm::positive) return {fmaxf(c, 0.0F) + epsilon, 0.0F};
-    const float minus = twice_shift - c;
-    return {power_of_two(c), i % 8 < kByPolynomial<P> ? polynomial_power(minus) : power_of_two(minus)};
+template <AttentionForm F>
+__device__ inline Features features_of(float c, float twice_shift, float epsilon) {
+    if constexpr (F == AttentionForm::positive) return {power_of_two(c), power_of_two(twice_shift - c)};
+    return {fmaxf(c, 0.0F) + epsilon, 0.0F};
 }
 
 template <int N>

@@ -75,6 +75,7 @@ void add_gram(CLI::App& root, Context& context);
 void add_ridge(CLI::App& root, Context& context);
 void add_attention(CLI::App& root, Context& context);
 void add_train(CLI::App& root, Context& context);
+void add_eval(CLI::App& root, Context& context);
 void add_sweep(CLI::App& root, Context& context);
 void add_chip(CLI::App& root, Context& context);
 void add_map(CLI::App& root, Context& context);

@@ -11,7 +11,6 @@
 #include "chip/options.hpp"
 #include "command_text.hpp"
 #include "gnuplot.hpp"
-#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/deploy/deployed_model.hpp"
@@ -440,23 +439,6 @@ void add_model_options(CLI::App& verb, Args& args) {
                              range::between(1, 1000, "Chips for --explain and --what-if"))});
 }
 
-void add_build_options(CLI::App& verb, Args& args) {
-    Fields chosen;
-    for (auto& f : fields(args.build)) {
-        for (const auto* name : {"input_range", "input_alpha", "calibration_inputs", "programming",
-                                 "output_calibration", "read_spacing", "compensation"}) {
-            if (f.name == name) chosen.push_back(f);
-        }
-    }
-    bind_fields(verb, chosen);
-    verb.add_option_function<std::string>(
-            "--at",
-            [&args](const std::string& text) { args.build.read_seconds = parse_duration(text, "--at"); },
-            "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
-        ->type_name("TIME")
-        ->default_str("0");
-}
-
 void add_output_options(CLI::App& verb, Args& args) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
@@ -522,7 +504,7 @@ void add_deploy(CLI::App& root, Context& context) {
          "imka deploy --diff before.plan after.plan"});
     add_common_options(*verb, context);
     add_model_options(*verb, *args);
-    add_build_options(*verb, *args);
+    add_build_options(*verb, args->build);
     add_output_options(*verb, *args);
     verb->callback([args, verb, &context] { run(*verb, *args, context); });
 }

@@ -158,6 +158,7 @@ int run_command(int argc, char** argv, Context& context) {
     add_ridge(root, context);
     add_attention(root, context);
     add_train(root, context);
+    add_eval(root, context);
     add_sweep(root, context);
     add_validate(root, context);
     add_report(root, context);

@@ -154,6 +154,22 @@ ReadTime read_time(const TimeArgs& args) {
             .spacing_seconds = parse_duration(args.spacing, "--spacing")};
 }
 
+void add_build_options(CLI::App& verb, BuildConfig& build) {
+    Fields chosen;
+    for (auto& f : fields(build)) {
+        for (const auto* name : {"input_range", "input_alpha", "calibration_inputs", "programming",
+                                 "output_calibration", "read_spacing", "compensation"}) {
+            if (f.name == name) chosen.push_back(f);
+        }
+    }
+    bind_fields(verb, chosen);
+    verb.add_option_function<std::string>(
+            "--at", [&build](const std::string& text) { build.read_seconds = parse_duration(text, "--at"); },
+            "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
+        ->type_name("TIME")
+        ->default_str("0");
+}
+
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
     return {.spec = spec,
             .calibration = {.inputs = args.config.calibration_count, .input_range = args.input_range}};

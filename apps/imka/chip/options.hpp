@@ -12,6 +12,7 @@
 #include "app.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/analyse/trials.hpp"
+#include "imka/chip/build.hpp"
 #include "imka/metrics/metrics.hpp"
 
 namespace imka::app {
@@ -72,6 +73,8 @@ struct TimeArgs {
 };
 void add_time_options(CLI::App& verb, TimeArgs& args);
 ReadTime read_time(const TimeArgs& args);
+// How a model is put on a chip: --input-range, --programming, ..., --compensation and --at.
+void add_build_options(CLI::App& verb, BuildConfig& build);
 
 // Calls body; adds the name of the file to the front of an Error{bad_data}.
 template <class Body>

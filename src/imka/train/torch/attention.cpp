@@ -10,8 +10,6 @@ namespace {
 
 using torch::Tensor;
 
-// Keeps queries that see only zero features from dividing by 0. As in the graph of a Performer.
-constexpr double kReluEpsilon = 1e-6;
 constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 
 // Batch x heads x tokens x 1; undefined without a mask.

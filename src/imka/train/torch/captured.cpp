@@ -54,6 +54,10 @@ void CapturedStep::run() {
     if (r.done) r.graph.replay();
 }
 
+void* current_stream() {
+    return at::cuda::getCurrentCUDAStream().stream();
+}
+
 std::string device_name(const torch::Device& device) {
     return device.is_cuda() ? std::string(at::cuda::getDeviceProperties(device.index())->name) : "processor";
 }
@@ -65,6 +69,9 @@ CapturedStep::CapturedStep(std::function<void()> step, const torch::Device&)
     : step_(std::move(step)), capture_(false) {}
 void CapturedStep::run() {
     step_();
+}
+void* current_stream() {
+    return nullptr;
 }
 std::string device_name(const torch::Device&) {
     return "processor";

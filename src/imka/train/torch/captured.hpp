@@ -29,6 +29,9 @@ private:
     std::unique_ptr<Recording> recording_;
 };
 
+// The stream of LibTorch's operations on the current GPU, a cudaStream_t; nullptr without CUDA.
+void* current_stream();
+
 // Error{missing_part} if the device is not there.
 torch::Device torch_device(const ComputeDevice& device);
 std::string device_name(const torch::Device& device);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "imka/train/torch/analog.hpp"
+#include "imka/train/torch/fused_attention.hpp"
 #include "imka/train/torch/tensors.hpp"
 
 namespace imka {
@@ -25,6 +26,11 @@ Tensor activated(const Tensor& x, Activation activation) {
             break;
     }
     return torch::relu(x);
+}
+
+// Of the parameters of a layer.
+std::string prefix_of(const PerformerConfig& model, std::int64_t index) {
+    return fmt::format("layer{}.", model.tied ? 0 : index);
 }
 
 std::vector<std::string> ranged_weights(const TrainRecipe& recipe) {
@@ -55,6 +61,8 @@ Network::Network(const TrainRecipe& recipe, const Performer& start, const torch:
       device_(device),
       parameters_(start, ranged_weights(recipe), device),
       positions_(to_tensor(sinusoidal_positions(recipe.model).view()).to(parameters_.values().options())) {
+    fused_ = has_fused_attention(recipe.model, device) &&
+             !(enabled(recipe.hardware) && recipe.hardware.omega_on_chip);
     set_omega(start.omega);
 }
 
@@ -72,7 +80,7 @@ void Network::set_omega(const std::vector<Matrix<float>>& omega) {
 
 Tensor Network::product(const Tensor& x, const Tensor& weight) const {
     if (recipe_.train.precision != TrainPrecision::bf16) return torch::matmul(x, weight.t());
-    return torch::matmul(x.to(torch::kBFloat16), weight.t().to(torch::kBFloat16)).to(torch::kFloat);
+    return torch::matmul(x.to(torch::kBFloat16), weight.t().to(torch::kBFloat16)).to(weight.dtype());
 }
 
 Tensor Network::linear(const Tensor& x, const std::string& name) {
@@ -84,9 +92,9 @@ Tensor Network::linear(const Tensor& x, const std::string& name) {
             auto value = range.detach();
             value.add_(3.0 * x.std() - value, 1.0 / static_cast<double>(ranges_seen_ + 1));
         }
-        y = analog_product(x, weight, range, recipe_.hardware);
+        y = analog_product(x.to(weight.dtype()), weight, range, recipe_.hardware);
     } else if (enabled(recipe_.hardware)) {
-        y = product(clipped(x, parameters_.range(name), recipe_.hardware), weight);
+        y = product(clipped(x.to(weight.dtype()), parameters_.range(name), recipe_.hardware), weight);
     } else {
         y = product(x, weight);
     }
@@ -116,9 +124,9 @@ Tensor Network::embedded(const Batch& batch, const Tensor& mask) const {
     return masked(dropped(norm(e, "embedding.norm"), recipe_.train.dropout), mask);
 }
 
-Tensor Network::attention(const Tensor& x, std::int64_t index, const Tensor& mask) {
+Tensor Network::heads_attention(const Tensor& x, std::int64_t index, const Tensor& mask) {
     const auto& model = recipe_.model;
-    const auto prefix = fmt::format("layer{}.", model.tied ? 0 : index);
+    const auto prefix = prefix_of(model, index);
     const auto heads = [&](const std::string& part) {
         return linear(x, prefix + part)
             .view({x.size(0), x.size(1), model.heads, head_size(model)})
@@ -134,8 +142,36 @@ Tensor Network::attention(const Tensor& x, std::int64_t index, const Tensor& mas
                                           {.kind = model.attention,
                                            .cut = recipe_.train.cut_gradient,
                                            .hardware = noisy_omega ? &recipe_.hardware : nullptr});
-    const auto joined = y.transpose(1, 2).reshape(x.sizes());
-    return linear(dropped(joined, recipe_.train.attention_dropout), prefix + "out");
+    return y.transpose(1, 2).reshape(x.sizes());
+}
+
+// One product for all three, unless hardware has a range and noise for each.
+Tensor Network::queries_keys_values(const Tensor& x, const std::string& prefix) {
+    if (enabled(recipe_.hardware))
+        return torch::cat({linear(x, prefix + "q"), linear(x, prefix + "k"), linear(x, prefix + "v")}, -1);
+    const auto joined = [&](const char* part) {
+        return torch::cat({parameters_[prefix + "q" + part], parameters_[prefix + "k" + part],
+                           parameters_[prefix + "v" + part]});
+    };
+    const auto type = recipe_.train.precision == TrainPrecision::bf16 ? torch::kBFloat16 : torch::kFloat;
+    const auto y = torch::matmul(x.to(type), joined(".weight").t().to(type));
+    return recipe_.model.qkv_bias ? y + joined(".bias").to(type) : y;
+}
+
+Tensor Network::joint_attention(const Tensor& x, std::int64_t index) {
+    const auto& model = recipe_.model;
+    auto qkv = queries_keys_values(x, prefix_of(model, index));
+    if (recipe_.train.precision == TrainPrecision::bf16) qkv = qkv.to(torch::kBFloat16);
+    return fused_attention(qkv, omega_[static_cast<std::size_t>(index)], lengths_,
+                           {.kind = model.attention,
+                            .heads = model.heads,
+                            .epsilon = kReluEpsilon,
+                            .cut = recipe_.train.cut_gradient});
+}
+
+Tensor Network::attention(const Tensor& x, std::int64_t index, const Tensor& mask) {
+    const auto y = fused_ ? joint_attention(x, index) : heads_attention(x, index, mask);
+    return linear(dropped(y, recipe_.train.attention_dropout), prefix_of(recipe_.model, index) + "out");
 }
 
 Tensor Network::hidden_units(const Tensor& x, const std::string& prefix) {
@@ -143,7 +179,7 @@ Tensor Network::hidden_units(const Tensor& x, const std::string& prefix) {
 }
 
 Tensor Network::layer(Tensor x, std::int64_t index, const Tensor& mask) {
-    const auto prefix = fmt::format("layer{}.", recipe_.model.tied ? 0 : index);
+    const auto prefix = prefix_of(recipe_.model, index);
     const double dropout = recipe_.train.dropout;
     if (recipe_.model.norm == NormOrder::post) {
         x = norm(x + dropped(attention(x, index, mask), dropout), prefix + "norm1");
@@ -157,6 +193,7 @@ Tensor Network::forward(const Batch& batch, bool training) {
     training_ = training;
     const auto& model = recipe_.model;
     const auto mask = mask_of(batch);
+    if (fused_ && mask.defined()) lengths_ = batch.lengths.to(torch::kInt);
     auto x = embedded(batch, mask);
     for (std::int64_t i = 0; i < model.layers; ++i) x = layer(x, i, mask);
     if (model.norm == NormOrder::pre) x = norm(x, "norm");

@@ -46,6 +46,10 @@ private:
     torch::Tensor embedded(const Batch& batch, const torch::Tensor& mask) const;
     torch::Tensor layer(torch::Tensor x, std::int64_t index, const torch::Tensor& mask);
     torch::Tensor attention(const torch::Tensor& x, std::int64_t index, const torch::Tensor& mask);
+    // Both return batch x tokens x width.
+    torch::Tensor heads_attention(const torch::Tensor& x, std::int64_t index, const torch::Tensor& mask);
+    torch::Tensor joint_attention(const torch::Tensor& x, std::int64_t index);
+    torch::Tensor queries_keys_values(const torch::Tensor& x, const std::string& prefix);
     torch::Tensor hidden_units(const torch::Tensor& x, const std::string& prefix);
 
     TrainRecipe recipe_;
@@ -53,12 +57,16 @@ private:
     Parameters parameters_;
     torch::Tensor positions_;
     std::vector<torch::Tensor> omega_;
+    torch::Tensor lengths_;  // i32, of the current batch, for fused attention
     bool training_ = false;
+    bool fused_;
     std::int64_t ranges_seen_ = -1;
 };
 
 // y = φ(q)(φ(k)ᵀ v) / φ(q)(φ(k)ᵀ 1); q, k, v: batch x heads x tokens x head size; mask: batch x tokens, true
 // for keys that count, or undefined. cut: no gradient through the projection.
+// Keeps queries that see only zero features from dividing by 0. As in the graph of a Performer.
+inline constexpr double kReluEpsilon = 1e-6;
 struct FeatureAttention {
     ModelAttention kind = ModelAttention::favor;
     bool cut = false;

@@ -13,6 +13,7 @@
 #include "imka/data/inspect.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
+#include "show_task.hpp"
 
 namespace imka::app {
 namespace {
@@ -193,8 +194,8 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
                     "How data are split and scaled: default, or as in the published measurements (measured)")
         ->check(CLI::IsMember({"default", "measured"}))
         ->capture_default_str();
-    verb.add_option("--part", options.part, "Training or test part")
-        ->check(CLI::IsMember({"train", "test"}))
+    verb.add_option("--part", options.part, "Training or test part; tasks also have a validation part")
+        ->check(CLI::IsMember({"train", "valid", "test"}))
         ->capture_default_str();
     using range::between;
     constexpr double kMostRows = 1e12;
@@ -213,6 +214,7 @@ void add_part_options(CLI::App& verb, PartOptions& options) {
 
 // Options of files are errors for sets that are not read from a file.
 void check_effects(const CLI::App& verb, const PartOptions& options) {
+    if (options.part == "valid") fail(ErrorCode::bad_usage, "only tasks have the part valid (--task)");
     const bool generator = find_generator(options.name).has_value();
     if (generator || find_set(options.name) != nullptr)
         reject_without_effect(verb, {"--label-column", "--header", "--drop-columns", "--missing"},
@@ -447,19 +449,39 @@ void add_info(CLI::App& data, Context& context) {
     verb->callback([&context, name] { run_info(*name, context); });
 }
 
+void show_task(const CLI::App& verb, const PartOptions& options, const ShowTaskOptions& task,
+               const Context& context) {
+    if (!options.name.empty())
+        fail(ErrorCode::bad_usage, "expected a data set or --task, not both: " + in_quotes(options.name));
+    reject_without_effect(verb,
+                          {"--protocol", "--split-seed", "--train-rows", "--test-rows", "--raw",
+                           "--label-column", "--header", "--drop-columns", "--missing", "--format", "--rows"},
+                          "it needs a data set, not --task");
+    if (task.statistics) reject_without_effect(verb, {"--index", "--output"}, "with --statistics");
+    run_show_task(task, options.part, context);
+}
+
 void add_show(CLI::App& data, Context& context) {
-    auto* verb =
-        add_verb(data, "show", "Show the first rows and the range of every feature",
-                 {"imka data show magic", "imka data show skin --protocol measured --part test --raw",
-                  "imka data show train.libsvm:test.libsvm --rows 3"});
+    auto* verb = add_verb(
+        data, "show",
+        "Show the first rows and the range of every feature, or examples of a task of Long Range Arena",
+        {"imka data show magic", "imka data show skin --protocol measured --part test --raw",
+         "imka data show train.libsvm:test.libsvm --rows 3", "imka data show --task pathfinder32 --index 7",
+         "imka data show --task listops --part test --statistics"});
     add_common_options(*verb, context);
     const auto options = std::make_shared<PartOptions>();
     const auto rows = std::make_shared<std::uint64_t>(5);
+    const auto task = std::make_shared<ShowTaskOptions>();
     add_part_options(*verb, *options);
+    verb->get_option("name")->required(false);
+    add_task_options(*verb, *task);
     bind_fields(*verb,
                 {field("format", options->read.format, {.help = "Format of a file; auto: from its name"})});
     bind_fields(*verb, {field("rows", *rows, range::between(0, 1e9, "Number of rows to show"))});
-    verb->callback([&context, verb, options, rows] {
+    verb->callback([&context, verb, options, rows, task] {
+        if (!task->task.empty()) return show_task(*verb, *options, *task, context);
+        if (options->name.empty()) fail(ErrorCode::bad_usage, "expected a data set, a file or --task TASK");
+        reject_without_effect(*verb, task_flags(), "it needs --task");
         check_effects(*verb, *options);
         run_show(*options, *rows, context);
     });

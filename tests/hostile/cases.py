@@ -20,7 +20,7 @@ PRODUCT = "--rows 8 --cols 8 --inputs 20 --calibration-inputs 50"
 BASES = {
     "data list": [""],
     "data info": ["ringnorm"],
-    "data show": ["ringnorm --rows 2", "in/a.csv"],
+    "data show": ["ringnorm --rows 2", "in/a.csv", "--task tiny --count 2", "--task tiny --statistics"],
     # Port 9 of this machine: no test asks the network.
     "data fetch": ["magic --base-url http://127.0.0.1:9 --retries 0 --data-dir data"],
     "data verify": ["--data-dir data"],

@@ -42,7 +42,9 @@ private:
         if (at_ == tokens_.size()) fail(ErrorCode::bad_data, "ListOps: the expression is not complete");
         return tokens_[at_++];
     }
-    bool digit_is_next() const { return at_ < tokens_.size() && tokens_[at_] >= kFirstDigit; }
+    bool digit_is_next() const {
+        return at_ < tokens_.size() && tokens_[at_] >= kFirstDigit && tokens_[at_] < kTokens;
+    }
 
     // Appends the next digits or operator, and their values to `values`.
     void append_argument(std::size_t depth, std::string& text, std::vector<std::uint8_t>& values) {

@@ -1,13 +1,14 @@
 // Images of Pathfinder: two contours of 14 segments, five of 4 segments that distract, two markers. The label
 // says whether the markers are at the two ends of the same contour.
 //
-// Directions are unit vectors and moved points are rounded up, as in the published generator. Every value
-// that decides is exact or far from its limit, so images do not depend on the machine's mathematical library.
+// Directions are unit vectors and moved points are rounded up, as in the published generator. Values that are
+// rounded are exact or far from a limit, so images do not depend on the machine's mathematical library.
 #include "imka/data/lra/pathfinder.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 #include <optional>
 #include <span>
@@ -18,7 +19,6 @@ namespace imka {
 namespace pathfinder {
 namespace {
 
-constexpr int kMargin = 1;
 constexpr int kSegments = 14;
 constexpr int kDistractors = 5;
 constexpr int kDistractorSegments = 4;
@@ -29,10 +29,8 @@ constexpr int kPixels = kSide * kSide;
 // Masks count as free up to 0.3 of 255, and two may add up to less than 1.8 of 255.
 constexpr int kMostFree = 76;
 constexpr int kOverlap = 459;
-// Contrasts in half gray levels: 0.75 x 2 of contours, 2 of distractors, 1 of markers.
-constexpr int kContourContrast = 3;
-constexpr int kDistractorContrast = 4;
-constexpr int kMarkerContrast = 2;
+constexpr double kContourContrast = 1.5;  // markers have 1
+constexpr double kDistractorContrast = 2.0;
 
 struct Direction {
     double sine = 0.0;
@@ -43,20 +41,48 @@ Direction reversed(Direction d) {
     return {-d.sine, -d.cosine};
 }
 
-// Exact where the sine is 0, 1/2 or 1: there a rounding error would move points.
-double sine_of_degrees(int degrees) {
-    const double sine = std::sin(degrees * std::numbers::pi / 180.0);
-    const double halves = std::round(2.0 * sine) / 2.0;
-    return std::abs(sine - halves) < 1e-9 ? halves : sine;
-}
+// Multiples of 30 degrees have sines near 0 and 1/2, where the last bit decides how a point is rounded. These
+// are the values of the published generator's angles, independent of the mathematical library.
+constexpr std::array<double, 12> kSines = {0.0,
+                                           0.49999999999999994,
+                                           0.8660254037844386,
+                                           1.0,
+                                           0.8660254037844387,
+                                           0.49999999999999994,
+                                           1.2246467991473532e-16,
+                                           -0.5000000000000001,
+                                           -0.8660254037844384,
+                                           -1.0,
+                                           -0.8660254037844386,
+                                           -0.5000000000000004};
+constexpr std::array<double, 12> kCosines = {1.0,
+                                             0.8660254037844387,
+                                             0.5000000000000001,
+                                             6.123233995736766e-17,
+                                             -0.4999999999999998,
+                                             -0.8660254037844387,
+                                             -1.0,
+                                             -0.8660254037844386,
+                                             -0.5000000000000004,
+                                             -1.8369701987210297e-16,
+                                             0.5000000000000001,
+                                             0.8660254037844384};
 
 Direction direction_of_degrees(int degrees) {
-    return {sine_of_degrees(degrees), sine_of_degrees(degrees + 90)};
+    if (degrees % 30 == 0) {
+        const auto i = static_cast<std::size_t>(std::abs(degrees) / 30);
+        return {degrees < 0 ? -kSines.at(i) : kSines.at(i), kCosines.at(i)};
+    }
+    const double angle = degrees * std::numbers::pi / 180.0;
+    return {std::sin(angle), std::cos(angle)};
 }
 
+// The published generator takes sine and cosine of an angle, so straight up, down and left have a rest that
+// rounding up turns into a whole pixel near the upper and the left border.
 Direction direction_of(Point p) {
+    constexpr double kSineOfPi = kSines[6];
     const double length = std::sqrt(static_cast<double>(p.y * p.y + p.x * p.x));
-    return {p.y / length, p.x / length};
+    return {p.y == 0 && p.x < 0 ? kSineOfPi : p.y / length, p.x == 0 ? kSineOfPi / 2.0 : p.x / length};
 }
 
 Point moved(Point p, Direction d, int distance) {
@@ -91,8 +117,10 @@ const Pieces& pieces() {
 }
 
 const Patch& patch_towards(Direction d) {
-    const auto end = moved({}, d, kLength * kScale);
-    return pieces().patches[static_cast<std::size_t>((end.y + kReach) * (2 * kReach + 1) + end.x + kReach)];
+    constexpr int kCentre = kReach * kScale;
+    const auto end = moved({kCentre, kCentre}, d, kLength * kScale);
+    constexpr int kFirst = kCentre - kReach;
+    return pieces().patches[static_cast<std::size_t>((end.y - kFirst) * (2 * kReach + 1) + end.x - kFirst)];
 }
 
 // A patch on the image.
@@ -103,7 +131,7 @@ struct Segment {
 
 struct Scene {
     std::array<std::uint8_t, kPixels> mask{};
-    std::array<std::uint16_t, kPixels> levels{};  // gray level x contrast x 2
+    std::array<double, kPixels> levels{};  // gray level / 255 x contrast
 };
 
 // Calls body(pixel of the image, row and column of the patch) where both overlap.
@@ -117,10 +145,10 @@ void for_each_pixel(const Segment& segment, const Body& body) {
     }
 }
 
-void draw(const Segment& segment, int contrast, Scene& scene) {
+void draw(const Segment& segment, double contrast, Scene& scene) {
     for_each_pixel(segment, [&](std::size_t pixel, std::size_t y, std::size_t x) {
-        const auto level = static_cast<std::uint16_t>(contrast * segment.patch->line(y, x));
-        scene.levels[pixel] = std::max(scene.levels[pixel], level);
+        const auto level = static_cast<float>(segment.patch->line(y, x) / 255.0 * contrast);
+        scene.levels[pixel] = std::max<double>(scene.levels[pixel], level);
     });
 }
 
@@ -138,23 +166,32 @@ bool crosses(const Segment& segment, const Scene& scene) {
     return found;
 }
 
-void block_frame(int width, Scene& scene) {
+// One bit per pixel, a word per row.
+using Bits = std::array<std::uint32_t, kSide>;
+
+constexpr Bits frame_bits(int width) {
+    Bits bits{};
     for (int i = 0; i < kPixels; ++i) {
         const int y = i / kSide;
         const int x = i % kSide;
         if (std::min({y, x, kSide - 1 - y, kSide - 1 - x}) < width)
-            scene.mask[static_cast<std::size_t>(i)] = 255;
+            bits[static_cast<std::size_t>(y)] |= 1U << static_cast<unsigned>(x);
     }
+    return bits;
 }
 
-// One bit per pixel, a word per row.
-using Bits = std::array<std::uint32_t, kSide>;
+Scene empty_scene() {
+    constexpr auto kFrame = frame_bits(1);
+    Scene scene;
+    for (std::size_t i = 0; i < scene.mask.size(); ++i)
+        scene.mask[i] = ((kFrame[i / kSide] >> (i % kSide)) & 1U) != 0 ? 255 : 0;
+    return scene;
+}
 
 Bits blocked_pixels(const Scene& scene) {
     Bits bits{};
-    for (std::size_t i = 0; i < scene.mask.size(); ++i) {
-        if (scene.mask[i] > kMostFree) bits[i / kSide] |= 1U << (i % kSide);
-    }
+    for (std::size_t i = 0; i < scene.mask.size(); ++i)
+        bits[i / kSide] |= static_cast<std::uint32_t>(scene.mask[i] > kMostFree) << (i % kSide);
     return bits;
 }
 
@@ -209,11 +246,12 @@ std::optional<Contour> first_segment(Point tail, Direction direction) {
 }
 
 // A first segment on free pixels.
-std::optional<Contour> seed_contour(const Scene& scene, ExampleRandom& random) {
-    const auto blocked = blocked_pixels(scene);
+std::optional<Contour> seed_contour(const Bits& blocked, ExampleRandom& random) {
     for (int i = 0; i < kTries; ++i) {
         const auto direction = random_direction(random);
-        const auto around = dilated(blocked, patch_towards(direction).blocked);
+        const auto& patch = patch_towards(direction);
+        if (!patch.can_start) return std::nullopt;
+        const auto around = dilated(blocked, patch.blocked);
         const auto count = count_free(around);
         if (count == 0) return std::nullopt;
         if (auto contour = first_segment(nth_free(around, random.below(count)), direction)) return contour;
@@ -250,16 +288,32 @@ int mask_around(const Scene& scene, Point p) {
     return most;
 }
 
-// Pixels on a circle around the pivot, one per unit of arc; straight on is likely, turns of 90 degrees and
-// pixels of other segments are impossible.
+// Points on a circle around the pivot, one per unit of arc.
+struct CirclePoint {
+    double y;
+    double x;
+};
+constexpr int kRadius = kLength + kMargin;
+
+const std::vector<CirclePoint>& circle() {
+    static const std::vector<CirclePoint> points = [] {
+        std::vector<CirclePoint> made;
+        for (int k = 0; k < 2.0 * std::numbers::pi * kRadius; ++k) {
+            const double angle = static_cast<double>(k) / kRadius;
+            made.push_back({kRadius * std::sin(angle), kRadius * std::cos(angle)});
+        }
+        return made;
+    }();
+    return points;
+}
+
+// Pixels on the circle; straight on is likely, turns of 90 degrees and pixels of other segments are
+// impossible.
 Candidates candidates(const Scene& scene, Point pivot, Direction direction) {
-    constexpr int kRadius = kLength + kMargin;
     Candidates found;
-    for (int k = 0; k < 2.0 * std::numbers::pi * kRadius; ++k) {
-        const double angle = static_cast<double>(k) / kRadius;
-        const double y = pivot.y + kRadius * std::sin(angle);
-        const double x = pivot.x + kRadius * std::cos(angle);
-        const Point head{static_cast<int>(std::floor(y)), static_cast<int>(std::floor(x))};
+    for (const auto& point : circle()) {
+        const Point head{static_cast<int>(std::floor(pivot.y + point.y)),
+                         static_cast<int>(std::floor(pivot.x + point.x))};
         const auto same = [head](Point p) { return p.y == head.y && p.x == head.x; };
         if (!is_inside(head) || std::ranges::any_of(found.heads, same)) continue;
         const auto turned = direction_of({head.y - pivot.y, head.x - pivot.x});
@@ -281,7 +335,7 @@ std::size_t draw_index(const Candidates& choice, ExampleRandom& random) {
 }
 
 // Adds a segment. The mask receives the previous one: the newest never blocks.
-bool extend(int contrast, ExampleRandom& random, Scene& scene, Contour& contour) {
+bool extend(double contrast, ExampleRandom& random, Scene& scene, Contour& contour) {
     const auto pivot = moved(contour.pivot, contour.direction, kLength + 2 * kMargin);
     const auto choice = candidates(scene, pivot, contour.direction);
     if (choice.total < 1e-4) return false;
@@ -303,16 +357,14 @@ bool extend(int contrast, ExampleRandom& random, Scene& scene, Contour& contour)
 
 using Targets = std::array<Contour, 2>;
 
-// Both contours on an empty scene; none if one gets stuck.
+// Both contours on an empty scene; none if one gets stuck. The first starts near the centre.
 std::optional<Targets> draw_targets(ExampleRandom& random, Scene& scene) {
-    scene = {};
-    block_frame(2 * kSeedDistance, scene);
-    const auto first = seed_contour(scene, random);
+    constexpr auto kAllButCentre = frame_bits(2 * kSeedDistance);
+    const auto first = seed_contour(kAllButCentre, random);
     if (!first) return std::nullopt;
     const auto second = seed_near(first->origin, random);
     if (!second) return std::nullopt;
-    scene = {};
-    block_frame(1, scene);
+    scene = empty_scene();
     Targets targets = {*first, *second};
     for (const auto& target : targets) draw(target.last, kContourContrast, scene);
     for (int i = 1; i < kSegments; ++i) {
@@ -325,8 +377,9 @@ std::optional<Targets> draw_targets(ExampleRandom& random, Scene& scene) {
 }
 
 bool draw_distractor(ExampleRandom& random, Scene& scene) {
-    if (count_free(blocked_pixels(scene)) < 0.01 * kPixels) return false;
-    auto contour = seed_contour(scene, random);
+    const auto blocked = blocked_pixels(scene);
+    if (count_free(blocked) < 0.01 * kPixels) return false;
+    auto contour = seed_contour(blocked, random);
     if (!contour) return false;
     Scene changed = scene;
     draw(contour->last, kDistractorContrast, changed);
@@ -341,15 +394,16 @@ bool draw_distractor(ExampleRandom& random, Scene& scene) {
 void draw_marker(Point centre, Scene& scene) {
     const auto marker = pieces().markers[index_of(centre)].values();
     for (std::size_t i = 0; i < marker.size(); ++i)
-        scene.levels[i] = std::max(scene.levels[i], static_cast<std::uint16_t>(kMarkerContrast * marker[i]));
+        scene.levels[i] = std::max(scene.levels[i], marker[i] / 255.0);
 }
 
-// The darkest pixel becomes 0, the brightest 255.
+// The darkest pixel becomes 0, the brightest 255. Levels are rounded like the published generator's, because
+// many values are halfway between two gray levels.
 void stretch(const Scene& scene, std::span<std::uint8_t> pixels) {
     const auto [least, most] = std::ranges::minmax(scene.levels);
-    const int range = most - least;
+    const double scale = 255.0 / (most - least);
     for (std::size_t i = 0; i < pixels.size(); ++i)
-        pixels[i] = static_cast<std::uint8_t>((2 * 255 * (scene.levels[i] - least) + range) / (2 * range));
+        pixels[i] = static_cast<std::uint8_t>((scene.levels[i] - least) * scale + 0.5);
 }
 
 }  // namespace

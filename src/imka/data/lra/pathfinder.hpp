@@ -15,6 +15,7 @@ inline constexpr int kSide = 32;   // of an image
 inline constexpr int kReach = 4;   // of a patch around its centre
 inline constexpr int kScale = 2;   // resolution at which pieces are drawn
 inline constexpr int kLength = 2;  // of a segment
+inline constexpr int kMargin = 1;  // around a segment
 
 struct Point {
     int y = 0;
@@ -27,6 +28,10 @@ struct Patch {
     Matrix<std::uint8_t> mask;  // of the segment and its margin
     // Where the mask is 255, in the square of 7 x 7 pixels that keeps new contours away from others.
     std::vector<Point> blocked;
+    // Whether a new contour can start with this segment: at every corner of an image, one of the blocked
+    // pixels is inside the image. In the published generator, the dilation of the image's mask has values
+    // below 0 otherwise, and it then finds no free pixel.
+    bool can_start = false;
 };
 
 // The segment to `end`, in pixels of the higher resolution, -4..4.

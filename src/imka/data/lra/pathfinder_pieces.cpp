@@ -53,10 +53,14 @@ Image dilated(const Image& image, int radius) {
     return out;
 }
 
+bool reaches_inside(const std::vector<Point>& offsets, Point outwards) {
+    return std::ranges::any_of(offsets,
+                               [=](Point p) { return p.y * outwards.y <= 0 && p.x * outwards.x <= 0; });
+}
+
 }  // namespace
 
 Patch make_patch(Point end) {
-    constexpr int kMargin = 1;
     constexpr int kCentre = kReach * kScale;
     Image canvas(2 * kCentre + 1, 2 * kCentre + 1);
     draw_line({kCentre, kCentre}, {kCentre + end.y, kCentre + end.x}, canvas);
@@ -70,6 +74,9 @@ Patch make_patch(Point end) {
             if (at(patch.mask, {y, x}) == 255) patch.blocked.push_back({y - kHalf, x - kHalf});
         }
     }
+    constexpr std::array<Point, 4> kCorners = {{{-1, -1}, {-1, 1}, {1, -1}, {1, 1}}};
+    patch.can_start = std::ranges::all_of(
+        kCorners, [&](Point outwards) { return reaches_inside(patch.blocked, outwards); });
     return patch;
 }
 

@@ -416,7 +416,8 @@ void deploy_model(const Args& args, const Context& context) {
 }
 
 void add_model_options(CLI::App& verb, Args& args) {
-    verb.add_option("model", args.model, "ONNX file, or a ridge model of 'imka ridge --save' (.safetensors)")
+    verb.add_option("model", args.model,
+                    "ONNX file, or a model of 'imka ridge --save' or 'imka train' (.safetensors)")
         ->check(CLI::ExistingFile);
     add_matrix_options(verb, args.matrices);
     add_placement_options(verb, "--mapping", args.placement);

@@ -297,7 +297,8 @@ void add_run(CLI::App& root, Context& context) {
                   "imka run model.onnx --backend hermes --calibrate train.npy --input x.npy --output y.npy"});
     add_common_options(*verb, context);
     verb->add_option("model", args->model,
-                     "ONNX file, ridge model (.safetensors), or a deployed model (.plan) of 'imka deploy'")
+                     "ONNX file, ridge model or Performer (.safetensors), or a deployed model (.plan) of "
+                     "'imka deploy'")
         ->required()
         ->check(CLI::ExistingFile);
     verb->add_option("--input", args->inputs,

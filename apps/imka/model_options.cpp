@@ -9,12 +9,34 @@
 #include "imka/base/names.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/tensor_file.hpp"
+#include "imka/io/safetensors.hpp"
 #include "imka/learn/ridge_graph.hpp"
+#include "imka/train/performer_graph.hpp"
 
 namespace imka::app {
 
+namespace {
+
+// A Performer with its own Ω, for documents of the full length.
+graph::Graph performer_graph(const std::filesystem::path& file) {
+    const auto model = load_performer(file);
+    auto g = graph_of(model, model.omega);
+    for (const auto id : g.inputs) {
+        auto& dims = *g.values[id].type.dims;
+        if (dims.size() == 2) dims[1] = {.size = model.config.length};
+    }
+    graph::infer_types(g);
+    return g;
+}
+
+}  // namespace
+
 graph::Graph load_network(const std::filesystem::path& file) {
-    return file.extension() == ".safetensors" ? graph_of(load_model(file)) : graph::load_onnx(file);
+    if (file.extension() != ".safetensors") return graph::load_onnx(file);
+    const auto metadata = read_safetensors(file).metadata;
+    const auto format = metadata.find("format");
+    const bool performer = format != metadata.end() && format->second == kPerformerFormat;
+    return performer ? performer_graph(file) : graph_of(load_model(file));
 }
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {

@@ -12,7 +12,7 @@
 
 namespace imka::app {
 
-// An ONNX model, or a ridge model (.safetensors) as a graph.
+// An ONNX model; a ridge model or a Performer (.safetensors) as a graph.
 graph::Graph load_network(const std::filesystem::path& file);
 
 std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);

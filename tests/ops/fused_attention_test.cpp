@@ -162,7 +162,7 @@ struct Limits {
     double gradients;
 };
 Limits limits(FusedType type) {
-    return type == FusedType::float32 ? Limits{2e-5, 1e-4} : Limits{6e-3, 2e-2};
+    return type == FusedType::float32 ? Limits{5e-5, 1e-4} : Limits{6e-3, 2e-2};
 }
 
 void expect_reference(const FusedProblem& p, const std::string& name) {

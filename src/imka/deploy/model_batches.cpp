@@ -21,8 +21,9 @@ using graph::Graph;
 using graph::Shape;
 using graph::Tensor;
 
-// Elements of one input per batch; small enough for the intermediate tensors of any usual network.
+// Elements of one input, and of one intermediate tensor, per batch.
 constexpr std::size_t kBatchElements = std::size_t{1} << 20U;
+constexpr std::size_t kMostElements = std::size_t{1} << 26U;
 
 // Translates the calls of one executor.
 class CallNames : public graph::MatrixHook {
@@ -95,11 +96,23 @@ std::optional<std::size_t> fixed_batch(const Graph& graph) {
     return std::nullopt;
 }
 
+// Elements of the largest intermediate tensor of one inference. A byte of text can become a vector of many.
+std::size_t largest_tensor(const Graph& graph, std::span<const Tensor> inputs) {
+    std::size_t most = 1;
+    for (const auto& value : graph::with_input_shapes(graph, shapes_of(inputs, 1)).values) {
+        const auto shape = known_shape(value.type);
+        if (shape && !value.constant) most = std::max(most, graph::element_count(*shape));
+    }
+    return most;
+}
+
 std::size_t batch_of(const Graph& graph, std::span<const Tensor> inputs, std::size_t inferences) {
     if (const auto fixed = fixed_batch(graph)) return *fixed;
     std::size_t elements = 1;
     for (const auto& t : inputs) elements = std::max(elements, t.view().count() / inferences);
-    return std::clamp<std::size_t>(kBatchElements / elements, 1, inferences);
+    const auto batch = std::min(kBatchElements / elements, inferences);
+    if (batch <= 1) return 1;
+    return std::clamp<std::size_t>(kMostElements / largest_tensor(graph, inputs), 1, batch);
 }
 
 std::vector<std::uint32_t> batch_rows(std::size_t first, std::size_t batch, std::size_t inferences) {

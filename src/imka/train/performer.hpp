@@ -123,6 +123,8 @@ struct Performer {
 // A model before training. The same seed gives the same bits on every machine.
 Performer initial_performer(const PerformerConfig& config, const std::string& task, std::uint64_t seed);
 
+// Format in the metadata of their files.
+inline constexpr std::string_view kPerformerFormat = "imka-performer";
 // safetensors with a checksum. Error{bad_data} for other files, other versions, missing or extra tensors.
 void save_performer(const std::filesystem::path& path, const Performer& model);
 Performer load_performer(const std::filesystem::path& path);

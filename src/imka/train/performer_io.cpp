@@ -10,7 +10,7 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-performer", .schema = "1", .renew = "train the model again"};
+constexpr FileKind kKind{.format = kPerformerFormat, .schema = "1", .renew = "train the model again"};
 constexpr std::string_view kRange = "input_range.";
 constexpr std::string_view kState = "state.";
 

@@ -30,7 +30,7 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kDirections = 16 * kWarps;  // of a block of accumulate
 template <int D>
 constexpr int kBlocks = D == 64 ? 1 : 2;  // per multiprocessor: registers for the sums
-constexpr int kBlockRows = 512;           // tokens of a block of attend and differentiate
+constexpr int kBlockRows = 1024;          // tokens of a block of attend and differentiate
 
 // A head of a sequence.
 struct Head {
@@ -65,7 +65,7 @@ constexpr float kNormFactor = static_cast<float>(-0.5 * std::numbers::log2e /
 template <int D, AttentionForm F, Side S>
 __device__ inline float shift_of(float bound, float norm) {
     if constexpr (F != AttentionForm::positive) return 0.0F;
-    return S == Side::keys ? kNormFactor<D> * norm : -bound * sqrtf(norm);
+    return S == Side::keys ? kNormFactor<D> * norm : -bound * fast_root(norm);
 }
 
 // Ω in the layout of the products, scaled so that features are powers of two; half of the largest |ω|.
@@ -99,9 +99,9 @@ __global__ void __launch_bounds__(1024) prepare(const __grid_constant__ FusedWor
 // Eight columns of a token per thread.
 template <class T, Side S>
 struct Loaded {
-    Eight<T> x;
-    Eight<T> z;
-    Eight<T> deviation;  // of queries
+    Raw<T, 8> x;
+    Raw<T, 8> z;
+    Raw<T, 8> deviation;  // of queries
     float inverse = 0.0F;
     bool used = false;
 };
@@ -172,7 +172,7 @@ __device__ inline void put_token(const Loaded<T, S>& r, float bound, TokenTile<T
         const float shift = shift_of<D, F, S>(bound, norm);
         if (part == 0) tile.shifts[row] = shift;
         if constexpr (S == Side::keys) {
-            float level = r.used ? shift + bound * sqrtf(norm) : -INFINITY;
+            float level = r.used ? shift + bound * fast_root(norm) : -INFINITY;
 #pragma unroll
             for (int i = kLanes; i < 32; i *= 2) level = fmaxf(level, __shfl_xor_sync(0xffffffffU, level, i));
             if (threadIdx.x % 32 == 0U) tile.levels[threadIdx.x / 32] = level;
@@ -237,7 +237,7 @@ __device__ inline void add_tokens(const Left<P> (&omega)[D / 16], const Tokens<P
     float minus[2][4];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        const auto f = features_of<F, P>(c[i / 4][i % 4], 2.0F * shift[i / 4][i % 2], epsilon, i);
+        const auto f = features_of<F>(c[i / 4][i % 4], 2.0F * shift[i / 4][i % 2], epsilon);
         c[i / 4][i % 4] = f.plus;
         minus[i / 4][i % 4] = f.minus;
     }
@@ -347,6 +347,7 @@ __device__ inline float add_partials(const FusedWork& w, float* sums) {
     const float* partials = w.partials + std::int64_t{blockIdx.x} * w.splits * size;
     float exponent = -INFINITY;
     for (int i = 0; i < w.splits; ++i) exponent = fmaxf(exponent, partials[(i + 1) * size - 4]);
+#pragma unroll 4
     for (int at = 4 * static_cast<int>(threadIdx.x); at < size - 4; at += 4 * kThreads) {
         float total[4] = {};
         for (int i = 0; i < w.splits; ++i) {
@@ -445,13 +446,26 @@ template <int E>
 struct TwoRows {
     float v[2][E] = {};
 };
+// The same as loaded; 0 beyond `rows`.
 template <class T, int E>
-__device__ inline void load_rows(const T* from, std::int64_t stride, int rows, TwoRows<E>& to) {
+struct RawRows {
+    Raw<T, E> v[2];
+    __device__ TwoRows<E> read() const {
+        TwoRows<E> r;
+        v[0].read(r.v[0]);
+        v[1].read(r.v[1]);
+        return r;
+    }
+};
+template <int E, class T>
+__device__ inline RawRows<T, E> load_rows(const T* from, std::int64_t stride, int rows) {
     const int g = static_cast<int>(threadIdx.x & 31U) / 4;
     const int q = static_cast<int>(threadIdx.x & 3U);
+    RawRows<T, E> to;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-        if (g + 8 * i < rows) load(from + (g + 8 * i) * stride + q * E, to.v[i]);
+        if (g + 8 * i < rows) to.v[i].load_from(from + (g + 8 * i) * stride + q * E);
+    return to;
 }
 template <class T, int E>
 __device__ inline void store_rows(const TwoRows<E>& from, std::int64_t stride, int rows, T* to) {
@@ -496,6 +510,22 @@ __device__ inline Group<P, D> group_of(const TwoRows<D / 4>& rows, float bound, 
     return group;
 }
 
+// q or k again.
+template <int P, int D>
+__device__ inline TwoRows<D / 4> rows_of(const Group<P, D>& group) {
+    TwoRows<D / 4> r;
+#pragma unroll
+    for (int i = 0; i < D / 4; ++i) {
+        const auto& words = group.x[i / 4].v;
+#pragma unroll
+        for (int p = 0; p < P; ++p) {
+            r.v[i % 2][i / 4 * 4 + i / 2 % 2 * 2] += low(words[p][i % 4]);
+            r.v[i % 2][i / 4 * 4 + i / 2 % 2 * 2 + 1] += high(words[p][i % 4]);
+        }
+    }
+    return r;
+}
+
 // Projections on directions j to j + 15, plus the exponents.
 template <int P, int D>
 __device__ inline void project(const Group<P, D>& group, const SharedTile<P, D>& omega, int j,
@@ -521,7 +551,7 @@ __device__ inline FeatureBlock<F> feature_block(const Group<P, D>& group, const 
     FeatureBlock<F> out;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        const auto f = features_of<F, P>(c[i / 4][i % 4], 2.0F * group.shift[i % 4 / 2], epsilon, i);
+        const auto f = features_of<F>(c[i / 4][i % 4], 2.0F * group.shift[i % 4 / 2], epsilon);
         out.v[0][i / 4][i % 4] = f.plus;
         if constexpr (kSigns<F> == 2) out.v[1][i / 4][i % 4] = f.minus;
     }
@@ -549,7 +579,8 @@ __device__ inline void write_outputs(const FusedWork& w, const Head& h, int toke
     constexpr int E = D / 4;
     const int q = static_cast<int>(threadIdx.x & 3U);
     const int row = token + static_cast<int>(threadIdx.x & 31U) / 4;
-    const float* mean = w.heads + std::int64_t{h.number} * (D + 4) + q * E;
+    float mean[E];
+    load(w.heads + std::int64_t{h.number} * (D + 4) + q * E, mean);
     TwoRows<E> deviation;
     TwoRows<E> out;
 #pragma unroll
@@ -557,7 +588,7 @@ __device__ inline void write_outputs(const FusedWork& w, const Head& h, int toke
         const float normaliser =
             __shfl_sync(0xffffffffU, sums[D / 8][2 * i], static_cast<int>(threadIdx.x & 28U));
         if (row + 8 * i >= h.length) continue;
-        const float inverse = 1.0F / normaliser;
+        const float inverse = __fdividef(1.0F, normaliser);
         if (q == 0) w.inverses[std::int64_t{h.number} * w.tokens + row + 8 * i] = inverse;
 #pragma unroll
         for (int e = 0; e < E; ++e) {
@@ -580,14 +611,18 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) attend(const __grid_cons
     const float bound = *w.bound;
     const int begin = static_cast<int>(blockIdx.y) * kBlockRows;
     const int end = min(begin + kBlockRows, w.tokens);
-    for (int token = begin + static_cast<int>(threadIdx.x) / 32 * 16; token < end; token += kWarps * 16) {
-        TwoRows<D / 4> q;
-        load_rows(static_cast<const T*>(w.in.q) + row_at<D>(w, h, token, w.stride), w.stride,
-                  h.length - token, q);
-        const auto group = group_of<P, D, F, Side::queries>(q, bound, 0.0F);
+    const auto load_queries = [&](int token) {
+        return load_rows<D / 4>(static_cast<const T*>(w.in.q) + row_at<D>(w, h, token, w.stride), w.stride,
+                                min(end, h.length) - token);
+    };
+    int token = begin + static_cast<int>(threadIdx.x) / 32 * 16;
+    auto next = load_queries(token);
+    for (; token < end; token += kWarps * 16) {
+        const auto group = group_of<P, D, F, Side::queries>(next.read(), bound, 0.0F);
+        next = load_queries(token + kWarps * 16);
         float sums[D / 8 + 1][4] = {};
         const int directions = token < h.length ? w.directions : 0;  // nothing to do for padding
-#pragma unroll 2
+#pragma unroll 1
         for (int j = 0; j < directions; j += 16) {
             float c[2][4];
             project(group, tiles.omega, j, c);
@@ -621,32 +656,56 @@ __device__ inline Factor<P, D> factor_of(const TwoRows<D / 4>& z, const float (&
     return out;
 }
 
+// What differentiate reads of 16 tokens.
+template <class T, int D>
+struct RowInputs {
+    RawRows<T, D / 4> x;
+    RawRows<T, D / 4> z;
+    RawRows<T, D / 4> deviation;  // of queries
+    float inverse[2] = {};
+};
 template <class T, int D, Side S>
-__device__ inline Factor<kParts<T>, D> load_factor(const FusedWork& w, const Head& h, int token) {
+__device__ inline RowInputs<T, D> load_inputs(const FusedWork& w, const Head& h, int token, int end) {
     constexpr int E = D / 4;
-    const int q = static_cast<int>(threadIdx.x & 3U);
-    const int rows = h.length - token;
-    TwoRows<E> z;
+    RowInputs<T, D> in;
+    const int rows = min(end, h.length) - token;
+    const auto at = row_at<D>(w, h, token, w.stride);
+    if constexpr (S == Side::keys) {
+        in.x = load_rows<E>(static_cast<const T*>(w.in.k) + at, w.stride, rows);
+        in.z = load_rows<E>(static_cast<const T*>(w.in.v) + at, w.stride, rows);
+    } else {
+        in.x = load_rows<E>(static_cast<const T*>(w.in.q) + at, w.stride, rows);
+        in.z = load_rows<E>(static_cast<const T*>(w.dy) + row_at<D>(w, h, token, w.out_stride), w.out_stride,
+                            rows);
+        in.deviation = load_rows<E>(static_cast<const T*>(w.deviations) + deviation_at<D>(w, h, token),
+                                    std::int64_t{w.heads_per_token} * D, rows);
+        const int g = static_cast<int>(threadIdx.x & 31U) / 4;
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            if (g + 8 * i < rows)
+                in.inverse[i] = w.inverses[std::int64_t{h.number} * w.tokens + token + g + 8 * i];
+    }
+    return in;
+}
+
+template <class T, int D, Side S>
+__device__ inline Factor<kParts<T>, D> factor_of(const FusedWork& w, const Head& h,
+                                                 const RowInputs<T, D>& in) {
+    constexpr int E = D / 4;
+    auto z = in.z.read();
     float extra[2] = {1.0F, 1.0F};
     if constexpr (S == Side::keys) {
-        load_rows(static_cast<const T*>(w.in.v) + row_at<D>(w, h, token, w.stride), w.stride, rows, z);
-        const float* mean = w.heads + std::int64_t{h.number} * (D + 4) + q * E;
+        float mean[E];
+        load(w.heads + std::int64_t{h.number} * (D + 4) + static_cast<int>(threadIdx.x & 3U) * E, mean);
 #pragma unroll
         for (int i = 0; i < 2 * E; ++i) z.v[i / E][i % E] -= mean[i % E];
     } else {
-        TwoRows<E> deviation;
-        load_rows(static_cast<const T*>(w.dy) + row_at<D>(w, h, token, w.out_stride), w.out_stride, rows, z);
-        load_rows(static_cast<const T*>(w.deviations) + deviation_at<D>(w, h, token),
-                  std::int64_t{w.heads_per_token} * D, rows, deviation);
-        const int row = static_cast<int>(threadIdx.x & 31U) / 4;
+        const auto deviation = in.deviation.read();
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            const bool used = row + 8 * i < rows;
-            const auto at = std::int64_t{h.number} * w.tokens + token + row + 8 * i;
-            const float inverse = used ? w.inverses[at] : 0.0F;
-            extra[i] = -inverse * lane_sum<4>(dot(z.v[i], deviation.v[i]));
+            extra[i] = -in.inverse[i] * lane_sum<4>(dot(z.v[i], deviation.v[i]));
 #pragma unroll
-            for (float& v : z.v[i]) v *= inverse;
+            for (float& v : z.v[i]) v *= in.inverse[i];
         }
     }
     return factor_of<kParts<T>, D>(z, extra);
@@ -691,7 +750,8 @@ __device__ inline void projection_gradients(const FeatureBlock<F>& features,
 // Writes dq or dk of 16 tokens: through the projections, and for keys through -|x'|²/2.
 template <class T, int D, AttentionForm F, Side S>
 __device__ inline void write_gradients(const FusedWork& w, const Head& h, int token, int end,
-                                       const float (&through)[D / 8][4], const float (&norms)[2]) {
+                                       const TwoRows<D / 4>& x, const float (&through)[D / 8][4],
+                                       const float (&norms)[2]) {
     constexpr int E = D / 4;
     const auto at = row_at<D>(w, h, token, w.stride);
     auto out = rows_of<E>(through);
@@ -699,8 +759,6 @@ __device__ inline void write_gradients(const FusedWork& w, const Head& h, int to
     for (int i = 0; i < 2 * E; ++i)
         out.v[i / E][i % E] *= F == AttentionForm::positive ? std::numbers::ln2_v<float> : 1.0F;
     if constexpr (F == AttentionForm::positive && S == Side::keys) {
-        TwoRows<E> x;
-        load_rows(static_cast<const T*>(w.in.k) + at, w.stride, h.length - token, x);
         const float root = rsqrtf(static_cast<float>(D));
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -724,17 +782,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) differentiate(const __gr
     const float exponent = S == Side::keys ? w.heads[std::int64_t{h.number} * (D + 4) + D] : 0.0F;
     const int begin = static_cast<int>(blockIdx.y) * kBlockRows;
     const int end = min(begin + kBlockRows, w.tokens);
-    const auto* from = static_cast<const T*>(S == Side::keys ? w.in.k : w.in.q);
-    for (int token = begin + static_cast<int>(threadIdx.x) / 32 * 16; token < end; token += kWarps * 16) {
-        TwoRows<D / 4> x;
-        load_rows(from + row_at<D>(w, h, token, w.stride), w.stride, h.length - token, x);
-        const auto group = group_of<P, D, F, S>(x, bound, exponent);
-        const auto factor = load_factor<T, D, S>(w, h, token);
+    int token = begin + static_cast<int>(threadIdx.x) / 32 * 16;
+    auto next = load_inputs<T, D, S>(w, h, token, end);
+    for (; token < end; token += kWarps * 16) {
+        const auto group = group_of<P, D, F, S>(next.x.read(), bound, exponent);
+        const auto factor = factor_of<T, D, S>(w, h, next);
+        next = load_inputs<T, D, S>(w, h, token + kWarps * 16, end);
         float through[D / 8][4] = {};
         float values[D / 8][4] = {};  // of keys
         float norms[2] = {};
         const int directions = token < h.length ? w.directions : 0;  // nothing to do for padding
-#pragma unroll 2
+#pragma unroll 1
         for (int j = 0; j < directions; j += 16) {
             float c[2][4];
             project(group, tiles.omega, j, c);
@@ -754,7 +812,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) differentiate(const __gr
             clear_padding(h.length - token, dv);
             store_rows(dv, w.stride, end - token, static_cast<T*>(w.dv) + row_at<D>(w, h, token, w.stride));
         }
-        write_gradients<T, D, F, S>(w, h, token, end, through, norms);
+        write_gradients<T, D, F, S>(w, h, token, end, rows_of(group), through, norms);
     }
 }
 

@@ -71,16 +71,20 @@ __device__ inline void load(const Bfloat* from, float (&to)[N]) {
     }
 }
 
-// Eight neighbouring elements as loaded: nothing waits for them until they are read.
-template <class T>
-struct Eight {
-    uint4 words[sizeof(T) / 2] = {};
+// N neighbouring elements as loaded: nothing waits for them until they are read.
+template <class T, int N>
+struct Raw {
+    alignas(16) std::uint32_t words[N * sizeof(T) / 4] = {};
     __device__ void load_from(const T* from) {
+        if constexpr (sizeof(words) == 8) {
+            *reinterpret_cast<uint2*>(words) = *reinterpret_cast<const uint2*>(from);
+        } else {
 #pragma unroll
-        for (int i = 0; i < static_cast<int>(sizeof(T) / 2); ++i)
-            words[i] = reinterpret_cast<const uint4*>(from)[i];
+            for (unsigned i = 0; i < sizeof(words) / 16; ++i)
+                reinterpret_cast<uint4*>(words)[i] = reinterpret_cast<const uint4*>(from)[i];
+        }
     }
-    __device__ void read(float (&to)[8]) const {
+    __device__ void read(float (&to)[N]) const {
         load(reinterpret_cast<const T*>(words), to);
     }
 };
@@ -172,68 +176,72 @@ struct Tile {
 };
 
 // A tile in shared memory that is complete: made after the barrier, and not used beyond the next one. Loads
-// from it are pure functions of its address, so that the compiler can move them before earlier products.
+// from it are pure functions of its addresses, so that the compiler can move them before earlier products.
 template <int P, int D>
 struct SharedTile {
-    std::uint32_t address;
-    int rows;
-    __device__ std::uint32_t at(int part, int row, int col) const {
-        return address + 2U * static_cast<std::uint32_t>((part * rows + row) * Tile<P, D>::kRow + col);
-    }
+    std::uint32_t by_rows;     // where this thread reads for right_by_rows
+    std::uint32_t by_columns;  // and for the others
+    std::uint32_t part;        // bytes
 };
 template <int P, int D>
 __device__ inline SharedTile<P, D> shared_tile(const Tile<P, D>& t) {
-    std::uint32_t address = static_cast<std::uint32_t>(__cvta_generic_to_shared(t.data));
-    asm volatile("" : "+r"(address)::"memory");
-    return {address, t.rows};
+    const int lane = static_cast<int>(threadIdx.x & 31U);
+    const auto address = [](const Bfloat* at) {
+        return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+    };
+    SharedTile<P, D> out{address(t.at(0, lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8)),
+                         address(t.at(0, lane % 16, lane / 16 * 8)),
+                         2U * static_cast<std::uint32_t>(t.rows * Tile<P, D>::kRow)};
+    asm volatile("" : "+r"(out.by_rows), "+r"(out.by_columns)::"memory");
+    return out;
+}
+template <int D>
+__device__ inline std::uint32_t offset_of(int row, int col) {
+    return 2U * static_cast<std::uint32_t>(row * (D + 8) + col);
 }
 
 // 16 rows of t are the columns of the two products, 16 columns of t are summed over.
 template <int P, int D>
 __device__ inline Right<P> right_by_rows(const SharedTile<P, D>& t, int row, int col) {
-    const int lane = static_cast<int>(threadIdx.x & 31U);
     Right<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p)
+    for (unsigned p = 0; p < P; ++p)
         asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
             : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
-            : "r"(t.at(p, row + lane / 16 * 8 + lane % 8, col + lane / 8 % 2 * 8)));
+            : "r"(t.by_rows + p * t.part + offset_of<D>(row, col)));
     return b;
 }
 // The same for 8 columns that are summed over.
 template <int P, int D>
 __device__ inline RightHalf<P> half_by_rows(const SharedTile<P, D>& t, int row, int col) {
-    const int lane = static_cast<int>(threadIdx.x & 31U);
     RightHalf<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p)
+    for (unsigned p = 0; p < P; ++p)
         asm("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
             : "=r"(b.v[0][p]), "=r"(b.v[1][p])
-            : "r"(t.at(p, row + lane % 16, col)));
+            : "r"(t.by_columns + p * t.part + offset_of<D>(row, col)));
     return b;
 }
 // 16 rows of t are summed over, 16 columns of t are the columns of the two products.
 template <int P, int D>
 __device__ inline Right<P> right_by_columns(const SharedTile<P, D>& t, int row, int col) {
-    const int lane = static_cast<int>(threadIdx.x & 31U);
     Right<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p)
+    for (unsigned p = 0; p < P; ++p)
         asm("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
             : "=r"(b.v[0][p][0]), "=r"(b.v[0][p][1]), "=r"(b.v[1][p][0]), "=r"(b.v[1][p][1])
-            : "r"(t.at(p, row + lane % 16, col + lane / 16 * 8)));
+            : "r"(t.by_columns + p * t.part + offset_of<D>(row, col)));
     return b;
 }
 // The same for 8 columns: one product.
 template <int P, int D>
 __device__ inline RightHalf<P> half_by_columns(const SharedTile<P, D>& t, int row, int col) {
-    const int lane = static_cast<int>(threadIdx.x & 31U);
     RightHalf<P> b;
 #pragma unroll
-    for (int p = 0; p < P; ++p)
+    for (unsigned p = 0; p < P; ++p)
         asm("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
             : "=r"(b.v[0][p]), "=r"(b.v[1][p])
-            : "r"(t.at(p, row + lane % 16, col)));
+            : "r"(t.by_columns + p * t.part + offset_of<D>(row, col)));
     return b;
 }
 
@@ -264,39 +272,28 @@ __device__ inline void multiply(const std::uint32_t (&a)[P][2], const std::uint3
     }
 }
 
+// Square roots are exponents that cancel: the fast instruction is good enough.
+__device__ inline float fast_root(float x) {
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 __device__ inline float power_of_two(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-// The same with other units: a polynomial for the fraction, within 1e-4, the rest added to the exponent. For
-// -126 < x < 127; 2^-126 below.
-__device__ inline float polynomial_power(float x) {
-    constexpr float kRound = 12582912.0F;  // 1.5 2^23: a sum has the nearest integer in its lowest bits
-    const float shifted = fmaxf(x, -126.0F) + kRound;
-    const float f = fmaxf(x, -126.0F) - (shifted - kRound);
-    float p = __fmaf_rn(0.0558382829F, f, 0.242639479F);
-    p = __fmaf_rn(p, f, 0.693136734F);
-    p = __fmaf_rn(p, f, 0.999924557F);
-    return __int_as_float(__float_as_int(p) + (__float_as_int(shifted) << 23));
-}
-// So many of 16 powers are polynomials, if features are rounded to bfloat16: the unit of power_of_two, with 4
-// results per cycle and scheduler, would be the slowest part.
-template <int P>
-inline constexpr int kByPolynomial = P == 1 ? 4 : 0;
-
 // Features of a projection c that includes the shift of its row: of both signs, or the only one.
 struct Features {
     float plus;
     float minus;
 };
-// i: number of the feature in its block.
-template <AttentionForm F, int P>
-__device__ inline Features features_of(float c, float twice_shift, float epsilon, int i) {
-    if constexpr (F != AttentionForm::positive) return {fmaxf(c, 0.0F) + epsilon, 0.0F};
-    const float minus = twice_shift - c;
-    return {power_of_two(c), i % 8 < kByPolynomial<P> ? polynomial_power(minus) : power_of_two(minus)};
+template <AttentionForm F>
+__device__ inline Features features_of(float c, float twice_shift, float epsilon) {
+    if constexpr (F == AttentionForm::positive) return {power_of_two(c), power_of_two(twice_shift - c)};
+    return {fmaxf(c, 0.0F) + epsilon, 0.0F};
 }
 
 template <int N>

@@ -40,7 +40,7 @@ ops::FusedInputs inputs_of(const Tensor& qkv, const Tensor& omega, const Tensor&
             .k = part<const void*>(qkv, 1),
             .v = part<const void*>(qkv, 2),
             .omega = omega.data_ptr<float>(),
-            .lengths = lengths.defined() ? lengths.data_ptr<std::int32_t>() : nullptr};
+            .lengths = lengths.numel() > 0 ? lengths.data_ptr<std::int32_t>() : nullptr};
 }
 
 struct Fused : torch::autograd::Function<Fused> {
@@ -92,7 +92,9 @@ bool has_fused_attention(const PerformerConfig& model, const torch::Device& devi
 
 Tensor fused_attention(const Tensor& qkv, const Tensor& omega, const Tensor& lengths,
                        const FusedChoice& choice) {
-    return Fused::apply(qkv.contiguous(), omega, lengths, static_cast<std::int64_t>(choice.kind),
+    // Functions with gradients take no undefined tensors.
+    const auto known = lengths.defined() ? lengths : torch::empty({0}, qkv.options().dtype(torch::kInt));
+    return Fused::apply(qkv.contiguous(), omega, known, static_cast<std::int64_t>(choice.kind),
                         choice.heads, choice.epsilon, choice.cut);
 }
 

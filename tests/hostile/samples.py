@@ -123,7 +123,7 @@ def make(imka, folder):
     (folder / "bomb.csv.gz").write_bytes(gzip.compress(b"0" * (1 << 20), mtime=0) * 1000)
     models = pathlib.Path(__file__).resolve().parents[1] / "models"
     (folder / "model.onnx").write_bytes((models / "mlp_opset17.onnx").read_bytes())
-    (folder / "performer.safetensors").write_bytes((models / "performer_tiny.safetensors").read_bytes())
+    (folder / "performer.safetensors").write_bytes(pathlib.Path(__file__).with_name("performer_tiny.safetensors").read_bytes())
     made = [
         ["ridge", "--dataset", "in/a.csv", "--n-components", "16", "--save", "in/model.imka"],
         ["ridge", "--dataset", "in/hostile.csv", "--n-components", "16", "--save", "in/hostile.imka"],

@@ -97,13 +97,13 @@ std::optional<std::size_t> fixed_batch(const Graph& graph) {
 }
 
 // Elements of the largest intermediate tensor of one inference. A byte of text can become a vector of many.
-std::size_t largest_tensor(const Graph& graph, std::span<const Tensor> inputs) {
+std::size_t largest_tensor(const Graph& graph, std::span<const Tensor> inputs, std::size_t inferences) {
     std::size_t most = 1;
-    for (const auto& value : graph::with_input_shapes(graph, shapes_of(inputs, 1)).values) {
+    for (const auto& value : graph::with_input_shapes(graph, shapes_of(inputs, inferences)).values) {
         const auto shape = known_shape(value.type);
         if (shape && !value.constant) most = std::max(most, graph::element_count(*shape));
     }
-    return most;
+    return (most + inferences - 1) / inferences;
 }
 
 std::size_t batch_of(const Graph& graph, std::span<const Tensor> inputs, std::size_t inferences) {
@@ -112,7 +112,7 @@ std::size_t batch_of(const Graph& graph, std::span<const Tensor> inputs, std::si
     for (const auto& t : inputs) elements = std::max(elements, t.view().count() / inferences);
     const auto batch = std::min(kBatchElements / elements, inferences);
     if (batch <= 1) return 1;
-    return std::clamp<std::size_t>(kMostElements / largest_tensor(graph, inputs), 1, batch);
+    return std::clamp<std::size_t>(kMostElements / largest_tensor(graph, inputs, inferences), 1, batch);
 }
 
 std::vector<std::uint32_t> batch_rows(std::size_t first, std::size_t batch, std::size_t inferences) {

@@ -65,7 +65,8 @@ TEST(TaskTables, PublishedAveragesAreThoseOfTheTasks) {
         for (const auto& r : table.rows) {
             double sum = 0.0;
             for (const auto& a : r.accuracy) sum += a.value_or(NAN);
-            if (r.average) EXPECT_NEAR(sum / 5.0, *r.average, 0.00011) << table.name << " " << r.model;
+            if (!r.average) continue;
+            EXPECT_NEAR(sum / 5.0, *r.average, 0.00011) << table.name << " " << r.model;
         }
     }
     EXPECT_EQ(published_tables().at(0).rows.size(), 10U);
@@ -148,7 +149,7 @@ TEST(TaskTables, AreInTheReport) {
     EXPECT_NEAR(cell.at("imka").at("mean"), 0.43, 1e-12);
     EXPECT_EQ(cell.at("imka").at("n"), 3);
     EXPECT_NEAR(cell.at("minus_digital").at("mean"), -0.02, 1e-12);
-    EXPECT_EQ(cell.at("published").at("mean"), 0.4589);
+    EXPECT_NEAR(cell.at("published").at("mean"), 0.4589, 1e-12);
     EXPECT_FALSE(r.at("cells").at(0).contains("imka"));
     EXPECT_THAT(run_command("performer", vanilla_runs()[1].config, {0, 1}),
                 testing::AllOf(HasSubstr("imka eval --checkpoint models/cifar10-vanilla.safetensors"),

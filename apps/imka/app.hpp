@@ -68,6 +68,9 @@ TextTable table_of(const Json& rows, const std::vector<std::string>& keys);
 // Indented, on standard output.
 void print_json(const Json& json);
 
+// The program that trains (imka-train), beside this one; it may be missing.
+std::filesystem::path training_program();
+
 // Verbs: one file each, cmd_<verb>.cpp.
 void add_data(CLI::App& root, Context& context);
 void add_features(CLI::App& root, Context& context);

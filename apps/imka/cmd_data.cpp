@@ -457,7 +457,8 @@ void show_task(const CLI::App& verb, const PartOptions& options, const ShowTaskO
                           {"--protocol", "--split-seed", "--train-rows", "--test-rows", "--raw",
                            "--label-column", "--header", "--drop-columns", "--missing", "--format", "--rows"},
                           "it needs a data set, not --task");
-    if (task.statistics) reject_without_effect(verb, {"--index", "--output"}, "with --statistics");
+    if (task.statistics)
+        reject_without_effect(verb, {"--index", "--output"}, "--statistics shows the whole part");
     run_show_task(task, options.part, context);
 }
 

@@ -32,12 +32,13 @@ Json faster_blas_core(const std::string& blas, const std::vector<std::string>& s
 // GPUs, versions, and the operations that can run on a GPU.
 Json cuda_report() {
     const auto build = cuda::build();
-    Json j = {{"compiled", cuda::is_compiled()},
-              {"architectures", build.architectures},
-              {"runtime", build.runtime},
-              {"driver", build.driver},
-              {"operations", cuda::is_compiled() ? Json{"normals", "chip products"} : Json::array()},
-              {"gpus", Json::array()}};
+    Json j = {
+        {"compiled", cuda::is_compiled()},
+        {"architectures", build.architectures},
+        {"runtime", build.runtime},
+        {"driver", build.driver},
+        {"operations", cuda::is_compiled() ? Json{"normals", "chip products", "attention"} : Json::array()},
+        {"gpus", Json::array()}};
     int number = 0;
     for (const auto& gpu : cuda::gpus()) {
         j["gpus"].push_back({{"device", to_string(ComputeDevice{DeviceKind::cuda, number++})},
@@ -81,6 +82,7 @@ Json report(const Context& context) {
     for (const auto& gpu : j["cuda"]["gpus"]) j["devices"].push_back(gpu["device"]);
     j["mpi"] = has_mpi();
     j["onnx"] = graph::has_onnx() ? Json(graph::onnx_release()) : Json();
+    j["training"] = std::filesystem::exists(training_program());
     j["chart_js"] = std::filesystem::exists(default_chart_js());
     j["gnuplot"] = gnuplot_installed();
     j["data_dir"] = context.data_dir.string();
@@ -111,6 +113,8 @@ void print_report(const Json& j) {
         {"MPI", j["mpi"].get<bool>() ? "yes" : "no: install libopenmpi-dev and rebuild"},
         {"ONNX models", j["onnx"].is_null() ? "no: install libonnx-dev and libprotobuf-dev and rebuild"
                                             : "yes, with ONNX " + text("onnx")},
+        {"training (LibTorch)",
+         j["training"].get<bool>() ? "yes, by imka-train" : "no: install libtorch-dev and rebuild"},
         {"pages (Chart.js)", there_or(j["chart_js"], "libjs-chart.js")},
         {"SVG and PDF (gnuplot)", there_or(j["gnuplot"], "gnuplot-nox")},
         {"data directory", text("data_dir").empty() ? "not set: use --data-dir or IMKA_DATA"

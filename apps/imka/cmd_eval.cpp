@@ -1,6 +1,5 @@
 // imka eval: tests a trained Performer digitally, with its attention on a chip, or wholly on a chip.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -108,6 +107,17 @@ Json mode_json(const Evaluation& e, const ModeResult& result) {
     return json;
 }
 
+Json backend_json(const EvalArgs& args) {
+    Json json;
+    json["backend"] = needs_chip(args.options) ? args.options.chip.name : "fp32";
+    if (!needs_chip(args.options)) return json;
+    auto build = args.options.build;
+    json["chip_hash"] = chip_hash(args.options.chip);
+    json["calibration_examples"] = args.calibration_examples;
+    json["chip"] = Json::parse(imka::to_json(fields(build)));
+    return json;
+}
+
 Json to_json(const Evaluated& r) {
     const auto& [args, model, data, e] = r;
     Json json{{"checkpoint", args.checkpoint.string()},
@@ -124,13 +134,7 @@ Json to_json(const Evaluated& r) {
               {"truncated_omega", e.truncated_omega},
               {"hardware_aware", !model.input_ranges.empty()},
               {"seeds", args.options.seeds}};
-    json["backend"] = needs_chip(args.options) ? Json(args.options.chip.name) : Json("fp32");
-    if (needs_chip(args.options)) {
-        auto build = args.options.build;
-        json["chip_hash"] = chip_hash(args.options.chip);
-        json["calibration_examples"] = args.calibration_examples;
-        json["chip"] = Json::parse(imka::to_json(fields(build)));
-    }
+    json.update(backend_json(args));
     if (e.modes.size() == 1) json["accuracy"] = summary_json(accuracy_of(e, e.modes[0]));
     for (const auto& mode : e.modes) json["modes"].push_back(mode_json(e, mode));
     json["imka_version"] = build_info().version;

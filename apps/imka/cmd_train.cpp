@@ -42,7 +42,7 @@ TrainRecipe recipe_of(const TrainArgs& args) {
 
 // This program has no LibTorch: another one with the same commands does.
 [[noreturn]] void run_with_libtorch(std::vector<std::string> words) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "imka-train";
+    const auto program = training_program();
     if (!std::filesystem::exists(program))
         fail(ErrorCode::missing_part,
              "imka was built without LibTorch. Install it (apt-get install libtorch-dev), build again with "
@@ -139,6 +139,10 @@ void run(const CLI::App& verb, TrainArgs& args, Context& context) {
 }
 
 }  // namespace
+
+std::filesystem::path training_program() {
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "imka-train";
+}
 
 void add_train(CLI::App& root, Context& context) {
     auto args = std::make_shared<TrainArgs>();

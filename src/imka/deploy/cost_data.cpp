@@ -100,6 +100,7 @@ NeurramData read_neurram(YamlReader reader, const Sources& sources) {
 template <class Item>
 const Item& named(const std::vector<Item>& list, std::string_view name, std::string_view what) {
     std::vector<std::string_view> names;
+    names.reserve(list.size());
     for (const auto& item : list) names.push_back(item.name);
     return list[find_name(name, names, what)];
 }

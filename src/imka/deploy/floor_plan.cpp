@@ -228,8 +228,9 @@ std::string floor_plan_svg(const Mapping& mapping, const std::string& title) {
     std::string body;
     std::size_t n = 0;
     for (const auto& [core, regions] : cores) {
+        const auto row = n / layout.columns;
         const double x = Layout::kGap + step_x * static_cast<double>(n % layout.columns);
-        const double y = Layout::kTop + Layout::kTitle + step_y * static_cast<double>(n / layout.columns);
+        const double y = Layout::kTop + Layout::kTitle + step_y * static_cast<double>(row);
         body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"t\">{}</text>\n", x, y - 5.0,
                             core_title(mapping, uses[n]));
         body +=

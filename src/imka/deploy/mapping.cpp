@@ -33,6 +33,7 @@ std::vector<CoreUse> core_uses(const Mapping& mapping) {
                         static_cast<double>(matrix.replicas);
     }
     std::vector<CoreUse> list;
+    list.reserve(uses.size());
     for (const auto& [core, use] : uses) list.push_back(use);
     return list;
 }

@@ -274,6 +274,7 @@ std::vector<Network> known_networks() {
 Network known_network(const std::string& name) {
     auto networks = known_networks();
     std::vector<std::string_view> names;
+    names.reserve(networks.size());
     for (const auto& n : networks) names.push_back(n.name);
     return std::move(networks[find_name(name, names, "network")]);
 }

@@ -157,7 +157,7 @@ RecordingDriver::RecordingDriver(std::unique_ptr<ChipDriver> inner) : inner_(std
 
 Trace RecordingDriver::multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
                                 const Exec& exec, MatrixView<float> y) {
-    const auto trace = inner_->multiply(matrix, x, ids, exec, y);
+    auto trace = inner_->multiply(matrix, x, ids, exec, y);
     Recording::Call call{.x = copy_of(x), .y = copy_of(y), .trace = trace};
     const std::scoped_lock lock(mutex_);
     recording_.calls.emplace(CallKey{matrix, ids.seed, ids.first, x.rows()}, std::move(call));

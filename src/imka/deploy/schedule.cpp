@@ -316,10 +316,11 @@ private:
             double done = 0.0;
             for (std::size_t k = 0; k < first.size(); ++k) {
                 const auto count = std::min(rows, (k + 1) * block) - k * block;
+                const auto whole = count / parts;
+                const auto at_most = (count + parts - 1) / parts;
                 first_done[k] = std::max({first_done[k], done, first[k] + seconds});
-                done = std::max({done + static_cast<double>(count / parts) * seconds,
-                                 first[k] + static_cast<double>((count + parts - 1) / parts) * seconds,
-                                 last[k] + seconds});
+                done = std::max({done + static_cast<double>(whole) * seconds,
+                                 first[k] + static_cast<double>(at_most) * seconds, last[k] + seconds});
                 last_done[k] = std::max(last_done[k], done);
             }
         }
@@ -524,6 +525,7 @@ std::vector<ResourceUse> uses_of(const std::vector<Span>& spans) {
     std::map<Resource, double> seconds;
     for (const auto& span : spans) seconds[span.resource] += span.end - span.begin;
     std::vector<ResourceUse> uses;
+    uses.reserve(seconds.size());
     for (const auto& [resource, busy] : seconds) uses.push_back({resource, busy});
     return uses;
 }

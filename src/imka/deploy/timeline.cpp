@@ -139,7 +139,9 @@ std::string axis_svg(const Schedule& schedule, double bottom) {
     std::string out;
     if (!(length > 0.0)) return out;
     const double tick = tick_of(length);
-    for (double t = 0.0; t <= length * (1.0 + 1e-9); t += tick) {
+    const auto ticks = static_cast<int>(length * (1.0 + 1e-9) / tick);
+    for (int n = 0; n <= ticks; ++n) {
+        const double t = n * tick;
         const double x = kLeft + kPlot * t / length;
         out += fmt::format(
             "<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" class=\"g\"/>"

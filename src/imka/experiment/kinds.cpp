@@ -245,6 +245,7 @@ const RunKind* find_run_kind(std::string_view name) {
 
 std::string run_kind_names() {
     std::vector<std::string_view> names;
+    names.reserve(std::size(kKinds));
     for (const auto& k : kKinds) names.push_back(k.name);
     return join_names(names);
 }

@@ -416,6 +416,7 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<const TensorVie
         return results;
     }
     std::vector<MutableTensorView> memory;
+    memory.reserve(results.size());
     for (auto& t : results) memory.push_back(t.view());
     std::vector<MutableTensorView*> outputs;
     for (std::size_t k = 0; k < types.size(); ++k)

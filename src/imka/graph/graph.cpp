@@ -185,7 +185,7 @@ std::string text_attribute(const Node& node, std::string_view name, std::string_
 }
 
 std::vector<std::int64_t> ints_attribute(const Node& node, std::string_view name,
-                                         std::vector<std::int64_t> otherwise) {
+                                         const std::vector<std::int64_t>& otherwise) {
     const auto* value = find_attribute<std::vector<std::int64_t>>(node, name, "a list of integers");
     return value != nullptr ? *value : otherwise;
 }

@@ -85,7 +85,7 @@ std::int64_t int_attribute(const Node& node, std::string_view name, std::int64_t
 float float_attribute(const Node& node, std::string_view name, float otherwise);
 std::string text_attribute(const Node& node, std::string_view name, std::string_view otherwise);
 std::vector<std::int64_t> ints_attribute(const Node& node, std::string_view name,
-                                         std::vector<std::int64_t> otherwise = {});
+                                         const std::vector<std::int64_t>& otherwise = {});
 
 DType dtype_attribute(const Node& node, std::string_view name, DType otherwise);
 

@@ -98,7 +98,7 @@ fs::path external_path(const External& e, const OnnxSource& source) {
     std::error_code error;
     const auto folder = fs::canonical(source.folder, error);
     if (error) outside();
-    const auto path = fs::weakly_canonical(folder / location, error);
+    auto path = fs::weakly_canonical(folder / location, error);
     if (error) outside();
     const auto relative = path.lexically_relative(folder);
     if (relative.empty() || *relative.begin() == ".." || *relative.begin() == ".") outside();

@@ -24,7 +24,7 @@ std::int64_t groups_of(const Node& node) {
 }
 
 Ints kernel_of(const Node& node, const Shape& weights) {
-    const Ints own(weights.begin() + 2, weights.end());
+    Ints own(weights.begin() + 2, weights.end());
     const auto given = ints_attribute(node, "kernel_shape", own);
     if (given != own)
         fail_node(node,

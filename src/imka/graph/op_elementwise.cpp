@@ -90,13 +90,13 @@ struct Fmod {
 struct Max {
     template <class C>
     C operator()(C a, C b) const {
-        return a != a || a > b ? a : b;  // NaN if one is NaN
+        return is_nan(a) || a > b ? a : b;  // NaN if one is NaN
     }
 };
 struct Min {
     template <class C>
     C operator()(C a, C b) const {
-        return a != a || a < b ? a : b;
+        return is_nan(a) || a < b ? a : b;
     }
 };
 struct BitAnd {
@@ -408,7 +408,7 @@ struct Neg : AnyFunction {
 struct Sign : AnyFunction {
     template <class C>
     static C f(C x, const Constants&) {
-        if (x != x) return x;
+        if (is_nan(x)) return x;
         return static_cast<C>(static_cast<int>(x > C{0}) - static_cast<int>(x < C{0}));
     }
 };

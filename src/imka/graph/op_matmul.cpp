@@ -182,7 +182,7 @@ std::string without_blanks(std::string text) {
     return text;
 }
 
-std::string labels_of(const Node& node, std::string term, std::size_t ellipsis_axes) {
+std::string labels_of(const Node& node, const std::string& term, std::size_t ellipsis_axes) {
     const auto dots = term.find("...");
     std::string labels = dots == std::string::npos ? term : term.substr(0, dots);
     if (dots != std::string::npos) {

@@ -56,7 +56,8 @@ struct Moments {
 Moments channel_moments(std::span<const float> in, const ChannelRows& c, std::size_t channel) {
     double sum = 0;
     double squares = 0;
-    const auto count = static_cast<double>(c.rows / c.channels * c.size);
+    const auto images = c.rows / c.channels;
+    const auto count = static_cast<double>(images * c.size);
     const auto each = [&](const auto& f) {
         for (std::size_t row = channel; row < c.rows; row += c.channels) {
             for (const float v : in.subspan(row * c.size, c.size)) f(v);

@@ -73,7 +73,7 @@ void max_pool(const Operands& o) {
         const T* from = in.data() + c * windows.inputs();
         std::size_t best = taps.empty() ? 0 : taps.front().input;
         for (const auto& tap : taps) {
-            if (from[tap.input] > from[best] || from[tap.input] != from[tap.input]) best = tap.input;
+            if (from[tap.input] > from[best] || is_nan(from[tap.input])) best = tap.input;
         }
         const std::size_t to = c * windows.outputs() + p;
         if (o.wants(0))

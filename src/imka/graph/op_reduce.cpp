@@ -111,14 +111,14 @@ template <class C>
 C max_of(std::span<const C> x) {
     C most = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
                                                   : std::numeric_limits<C>::lowest();
-    for (const C v : x) most = v != v || v > most ? v : most;
+    for (const C v : x) most = is_nan(v) || v > most ? v : most;
     return most;
 }
 template <class C>
 C min_of(std::span<const C> x) {
     C least = std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity()
                                                    : std::numeric_limits<C>::max();
-    for (const C v : x) least = v != v || v < least ? v : least;
+    for (const C v : x) least = is_nan(v) || v < least ? v : least;
     return least;
 }
 template <class C>
@@ -354,10 +354,12 @@ void infer_mean_variance(Inference& i) {
 }
 
 // Axes are an attribute, and an input since operator set `input_since`.
+// NOLINTBEGIN(bugprone-macro-parentheses): f is a template
 #define IMKA_REDUCE(name, input_since, f)                                             \
     {name, 1, 1, 1, infer_reduce, run_reduce<f<double>, f<std::int64_t>>}, {          \
         name, input_since, 1, 2, infer_reduce, run_reduce<f<double>, f<std::int64_t>> \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 

@@ -409,6 +409,8 @@ void remove_unused(Graph& graph) {
     for (const auto id : graph.outputs) needed[id] = true;
     for (const auto id : graph.inputs) needed[id] = true;
     std::vector<Node> kept;
+    // clang 14 does not compile std::views::reverse.
+    // NOLINTNEXTLINE(modernize-loop-convert)
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
         const bool used =
             std::ranges::any_of(node->outputs, [&](ValueId id) { return id != kNoValue && needed[id]; });

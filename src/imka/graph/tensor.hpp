@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cassert>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -192,6 +193,12 @@ To converted(From value) {
     } else {
         return static_cast<To>(value);
     }
+}
+
+template <class C>
+bool is_nan(C x) {
+    if constexpr (std::is_floating_point_v<C>) return std::isnan(x);
+    return false;
 }
 
 // Arithmetic in which integers wrap around.

@@ -269,13 +269,13 @@ std::unique_ptr<ByteSource> make_source(RawInput input, Compression compression)
 
 }  // namespace
 
-ByteStream::ByteStream(const std::filesystem::path& path, const StreamOptions& options, const Exec& exec)
-    : name_(path.string()), options_(options) {
+ByteStream::ByteStream(const std::filesystem::path& path, StreamOptions options, const Exec& exec)
+    : name_(path.string()), options_(std::move(options)) {
     open(RawInput(InputDescriptor(path), exec));
 }
 
-ByteStream::ByteStream(std::string name, std::string_view bytes, const StreamOptions& options)
-    : name_(std::move(name)), options_(options) {
+ByteStream::ByteStream(std::string name, std::string_view bytes, StreamOptions options)
+    : name_(std::move(name)), options_(std::move(options)) {
     open(RawInput(name_, bytes));
 }
 

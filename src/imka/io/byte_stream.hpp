@@ -54,10 +54,10 @@ private:
 class ByteStream {
 public:
     // Waiting for a pipe ends with Error{interrupted} if exec.cancel is set.
-    ByteStream(const std::filesystem::path& path, const StreamOptions& options, const Exec& exec = {});
+    ByteStream(const std::filesystem::path& path, StreamOptions options, const Exec& exec = {});
     ByteStream(const InputFile& file, const StreamOptions& options, const Exec& exec = {});
     // Bytes in memory, which must outlive the stream; `name` is used in messages.
-    ByteStream(std::string name, std::string_view bytes, const StreamOptions& options);
+    ByteStream(std::string name, std::string_view bytes, StreamOptions options);
     ~ByteStream();
     ByteStream(ByteStream&&) noexcept;
     ByteStream& operator=(ByteStream&&) = delete;

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include <cassert>
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/io/text.hpp"
@@ -163,6 +164,7 @@ Entry parse_entry(const std::string& name, const Json& value, const ByteStream& 
 // The size from the shape must match the size from the offsets; division avoids overflow.
 void check_entry_size(const Entry& entry, const ByteStream& stream) {
     const std::uint64_t size = value_bytes(entry.type);
+    assert(size > 0);
     const std::uint64_t bytes = entry.end - entry.begin;
     const bool empty = entry.rows == 0 || entry.cols == 0;
     const std::uint64_t values = bytes / size;

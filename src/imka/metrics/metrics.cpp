@@ -159,6 +159,7 @@ Summary summarize(std::vector<double> values) {
     s.mean = tree_sum(values) / n;
     if (s.n > 1) {
         std::vector<double> squares;
+        squares.reserve(values.size());
         for (const double v : values) squares.push_back((v - s.mean) * (v - s.mean));
         s.std = std::sqrt(tree_sum(squares) / (n - 1.0));
         s.half_width = student_quantile(0.95, s.n - 1) * s.error();

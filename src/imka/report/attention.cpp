@@ -279,6 +279,7 @@ std::vector<AttentionFigure> attention_figures(const std::vector<Record>& record
         }
     }
     std::vector<AttentionFigure> figures;
+    figures.reserve(groups.size());
     for (const auto& [key, group] : groups) figures.push_back(make_figure(key, group));
     return figures;
 }

@@ -368,6 +368,17 @@ private:
     std::optional<Logits> digital_;
 };
 
+// Queries, keys and values of one example (1 x heads x tokens x size each), head by head.
+void copy_heads(const std::vector<Tensor>& parts, std::span<float> to) {
+    const auto heads = static_cast<std::size_t>(parts[0].shape[1]);
+    const auto size = to.size() / (heads * parts.size());
+    for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t p = 0; p < parts.size(); ++p)
+            std::ranges::copy(parts[p].values<float>().subspan(h * size, size),
+                              to.begin() + static_cast<std::ptrdiff_t>((h * parts.size() + p) * size));
+    }
+}
+
 bool is_right(const Evaluation& e, const SeedEvaluation& s, std::size_t example) {
     return s.predicted[example] == e.labels[example];
 }
@@ -443,20 +454,14 @@ graph::Tensor last_layer_qkv(const Performer& model, const LraData& data, std::s
     const auto n = static_cast<std::int64_t>(batch.examples.size());
     const auto tokens = static_cast<std::int64_t>(batch.tokens);
     Tensor out(graph::DType::f32, {n * model.config.heads, 3, tokens, head_size(model.config)});
-    const auto sequence = batch.tokens * static_cast<std::size_t>(head_size(model.config));
-    const auto per_example = sequence * static_cast<std::size_t>(model.config.heads);
-    BatchRunner runner(graph, {}, "queries, keys and values");
-    Progress progress(exec, "queries, keys and values", batch.examples.size());
+    const auto per_example = out.values<float>().size() / batch.examples.size();
+    const std::string label = "queries, keys and values";
+    BatchRunner runner(graph, {}, label);
+    Progress progress(exec, label, batch.examples.size());
     for (std::size_t i = 0; i < batch.examples.size(); ++i) {
-        const auto parts = runner.run(inputs_of(model.config, data, {batch.tokens, {batch.examples[i]}}),
-                                      nullptr, without_progress(exec));
-        auto* to = out.values<float>().data() + i * 3 * per_example;
-        for (std::size_t h = 0; h < static_cast<std::size_t>(model.config.heads); ++h) {
-            for (const auto& part : parts) {
-                std::ranges::copy(part.values<float>().subspan(h * sequence, sequence), to);
-                to += sequence;
-            }
-        }
+        const auto inputs = inputs_of(model.config, data, {batch.tokens, {batch.examples[i]}});
+        const auto parts = runner.run(inputs, nullptr, without_progress(exec));
+        copy_heads(parts, out.values<float>().subspan(i * per_example, per_example));
         progress.update(i + 1);
     }
     return out;

@@ -1,3 +1,4 @@
+// Progress of a training as JSON, its log as JSON Lines, its settings as YAML.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

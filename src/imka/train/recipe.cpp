@@ -13,8 +13,9 @@
 
 namespace imka {
 namespace embedded {
-extern const std::string_view lra_tiny, lra_cifar10, lra_cifar10_relu, lra_cifar10_exact, lra_listops,
-    lra_imdb, lra_pathfinder32, lra_retrieval;
+extern const std::string_view lra_tiny, lra_cifar10, lra_cifar10_relu, lra_cifar10_exact, lra_cifar10_table,
+    lra_listops, lra_listops_table, lra_imdb, lra_imdb_table, lra_pathfinder32, lra_pathfinder32_table,
+    lra_retrieval, lra_retrieval_table;
 }
 
 namespace {
@@ -29,10 +30,15 @@ const auto& table() {
         KnownRecipe{"cifar10", embedded::lra_cifar10},
         KnownRecipe{"cifar10_relu", embedded::lra_cifar10_relu},
         KnownRecipe{"cifar10_exact", embedded::lra_cifar10_exact},
+        KnownRecipe{"cifar10_table", embedded::lra_cifar10_table},
         KnownRecipe{"listops", embedded::lra_listops},
+        KnownRecipe{"listops_table", embedded::lra_listops_table},
         KnownRecipe{"imdb", embedded::lra_imdb},
+        KnownRecipe{"imdb_table", embedded::lra_imdb_table},
         KnownRecipe{"pathfinder32", embedded::lra_pathfinder32},
+        KnownRecipe{"pathfinder32_table", embedded::lra_pathfinder32_table},
         KnownRecipe{"retrieval", embedded::lra_retrieval},
+        KnownRecipe{"retrieval_table", embedded::lra_retrieval_table},
     };
     return known;
 }

@@ -1,3 +1,4 @@
+// Segments and markers of Pathfinder's images.
 #include <algorithm>
 #include <cstdlib>
 

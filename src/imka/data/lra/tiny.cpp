@@ -1,3 +1,4 @@
+// The task for tests: which of four symbols is most frequent.
 #include <algorithm>
 #include <array>
 

@@ -89,7 +89,8 @@ torch::Device torch_device(const ComputeDevice& device) {
                              : "this LibTorch is built without CUDA; --device cpu trains on the processor");
     if (device.number >= static_cast<int>(torch::cuda::device_count()))
         fail(ErrorCode::missing_part,
-             fmt::format("no GPU {}; this machine has {}", device.number, torch::cuda::device_count()));
+             fmt::format("no GPU {}; this machine has {}; --device cpu trains on the processor",
+                         device.number, torch::cuda::device_count()));
     return {torch::kCUDA, static_cast<torch::DeviceIndex>(device.number)};
 }
 

@@ -1,3 +1,4 @@
+// The loop of training: steps, validations, checkpoints, log.
 #include "imka/train/trainer.hpp"
 
 #include <fmt/format.h>

@@ -18,6 +18,7 @@
 #include "imka/experiment/sweep.hpp"
 #include "imka/report/report.hpp"
 #include "report_files.hpp"
+#include "run_options.hpp"
 #include "sweep_progress.hpp"
 
 namespace imka::app {
@@ -30,6 +31,8 @@ struct ReproduceArgs {
     std::filesystem::path chart_js = default_chart_js();
     std::string seeds;                  // empty: the seeds of the experiments
     std::vector<std::string> datasets;  // empty: all
+    std::vector<std::string> overrides;
+    std::string models;  // empty: the folder of the experiments
     bool check = false;
     std::filesystem::path measured;
 };
@@ -100,6 +103,10 @@ void adopt_runs(const SweepPlan& plan, const std::filesystem::path& folder) {
 SweepPlan make_plan(const std::string& name, const ReproduceArgs& args, const Context& context) {
     auto experiment = find_experiment(name);
     if (!args.seeds.empty()) override_setting(experiment, "seeds", args.seeds);
+    if (!args.models.empty() && experiment.kind == "performer")
+        override_setting(experiment, "models", args.models);
+    for (const auto& [key, value] : parse_assignments(args.overrides, "--set"))
+        override_setting(experiment, key, value);
     auto plan = plan_sweep(experiment, context.data_dir, context.exec);
     std::erase_if(plan.runs, [&](const PlannedRun& run) {
         return !is_chosen(args.datasets, plan.points[run.point].config.dataset);
@@ -112,11 +119,13 @@ struct Reproduced {
     std::vector<std::filesystem::path> folders;
     std::set<std::string> keys;  // of the runs asked for
     std::uint64_t failed = 0;
+    std::vector<std::string> missing;  // models and data that are not there
 };
 Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
     Reproduced done;
     for (const auto& name : chosen(args.names)) {
         const auto plan = make_plan(name, args, context);
+        done.missing.insert(done.missing.end(), plan.missing.begin(), plan.missing.end());
         if (plan.runs.empty()) continue;
         const auto& folder = done.folders.emplace_back(args.output / name);
         adopt_runs(plan, folder);
@@ -125,8 +134,17 @@ Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
         for (const auto& run : plan.runs) done.keys.insert(run.key);
         if (!context.json) print_out("{}: {}\n", name, summary_text(summary));
     }
-    if (done.folders.empty()) fail(ErrorCode::bad_usage, "reproduce: no run uses these data sets");
-    return done;
+    if (!done.folders.empty()) return done;
+    if (!done.missing.empty())
+        fail(ErrorCode::missing_part,
+             fmt::format("reproduce: nothing to run:\n  {}", fmt::join(done.missing, "\n  ")));
+    fail(ErrorCode::bad_usage, "reproduce: no run uses these data sets");
+}
+
+void print_missing(const Reproduced& done) {
+    if (done.missing.empty()) return;
+    print_out("\nLeft out, because they are missing:\n");
+    for (const auto& text : done.missing) print_out("  {}\n", text);
 }
 
 void render(const ReproduceArgs& args, const Reproduced& done, const Context& context) {
@@ -141,11 +159,13 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
     if (context.json) {
         auto j = nlohmann::ordered_json::parse(report::report_json(report));
         j["page"] = files.page.string();
+        if (!done.missing.empty()) j["missing"] = done.missing;
         j["page_bytes"] = written.page_bytes;
         print_out("{}\n", j.dump());
         return;
     }
     print_summary(report);
+    print_missing(done);
     print_out("\npage     {}\nrecords  {}\n", files.page.string(), files.csv.string());
     if (args.figures) print_out("figures  {}\n", files.figures.string());
 }
@@ -241,6 +261,9 @@ void add_run_options(CLI::App& verb, ReproduceArgs& args) {
     verb.add_option("--seeds", args.seeds, "Seeds to use instead of the experiment's, for example 0..4");
     verb.add_option("--datasets", args.datasets, "Run only these data sets, separated by commas")
         ->delimiter(',');
+    verb.add_option("--set", args.overrides,
+                    "Replace a setting of the experiments by a value or a list, e.g. --set samples=200")
+        ->type_name("KEY=VALUE");
 }
 
 CLI::Option* add_measured_option(CLI::App& verb, ReproduceArgs& args) {
@@ -260,12 +283,16 @@ void add_reproduce(CLI::App& root, Context& context) {
                           "published numbers. Run the same command again to resume",
                           {"imka reproduce list", "imka reproduce ridge --data-dir data",
                            "imka reproduce all --data-dir data --output results --figures",
+                           "imka reproduce table1 --models models --data-dir data --set samples=200",
                            "imka reproduce ridge_measured liu --check --data-dir data"});
     add_common_options(*verb, context);
     verb->add_option("name", args->names, "Names of reproductions, 'all', or 'list' to see them")
         ->required()
         ->type_name("NAME|list|all");
     add_run_options(*verb, *args);
+    verb->add_option("--models", args->models, "Folder of the trained models of table1; default: models")
+        ->type_name("FOLDER");
+    add_device_option(*verb, "Where chips are emulated", context);
     verb->add_flag("--figures", args->figures, "Also write every figure as SVG and PDF (needs gnuplot)");
     verb->add_option("--chart-js", args->chart_js, "Copy of Chart.js 3 to embed in the page")
         ->capture_default_str();

@@ -99,6 +99,9 @@ void run(const SweepArgs& args, Context& context) {
     const auto experiment = experiment_of(args);
     if (config.output.empty()) config.output = std::filesystem::path("runs") / experiment.name;
     const auto plan = plan_sweep(experiment, context.data_dir, exec);
+    for (const auto& missing : plan.missing) note(exec, fmt::format("left out: {}", missing));
+    if (plan.runs.empty() && !plan.missing.empty())
+        fail(ErrorCode::missing_part, "no run has its model and its data");
     if (args.dry_run) {
         if (launch.rank == 0) print_forecast(plan, config, context);
         return;

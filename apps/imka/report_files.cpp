@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,95 @@ void print_attention(const report::Section& section) {
     }
 }
 
+std::string percent(double share) {
+    return fmt::format("{:.2f}", 100.0 * share);
+}
+
+std::string percent(const std::optional<double>& share) {
+    return share ? percent(*share) : "-";
+}
+
+std::string points(const std::optional<double>& difference) {
+    return difference ? fmt::format("{:+.2f}", 100.0 * *difference) : "";
+}
+
+std::string minus_digital_text(const report::TaskCell& c) {
+    if (!c.minus_digital) return "";
+    const auto text = points(c.minus_digital->mean);
+    return c.minus_digital->n > 1 ? fmt::format("{} ± {:.2f}", text, 100.0 * c.minus_digital->error()) : text;
+}
+
+std::vector<std::string> task_row(const std::string& model, const std::string& task,
+                                  const report::TaskCell& c) {
+    const bool spread = c.accuracy.n > 1;
+    return {model,
+            task,
+            std::to_string(c.accuracy.n),
+            percent(c.accuracy.mean),
+            spread ? percent(c.accuracy.std) : "",
+            spread ? percent(c.accuracy.error()) : "",
+            percent(c.example_error()),
+            percent(c.published),
+            minus_digital_text(c),
+            points(c.published_minus_digital)};
+}
+
+// Of the tasks that have runs.
+std::vector<std::string> average_row(const report::TaskRow& row) {
+    const auto& a = *row.average;
+    return {row.model, fmt::format("average of {}", a.tasks.size()),
+            "",        percent(a.mean),
+            "",        a.error > 0.0 ? percent(a.error) : "",
+            "",        percent(a.published),
+            "",        ""};
+}
+
+// Models that are only for reference.
+void print_reference_rows(const report::TaskTable& table) {
+    TextTable rows = {{"model, published %"}};
+    for (const auto& task : table.tasks) rows[0].push_back(task);
+    rows[0].emplace_back("average");
+    for (const auto& row : table.rows) {
+        if (!row.mode.empty()) continue;
+        rows.push_back({row.model});
+        for (const auto& c : row.cells) rows.back().push_back(percent(c.published));
+        rows.back().push_back(percent(row.published_average));
+    }
+    if (rows.size() > 1) print_out("{}\n", format_table(rows));
+}
+
+void print_baseline(const report::TaskTable& table) {
+    for (const auto& row : table.rows) {
+        if (!row.average || !row.average->minus_baseline) continue;
+        print_out("{}: average minus {} on {}: {} (published {})\n", row.model, table.baseline,
+                  fmt::join(row.average->tasks, ", "), points(row.average->minus_baseline),
+                  points(row.average->published_minus_baseline));
+    }
+}
+
+void print_tables(const report::Section& section) {
+    for (const auto& table : section.tables) {
+        print_out("\n{}: {}\n{}\n\n", section.experiment, table.title, table.source);
+        print_reference_rows(table);
+        TextTable rows = {{"model", "task", "seeds", "imka %", "sd", "se of seeds", "se of examples",
+                           "published %", "minus fp32", "published"}};
+        for (const auto& row : table.rows) {
+            for (std::size_t t = 0; t < table.tasks.size(); ++t) {
+                if (row.cells[t].accuracy.n > 0)
+                    rows.push_back(task_row(row.model, table.tasks[t], row.cells[t]));
+            }
+            if (row.average) rows.push_back(average_row(row));
+        }
+        print_out("{}", format_table(rows));
+        print_out(
+            "minus fp32: the digital run of the same model and seed subtracted, in points; ± standard "
+            "error over seeds\n");
+        print_baseline(table);
+        for (const auto& text : table.notes) print_out("{}\n", text);
+        for (const auto& text : table.missing) print_out("missing: {}\n", text);
+    }
+}
+
 }  // namespace
 
 std::filesystem::path default_chart_js() {
@@ -111,7 +201,7 @@ void print_summary(const report::Report& report) {
     std::vector<std::vector<std::string>> rows = {
         {"experiment", "figures", "reproduced", "deviate", "missing", "not judged", "not published"}};
     for (const auto& s : report.sections) {
-        rows.push_back({s.experiment, std::to_string(s.figures.size() + s.attention.size()),
+        rows.push_back({s.experiment, std::to_string(s.figures.size() + s.attention.size() + s.tables.size()),
                         std::to_string(s.counts.reproduced), std::to_string(s.counts.deviates),
                         std::to_string(s.counts.missing), std::to_string(s.counts.unlike),
                         std::to_string(s.counts.unpublished)});
@@ -138,6 +228,7 @@ void print_summary(const report::Report& report) {
         }
     }
     for (const auto& section : report.sections) print_attention(section);
+    for (const auto& section : report.sections) print_tables(section);
     for (const auto& flag : report.flags) {
         print_out("\nwarning: {}\n", flag.title);
         for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) print_out("  {}\n", flag.details[i]);

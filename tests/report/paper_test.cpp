@@ -58,7 +58,7 @@ TEST(Paper, RejectsArgumentsThatACheckDoesNotUse) {
 }
 
 TEST(Paper, EmbeddedFileHasWhatReportsNeed) {
-    EXPECT_EQ(reproductions().size(), 8U);
+    EXPECT_EQ(reproductions().size(), 9U);
     EXPECT_EQ(find_reproduction("liu")->table, "liu");
     EXPECT_EQ(find_reproduction("mine"), nullptr);
     EXPECT_EQ(paper().sizes.size(), 3U);

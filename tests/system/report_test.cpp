@@ -217,7 +217,7 @@ TEST(ReproduceCommand, ListsTheReproductions) {
     const auto r = run_imka("reproduce list --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto list = json::parse(r.out).at("reproductions");
-    ASSERT_EQ(list.size(), 8U);
+    ASSERT_EQ(list.size(), 9U);
     EXPECT_EQ(list.at(0).at("name"), "ridge");
     EXPECT_EQ(list.at(0).at("runs"), 3600);
     EXPECT_EQ(list.at(1).at("name"), "fidelity");
@@ -229,7 +229,7 @@ TEST(ReproduceCommand, ChecksBeforeItRuns) {
     const TempDir dir;
     expect_fails("reproduce nothing --output" + quoted(dir / "r"), 2,
                  "known: ridge, fidelity, ridge_fp32, ridge_measured, liu, choromanski, attention_error, "
-                 "attention_scaling, all, list");
+                 "attention_scaling, table1, all, list");
     expect_fails("reproduce liu --output" + quoted(dir / "r") + " --chart-js" + quoted(dir / "none.js"), 4,
                  "apt-get install libjs-chart.js");
     EXPECT_FALSE(fs::exists(dir / "r"));

@@ -81,6 +81,7 @@ struct DatasetFacts {
     std::uint64_t test_rows = 0;
     std::uint64_t classes = 0;
     bool uses_split_seed = false;  // the parts depend on the split seed
+    std::string origin = {};       // where the rows come from, if a record should name it
 };
 DatasetFacts dataset_facts(const std::string& name, const LoadOptions& options, const Exec& exec);
 

@@ -25,6 +25,11 @@ constexpr double kPerChipProjection = 1.5e-10;  // row x direction x input
 constexpr double kPerChipOutput = 1.0e-8;       // row x direction: conversions and their noise
 constexpr double kPerDevice = 1.2e-7;           // programming one device and folding it into matrices
 constexpr double kBytesPerCell = 120.0;         // matrices that replace a core
+// A Performer with two layers, d = 64: seconds per token, most memory of a test.
+constexpr double kPerToken = 4e-6;
+constexpr double kPerTokenAttention = 3e-5;
+constexpr double kPerTokenAll = 8e-5;
+constexpr double kPerformerBytes = 4e8;
 
 double copies(const RunConfig& config) {
     return std::max(1.0, static_cast<double>(config.chip.projection.replicas));
@@ -140,6 +145,15 @@ RunCost attention_cost(const RunConfig& config, const DatasetFacts& data) {
                           2.0 * static_cast<double>(sizes.m * sizes.d) * 4.0};
     add_chip(config, sizes, {.train = 8192.0, .tested = rows, .fits = 0.0}, cost);
     return cost;
+}
+
+RunCost performer_cost(const RunConfig& config, const DatasetFacts& data) {
+    const auto tokens = static_cast<double>(data.train_rows) * static_cast<double>(data.test_rows);
+    const auto mode = config.performer->mode;
+    const double per_token = mode == EvalMode::fp32        ? kPerToken
+                             : mode == EvalMode::attention ? kPerTokenAttention
+                                                           : kPerTokenAll;
+    return {.seconds = kPerRun + tokens * per_token, .bytes = kPerformerBytes};
 }
 
 double measure_machine_factor(const Exec& exec) {

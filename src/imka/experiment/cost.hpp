@@ -15,6 +15,7 @@ struct RunCost {
 RunCost ridge_cost(const RunConfig& config, const DatasetFacts& data);
 RunCost gram_cost(const RunConfig& config, const DatasetFacts& data);
 RunCost attention_cost(const RunConfig& config, const DatasetFacts& data);
+RunCost performer_cost(const RunConfig& config, const DatasetFacts& data);
 
 // Seconds on one core of this machine per nominal second, measured with a small fit (a few hundredths of a
 // second).

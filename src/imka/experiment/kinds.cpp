@@ -14,6 +14,7 @@
 #include "imka/base/names.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/attention_run.hpp"
+#include "imka/experiment/performer_run.hpp"
 
 namespace imka {
 namespace {
@@ -24,6 +25,8 @@ constexpr std::array<std::string_view, 4> kAttentionResults = {"output_mse", "ou
                                                                "trivial_mse"};
 constexpr std::array<std::string_view, 4> kTimeResults = {"kernel_seconds", "exact_seconds",
                                                           "kernel_memory_mb", "exact_memory_mb"};
+constexpr std::array<std::string_view, 5> kPerformerResults = {"accuracy", "loss", "examples", "cores",
+                                                               "saturated_share"};
 
 // Seconds since the last call.
 class Lap {
@@ -125,6 +128,18 @@ RunSizes sequence_sizes(const RunConfig& config, const RunSource& source) {
     return {.sizes = attention_sizes(config, static_cast<std::int64_t>(source.attention->d))};
 }
 
+DatasetFacts model_facts(const RunConfig& config, const std::filesystem::path& data_dir, const Exec& exec) {
+    return performer_facts(load_performer_data(performer_source(config), data_dir, exec));
+}
+
+RunInputs load_model(const RunConfig& config, const std::filesystem::path& data_dir, const Exec& exec) {
+    return load_performer_data(performer_source(config), data_dir, exec);
+}
+
+RunSizes model_sizes(const RunConfig&, const RunSource& source) {
+    return {.sizes = performer_sizes(source.performer->model.config)};
+}
+
 // exact_attention has one query per output row.
 void check_time(const RunConfig& config) {
     if (config.attention->source.query_rows != 0)
@@ -173,6 +188,17 @@ constexpr std::array kKinds = {
             .load = load_sequences,
             .sizes = sequence_sizes,
             .measures_time = true},
+    RunKind{.name = "performer",
+            .help = "test a trained Performer digitally or on a chip",
+            .results = kPerformerResults,
+            .check = [](const RunConfig&) {},
+            .run = run_performer,
+            .cost = performer_cost,
+            .defaults = performer_defaults,
+            .facts = model_facts,
+            .load = load_model,
+            .sizes = model_sizes,
+            .may_lack_inputs = true},
 };
 
 }  // namespace
@@ -190,6 +216,18 @@ const std::vector<Matrix<float>>& RunData::exact_attention(const RunConfig& conf
     const std::scoped_lock lock(mutex_);
     if (attention_.empty()) attention_ = exact_outputs(config, *source_.attention, exec);
     return attention_;
+}
+
+std::optional<std::map<std::string, double>> RunData::take_results(const std::string& run) {
+    const std::scoped_lock lock(mutex_);
+    const auto place = results_.extract(run);
+    if (place.empty()) return std::nullopt;
+    return place.mapped();
+}
+
+void RunData::keep_results(const std::string& run, std::map<std::string, double> results) {
+    const std::scoped_lock lock(mutex_);
+    results_[run] = std::move(results);
 }
 
 RunSource source_of(const RunInputs& inputs) {
@@ -233,6 +271,7 @@ DatasetFacts facts_of(const RunSource& source) {
                 .features = data->d,
                 .train_rows = data->length,
                 .test_rows = data->sequences.size()};
+    if (source.performer != nullptr) return performer_facts(*source.performer);
     const auto& set = *source.set;
     return {.source_sha256 = set.source_sha256,
             .features = set.train.x.cols(),

@@ -18,7 +18,7 @@
 
 namespace imka {
 
-// A data set, or inputs of attention, and values shared by its runs. Thread-safe.
+// What runs read, and values that they share. Thread-safe.
 class RunData {
 public:
     explicit RunData(const RunSource& source) : source_(source) {}
@@ -29,12 +29,17 @@ public:
     // The same for exact attention (exact_outputs).
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
 
+    // Results of another run that came with those of a run: nullopt if there are none.
+    std::optional<std::map<std::string, double>> take_results(const std::string& run);
+    void keep_results(const std::string& run, std::map<std::string, double> results);
+
 private:
     using GramKey = std::tuple<Kernel, double, std::int64_t>;
     RunSource source_;
     std::mutex mutex_;
     std::map<GramKey, Matrix<double>> grams_;
     std::vector<Matrix<float>> attention_;
+    std::map<std::string, std::map<std::string, double>> results_;
 };
 
 // Seconds on the calling thread.
@@ -56,7 +61,7 @@ struct SeedResult {
 };
 
 // What a run loads.
-using RunInputs = std::variant<Dataset, AttentionData>;
+using RunInputs = std::variant<Dataset, AttentionData, PerformerData>;
 RunSource source_of(const RunInputs& inputs);
 
 struct RunSizes {
@@ -78,6 +83,8 @@ struct RunKind {
     // Error{bad_config} if the settings do not fit the inputs.
     RunSizes (*sizes)(const RunConfig&, const RunSource&);
     bool measures_time = false;  // runs alone; its results differ from run to run
+    // Sweeps leave out runs whose inputs are not there (Error{missing_part} of `facts`).
+    bool may_lack_inputs = false;
 };
 std::span<const RunKind> run_kinds();
 // nullptr if unknown.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_set>
 
@@ -18,8 +19,12 @@ constexpr double kRecordBytes = 1300.0;
 using FactsKey = std::tuple<std::string, std::string, Protocol, Task, std::string>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
 
-// The settings of runs of attention that determine their inputs.
-std::string attention_inputs(const RunConfig& c) {
+// The settings of runs of attention and of Performers that determine their inputs.
+std::string other_inputs(const RunConfig& c) {
+    if (c.performer) {
+        auto source = c.performer->source;
+        return to_json(fields(source));
+    }
     if (!c.attention) return {};
     auto source = c.attention->source;
     return to_json(fields(source));
@@ -27,7 +32,7 @@ std::string attention_inputs(const RunConfig& c) {
 
 FactsKey facts_key(const RunConfig& c) {
     auto read = c.read;
-    return {c.dataset, to_json(fields(read)), c.protocol, c.task, attention_inputs(c)};
+    return {c.dataset, to_json(fields(read)), c.protocol, c.task, other_inputs(c)};
 }
 
 // Collects runs and the data sets that they share.
@@ -38,8 +43,11 @@ public:
 
     void add(std::size_t point) {
         check(plan_.points[point]);
-        const auto& c = plan_.points[point];
-        const auto& facts = facts_of(c);
+        auto& c = plan_.points[point];
+        const auto* known = facts_of(c);
+        if (known == nullptr) return;
+        const auto& facts = *known;
+        if (c.config.performer) c.config.performer->origin = facts.origin;
         const auto cost = kind_.cost(c.config, facts);
         for (const auto seed : c.config.seeds) {
             const auto config = run_config(c, seed);
@@ -63,13 +71,19 @@ private:
             fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
         }
     }
-    const DatasetFacts& facts_of(const RunPoint& c) {
+    // nullptr if the inputs are missing and may be.
+    const DatasetFacts* facts_of(const RunPoint& c) {
         const auto key = facts_key(c.config);
         const auto place = facts_.find(key);
-        if (place != facts_.end()) return place->second;
+        if (place != facts_.end()) return place->second ? &*place->second : nullptr;
         try {
-            return facts_.emplace(key, kind_.facts(c.config, data_dir_, exec_)).first->second;
+            return &*facts_.emplace(key, kind_.facts(c.config, data_dir_, exec_)).first->second;
         } catch (const Error& e) {
+            if (kind_.may_lack_inputs && e.code() == ErrorCode::missing_part) {
+                plan_.missing.emplace_back(e.what());
+                facts_.emplace(key, std::nullopt);
+                return nullptr;
+            }
             fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
         }
     }
@@ -86,7 +100,7 @@ private:
     const RunKind& kind_;
     const std::filesystem::path& data_dir_;
     const Exec& exec_;
-    std::map<FactsKey, DatasetFacts> facts_;
+    std::map<FactsKey, std::optional<DatasetFacts>> facts_;
     std::map<DataKey, std::size_t> data_;
     std::unordered_set<std::string> keys_;
 };

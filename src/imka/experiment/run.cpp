@@ -61,8 +61,38 @@ Fields attention_fields(RunConfig& c) {
     return list;
 }
 
+// The chip has the seed of the run.
+Fields model_chip_fields(ChipRun& run) {
+    auto list = projection_fields(run);
+    std::erase_if(list, [](const Field& f) { return f.name == "chip_seed"; });
+    return list;
+}
+
+Fields performer_fields(RunConfig& c) {
+    auto& run = *c.performer;
+    Fields list = {field("dataset", c.dataset, {.help = "Task of Long Range Arena, for example cifar10"})};
+    append(fields(run.source), list);
+    list.push_back(field("mode", run.mode, {.help = "What runs on the chip"}));
+    list.push_back(field("saved_omega", run.saved_omega,
+                         {.help = "Use the Ω of the checkpoint instead of a new one per seed"}));
+    list.push_back(
+        field("origin", run.origin, {.help = "Where the examples come from; set when a sweep is planned"}));
+    list.push_back(field("seeds", c.seeds, {.help = "Each seed has an Ω and a chip of its own"}));
+    list.push_back(field("backend", c.backend, {.help = "Chip of the modes other than fp32"}));
+    append(model_chip_fields(c.chip), list);
+    return list;
+}
+
 std::size_t chip_field_count(RunConfig& c) {
+    if (c.performer) return 1 + model_chip_fields(c.chip).size();  // with the name of the chip
     return (c.attention ? projection_fields(c.chip) : fields(c.chip)).size();
+}
+
+void validate_performer(const RunConfig& config) {
+    validate(performer_source(config));
+    if (config.uses_chip() && !config.backend.is_chip())
+        fail(ErrorCode::bad_config, fmt::format("backend: mode {} needs a chip, for example hermes",
+                                                to_string(config.performer->mode)));
 }
 
 }  // namespace
@@ -74,6 +104,14 @@ RunConfig attention_defaults() {
     return config;
 }
 
+RunConfig performer_defaults() {
+    RunConfig config;
+    config.dataset = "cifar10";
+    config.backend.name = "hermes";
+    config.performer.emplace();
+    return config;
+}
+
 AttentionSource attention_source(const RunConfig& config) {
     auto source = config.attention->source;
     source.dataset = config.dataset;
@@ -81,8 +119,15 @@ AttentionSource attention_source(const RunConfig& config) {
     return source;
 }
 
+PerformerSource performer_source(const RunConfig& config) {
+    auto source = config.performer->source;
+    source.task = config.dataset;
+    return source;
+}
+
 Fields fields(RunConfig& c) {
     if (c.attention) return attention_fields(c);
+    if (c.performer) return performer_fields(c);
     Fields list = {
         field("dataset", c.dataset,
               {.help = "Data set, generator, file with labels, or two files TRAIN:TEST"}),
@@ -106,20 +151,27 @@ Fields fields(RunConfig& c) {
 Fields used_fields(RunConfig& c) {
     auto list = fields(c);
     // The chip settings are last.
-    if (!c.backend.is_chip()) list.resize(list.size() - chip_field_count(c));
+    if (!c.uses_chip()) list.resize(list.size() - chip_field_count(c));
+    // A checkpoint is known by its content.
+    if (c.performer) std::erase_if(list, [](const Field& f) { return f.name == "models"; });
     return list;
 }
 
 void pin_chip(RunConfig& config) {
-    if (config.backend.is_chip())
-        config.chip.chip_hash = chip_hash(resolve_chip(config.backend, config.chip));
+    if (config.uses_chip()) config.chip.chip_hash = chip_hash(resolve_chip(config.backend, config.chip));
 }
 
 void validate(const RunConfig& config) {
     RunConfig copy = config;
     check_ranges(fields(copy));
-    config.attention ? validate_attention(config) : validate(config.features);
-    if (!config.backend.is_chip()) return;
+    if (config.attention) {
+        validate_attention(config);
+    } else if (config.performer) {
+        validate_performer(config);
+    } else {
+        validate(config.features);
+    }
+    if (!config.uses_chip()) return;
     validate(config.chip.projection);
     (void)resolve_chip(config.backend, config.chip);
 }
@@ -131,11 +183,16 @@ SettingsText settings_text(const RunConfig& config) {
 }
 
 const SettingsText& default_settings_text(std::string_view kind) {
-    static const auto texts = [](RunConfig config) { return texts_of(fields(config)); };
-    static const SettingsText usual = texts({});
-    static const SettingsText attention = texts(attention_defaults());
-    const auto* known = find_run_kind(kind);  // a record may have an unknown one
-    return known != nullptr && known->defaults().attention ? attention : usual;
+    static const auto all = [] {
+        std::map<std::string_view, SettingsText> texts;
+        for (const auto& known : run_kinds()) {
+            auto config = known.defaults();
+            texts[known.name] = texts_of(fields(config));
+        }
+        return texts;
+    }();
+    const auto place = all.find(kind);  // a record may have an unknown one
+    return place == all.end() ? all.at("ridge") : place->second;
 }
 
 SettingsText changed_settings(const SettingsText& settings, const SettingsText& defaults) {

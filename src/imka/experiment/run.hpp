@@ -16,9 +16,11 @@
 #include "imka/data/dataset.hpp"
 #include "imka/experiment/attention_data.hpp"
 #include "imka/experiment/backend.hpp"
+#include "imka/experiment/performer_data.hpp"
 #include "imka/features/config.hpp"
 #include "imka/learn/ridge_model.hpp"
 #include "imka/metrics/metrics.hpp"
+#include "imka/train/evaluate.hpp"
 
 namespace imka {
 
@@ -28,6 +30,14 @@ struct AttentionRun {
     AttentionSource source;                   // dataset and seed are those of the run
     std::optional<std::int64_t> matrix_rows;  // in matrix_error; 0: none; auto: all up to a length of 4096
     bool published_slips = false;             // as in the published figure (docs/attention.md)
+};
+
+// Settings of tests of trained Performers.
+struct PerformerRun {
+    PerformerSource source;  // the task is the dataset of the run
+    EvalMode mode = EvalMode::fp32;
+    bool saved_omega = false;           // the Ω of the checkpoint instead of one per seed
+    std::optional<std::string> origin;  // of the examples; set when a sweep is planned
 };
 
 struct RunConfig {
@@ -44,15 +54,23 @@ struct RunConfig {
     std::vector<std::uint64_t> seeds = {0};
     // Runs of attention only. They have no settings of data files, feature maps, fits and Gram errors.
     std::optional<AttentionRun> attention = {};
+    // The same for tests of Performers.
+    std::optional<PerformerRun> performer = {};
+
+    // Whether any product of the run is computed on a chip.
+    bool uses_chip() const { return performer ? performer->mode != EvalMode::fp32 : backend.is_chip(); }
 };
 
 // The default settings of runs of attention.
 RunConfig attention_defaults();
+// The same for tests of Performers; the backend is the chip of the modes that need one.
+RunConfig performer_defaults();
 // The inputs that the settings of a run of attention describe.
 AttentionSource attention_source(const RunConfig& config);
+PerformerSource performer_source(const RunConfig& config);
 
 Fields fields(RunConfig& config);
-// Settings that affect this run: without the chip settings if the backend is not a chip.
+// Settings that affect this run: without the chip settings if no chip is used.
 Fields used_fields(RunConfig& config);
 // Sets chip_hash, so that the constants of the chip are part of the run's key. No effect for fp32.
 void pin_chip(RunConfig& config);
@@ -113,12 +131,15 @@ struct Offload {
     double share() const { return chip / (chip + digital); }
 };
 
-// What a run reads: a data set, or queries, keys and values. Refers to values of the caller.
+// What a run reads: a data set, queries, keys and values, or a model and its examples. Refers to values of
+// the caller.
 struct RunSource {
     RunSource(const Dataset& data) : set(&data) {}
     RunSource(const AttentionData& data) : attention(&data) {}
+    RunSource(const PerformerData& data) : performer(&data) {}
     const Dataset* set = nullptr;
     const AttentionData* attention = nullptr;
+    const PerformerData* performer = nullptr;
 };
 
 struct RunResult {

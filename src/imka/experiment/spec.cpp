@@ -28,6 +28,7 @@ extern const std::string_view experiment_ridge;
 extern const std::string_view experiment_ridge_fp32;
 extern const std::string_view experiment_ridge_measured;
 extern const std::string_view experiment_smoke;
+extern const std::string_view experiment_table1;
 }  // namespace embedded
 
 namespace {
@@ -379,6 +380,7 @@ std::span<const KnownExperiment> known_experiments() {
         KnownExperiment{"choromanski", embedded::experiment_choromanski},
         KnownExperiment{"attention_error", embedded::experiment_attention_error},
         KnownExperiment{"attention_scaling", embedded::experiment_attention_scaling},
+        KnownExperiment{"table1", embedded::experiment_table1},
         KnownExperiment{"smoke", embedded::experiment_smoke},
     };
     return list;

@@ -146,8 +146,8 @@ public:
 
     SweepSummary run() {
         const double cpu = process_cpu_seconds();
-        const std::size_t workers = std::min<std::size_t>(
-            kind_.measures_time ? 1 : static_cast<std::size_t>(threads_), order_.size());
+        const std::size_t workers =
+            std::min<std::size_t>(one_at_a_time() ? 1 : static_cast<std::size_t>(threads_), order_.size());
         {
             std::vector<std::jthread> helpers;
             {
@@ -175,6 +175,9 @@ private:
         Claim claim;
         int threads = 1;
     };
+
+    // A GPU is not shared by runs.
+    bool one_at_a_time() const { return kind_.measures_time || exec_.device.kind == DeviceKind::cuda; }
 
     void find_work() {
         for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
@@ -230,7 +233,7 @@ private:
     // Runs that execute at the same time share the threads.
     int threads_for(std::size_t run) const {
         const double fit = memory_ / std::max(1.0, plan_.runs[run].cost.bytes);
-        if (kind_.measures_time) return threads_;
+        if (one_at_a_time()) return threads_;
         const auto left = static_cast<double>(order_.size() - cursor_ + status_.running + 1);
         const double beside = std::clamp(std::min(fit, left), 1.0, static_cast<double>(threads_));
         return std::max(1, threads_ / static_cast<int>(beside));
@@ -320,7 +323,7 @@ private:
                       .imka_version = std::string(build_info().version),
                       .build = build_text(),
                       .instruction_set = instruction_set()};
-        const Exec exec{.threads = job.threads, .cancel = exec_.cancel};
+        const Exec exec{.threads = job.threads, .cancel = exec_.cancel, .device = exec_.device};
         const auto waited = Clock::now();
         try {
             SweepTimes loading;

@@ -33,6 +33,8 @@ struct SweepPlan {
     std::vector<RunPoint> points;
     std::vector<PlannedData> data;
     std::vector<PlannedRun> runs;  // in execution order: by data set, largest first
+    // Inputs that are not there, in words. Their runs are left out (RunKind::may_lack_inputs).
+    std::vector<std::string> missing = {};
 };
 // Checks everything before anything runs. Identical runs are merged.
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& data_dir, const Exec& exec);

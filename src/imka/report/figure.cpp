@@ -133,7 +133,7 @@ std::map<FigureKey, FigureRuns> group(const std::vector<Record>& records) {
     for (const auto& r : records) variants.add(r);
     std::map<FigureKey, FigureRuns> groups;
     for (const auto& r : records) {
-        if (!r.ok()) continue;
+        if (!r.ok() || r.kind == "performer") continue;
         for (const auto quantity : {Quantity::accuracy, Quantity::gram_error}) {
             const auto value = r.results.find(std::string(to_string(quantity)));
             if (value == r.results.end() || !std::isfinite(value->second)) continue;
@@ -439,14 +439,38 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
     return fmt::format("{}", fmt::join(parts, ","));
 }
 
+namespace {
+
+// Settings of tests of Performers that are no options of imka eval, or that eval_command has written.
+const std::set<std::string, std::less<>> kOfEvalCommand = {"dataset",     "checkpoint", "origin",
+                                                           "saved_omega", "chip_hash",  "read_seconds"};
+
+std::string eval_command(const Settings& config) {
+    const auto value = [&](const std::string& name) {
+        const auto place = config.find(name);
+        return place == config.end() ? std::string() : place->second;
+    };
+    const PerformerSource source{.task = value("dataset"), .checkpoint = value("checkpoint")};
+    auto command = fmt::format("imka eval --checkpoint {}", shell_word(checkpoint_path(source).string()));
+    if (value("saved_omega") == "true") command += " --saved-omega";
+    const auto at = value("read_seconds");
+    if (!at.empty() && !same_setting(at, "0")) command += fmt::format(" --at {}", shell_word(at));
+    return command;
+}
+
+}  // namespace
+
 std::string run_command(const std::string& kind, const Settings& config,
                         const std::vector<std::uint64_t>& seeds) {
-    std::string command = kind.starts_with("attention") ? "imka attention" : "imka ridge";
+    std::string command = kind == "performer"             ? eval_command(config)
+                          : kind.starts_with("attention") ? "imka attention"
+                                                          : "imka ridge";
     // Settings that a command need not contain, also for runs on a chip.
     const Settings& usual = default_settings_text(kind);
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
         if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;
+        if (kind == "performer" && kOfEvalCommand.contains(name)) continue;
         std::string flag = name;
         std::ranges::replace(flag, '_', '-');
         command += fmt::format(" --{} {}", shell_word(flag), shell_word(value));

@@ -184,6 +184,10 @@ Report make_report(RecordSet set, const std::string& title, const std::vector<Pu
         auto& section = section_for(report.sections, figure.experiment);
         section.attention.push_back(std::move(figure));
     }
+    for (auto& table : task_tables(report.set.records)) {
+        auto& section = section_for(report.sections, table.experiment);
+        section.tables.push_back(std::move(table));
+    }
     for (const auto& a : report.absent) section_for(report.sections, a.experiment).counts.missing += a.values;
     for (auto& section : report.sections) {
         report.counts.add(section.counts);

@@ -14,6 +14,7 @@
 #include "imka/report/figure.hpp"
 #include "imka/report/paper.hpp"
 #include "imka/report/plot.hpp"
+#include "imka/report/task_tables.hpp"
 
 namespace imka::report {
 
@@ -50,6 +51,7 @@ struct Section {
     std::vector<Plot> fidelity_plots;
     std::vector<AttentionFigure> attention;
     std::vector<AttentionMaps> heat_maps;
+    std::vector<TaskTable> tables;
 };
 
 struct Report {

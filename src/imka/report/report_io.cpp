@@ -322,6 +322,49 @@ Json heat_maps_json(const AttentionMaps& m) {
                                  })}};
 }
 
+// Tables of accuracies by task
+
+Json share_json(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+}
+
+Json task_cell_json(const std::string& task, const TaskCell& c) {
+    Json j = {{"task", task}};
+    if (c.accuracy.n > 0) {
+        j["imka"] = statistics_json(c.accuracy);
+        j["imka"]["examples"] = c.examples;
+        j["imka"]["standard_error_examples"] = c.example_error();
+    }
+    if (c.minus_digital) j["minus_digital"] = statistics_json(*c.minus_digital);
+    if (c.published) j["published"] = {{"mean", *c.published}, {"std", share_json(c.published_deviation)}};
+    if (c.published_minus_digital) j["published_minus_digital"] = *c.published_minus_digital;
+    return j;
+}
+
+Json task_average_json(const TaskAverage& a) {
+    Json j = {{"tasks", a.tasks},
+              {"mean", a.mean},
+              {"standard_error", spread_json(a.error)},
+              {"published", a.published}};
+    if (a.minus_baseline) j["minus_baseline"] = *a.minus_baseline;
+    if (a.published_minus_baseline) j["published_minus_baseline"] = *a.published_minus_baseline;
+    return j;
+}
+
+Json task_table_json(const TaskTable& t) {
+    Json rows = Json::array();
+    for (const auto& row : t.rows) {
+        Json j = {{"model", row.model}, {"mode", row.mode}, {"cells", Json::array()}};
+        for (std::size_t i = 0; i < t.tasks.size(); ++i)
+            j["cells"].push_back(task_cell_json(t.tasks[i], row.cells[i]));
+        if (row.average) j["average"] = task_average_json(*row.average);
+        if (row.published_average) j["published_average"] = *row.published_average;
+        rows.push_back(std::move(j));
+    }
+    return {{"name", t.name},   {"title", t.title}, {"source", t.source},   {"baseline", t.baseline},
+            {"tasks", t.tasks}, {"rows", rows},     {"missing", t.missing}, {"notes", t.notes}};
+}
+
 Json section_json(const Section& s) {
     Json j = {{"name", s.experiment},
               {"title", s.title},
@@ -338,6 +381,7 @@ Json section_json(const Section& s) {
               {"fidelity_plots", list_json(s.fidelity_plots, plot_json)}};
     if (!s.attention.empty()) j["attention"] = list_json(s.attention, attention_json);
     if (!s.note.empty()) j["note"] = s.note;
+    if (!s.tables.empty()) j["tables"] = list_json(s.tables, task_table_json);
     if (!s.heat_maps.empty()) j["heat_maps"] = list_json(s.heat_maps, heat_maps_json);
     return j;
 }

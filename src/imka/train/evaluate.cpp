@@ -272,8 +272,8 @@ private:
 };
 
 // Class and loss of every example.
-SeedResult result_of(const Matrix<float>& logits, std::span<const std::int32_t> labels) {
-    SeedResult result;
+SeedEvaluation result_of(const Matrix<float>& logits, std::span<const std::int32_t> labels) {
+    SeedEvaluation result;
     for (std::size_t i = 0; i < logits.rows(); ++i) {
         const auto row = logits.row(i);
         if (!std::ranges::all_of(row, [](float v) { return std::isfinite(v); }))
@@ -379,7 +379,7 @@ void copy_heads(const std::vector<Tensor>& parts, std::span<float> to) {
     }
 }
 
-bool is_right(const Evaluation& e, const SeedResult& s, std::size_t example) {
+bool is_right(const Evaluation& e, const SeedEvaluation& s, std::size_t example) {
     return s.predicted[example] == e.labels[example];
 }
 
@@ -392,7 +392,7 @@ Evaluation evaluate(const Performer& model, const EvaluationData& data, const Ev
     const bool chip = std::ranges::any_of(options.modes, [](EvalMode m) { return m != EvalMode::fp32; });
     if (chip) check_data(model, data.calibration);
     Evaluation out{.classes = static_cast<std::size_t>(model.config.classes),
-                   .truncated_omega = chip && !options.saved_omega};
+                   .truncated_omega = (chip || options.truncated_omega) && !options.saved_omega};
     for (const auto& e : data.test.examples) {
         out.labels.push_back(e.label);
         out.tokens += data.test.lengths[e.first];

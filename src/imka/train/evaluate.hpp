@@ -35,6 +35,7 @@ struct EvaluateOptions {
     std::vector<EvalMode> modes = {EvalMode::fp32};
     std::vector<std::uint64_t> seeds = {0};  // each with an Ω and a chip of its own
     bool saved_omega = false;                // the model's Ω instead
+    bool truncated_omega = false;            // as on a chip, even if all modes are digital
     ChipSpec chip = {};                      // of all modes but fp32
     BuildConfig build = {};
     std::size_t batch_tokens = 0;  // 0: many for a GPU, few for the caches of a processor
@@ -46,7 +47,7 @@ struct EvaluationData {
 };
 
 // One mode with one seed.
-struct SeedResult {
+struct SeedEvaluation {
     std::uint64_t seed = 0;
     std::vector<std::int32_t> predicted;  // class of each example
     double loss = 0.0;                    // mean cross-entropy
@@ -55,7 +56,7 @@ struct SeedResult {
 
 struct ModeResult {
     EvalMode mode = EvalMode::fp32;
-    std::vector<SeedResult> seeds;
+    std::vector<SeedEvaluation> seeds;
     std::size_t cores = 0;         // of the chip
     double saturated_share = 0.0;  // of its conversions, over all seeds
 };

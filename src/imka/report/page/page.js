@@ -139,6 +139,31 @@
     make("figcaption", {}, "Attention matrices: a row per query, a column per key, bright where the weight is large. Each is scaled from its smallest value to the level that about 3 % of its values exceed (4 % in FP32).")));
   const attention = (section) => [section.note ? note(section.note) : null, make("div", { class: "grid" }, section.attention.map(attentionCard)), heatMaps(section.heat_maps ?? [])];
 
+  // Tables of accuracies by task
+
+  const shareCell = (s) => number(s.mean, meanText(s.mean, s.std, PERCENT));
+  const taskCells = (cell) => [cell.imka ? shareCell(cell.imka) : nothing(), cell.published ? shareCell(cell.published) : nothing()];
+  const averageCells = (row) => [row.average ? number(row.average.mean, fixed(100 * row.average.mean, 2) + " (" + plural(row.average.tasks.length, "task") + ")") : nothing(),
+    row.average ? number(row.average.published, fixed(100 * row.average.published, 2)) : nothing(),
+    row.published_average === undefined ? nothing() : number(row.published_average, fixed(100 * row.published_average, 2))];
+  const baselineCells = (row) => ["minus_baseline", "published_minus_baseline"].map((name) => (row.average?.[name] === undefined ? nothing() : number(row.average[name], signed(100 * row.average[name], 2))));
+  const accuraciesByTask = (one) => table("Test accuracy in percent, mean ± standard deviation over seeds, beside the published value. The averages are those of the tasks that have runs, and the published average of all tasks",
+    ["model", ...one.tasks.flatMap((task) => [task, "published"]), "average", "published, same tasks", "published, all tasks", ...(one.baseline ? ["average minus " + one.baseline, "published"] : [])],
+    one.rows.map((row) => [text(row.model), ...row.cells.flatMap(taskCells), ...averageCells(row), ...(one.baseline ? baselineCells(row) : [])]));
+  const lossCells = (cell) => [cell.minus_digital ? number(cell.minus_digital.mean, signed(100 * cell.minus_digital.mean, 2) + plusMinus(cell.minus_digital.standard_error === null ? null : 100 * cell.minus_digital.standard_error, 2)) : nothing(),
+    cell.published_minus_digital === undefined ? nothing() : number(cell.published_minus_digital, signed(100 * cell.published_minus_digital, 2))];
+  const lossesByTask = (one) => {
+    const rows = one.rows.filter((row) => row.cells.some((cell) => cell.minus_digital));
+    return rows.length ? table("What the chip changes: accuracy on the chip minus that of the digital run with the same model and seed, in points ± standard error over seeds",
+      ["model", ...one.tasks.flatMap((task) => [task, "published"])], rows.map((row) => [text(row.model), ...row.cells.flatMap(lossCells)])) : null;
+  };
+  const errorsByTask = (one) => details("Seeds and standard errors", {}, table("Standard errors of the accuracies in points: of the mean over seeds, and from the choice of examples (binomial)",
+    ["model", "task", "seeds", "examples", "accuracy, %", "error, seeds", "error, examples"],
+    one.rows.flatMap((row) => row.cells.filter((cell) => cell.imka).map((cell) => [text(row.model), text(cell.task), integer(cell.imka.n), integer(cell.imka.examples), number(cell.imka.mean, fixed(100 * cell.imka.mean, 2)),
+      cell.imka.standard_error === null ? nothing() : number(cell.imka.standard_error, fixed(100 * cell.imka.standard_error, 2)), number(cell.imka.standard_error_examples, fixed(100 * cell.imka.standard_error_examples, 2))]))));
+  const taskTable = (one) => [accuraciesByTask(one), lossesByTask(one), errorsByTask(one), note("Published values: " + one.source + "."), listOf(one.notes),
+    one.missing.length ? [boldNote("note", "Missing.", "There are no runs of:"), listOf(one.missing)] : null];
+
   // A thumbnail of the curves without axes.
   const thumbnail = (plot) => {
     const ours = plot.series.filter((s) => !s.published);
@@ -183,7 +208,7 @@
   const summary = () => {
     const v = report.verdicts;
     const all = v.reproduced + v.deviates;
-    const runs = make("p", {}, "Runs of attention have no published values to judge; their figures explain themselves.");
+    const runs = make("p", {}, "These runs are not judged one by one; their figures and tables explain themselves.");
     if (report.experiments.length > 0 && report.experiments.every((e) => e.figures.length === 0)) return make("section", { id: "summary" }, make("h2", {}, "Summary"), runs);
     return make("section", { id: "summary" }, make("h2", {}, "Summary"),
       make("div", { class: "tiles" },
@@ -270,6 +295,7 @@
     const parts = section.figures.length ? [{ id: id + "--overview", title: "At a glance", body: () => overview(section) }] : [];
     if (section.fidelity.length) parts.push({ id: id + "--fidelity", title: "Emulated against measured chip", link: "Emulated against measured", body: () => fidelity(section) });
     if (section.accuracy.length || section.statements.length || section.normalised_plots.length) parts.push({ id: id + "--paper", title: "What the paper says", body: () => paper(section) });
+    for (const one of section.tables ?? []) parts.push({ id: unique(id + "--" + slug(one.title)), title: one.title, body: () => taskTable(one) });
     if (section.attention) parts.push({ id: id + "--attention", title: "Attention", body: () => attention(section) });
     for (const dataset of new Set(section.figures.map((f) => f.dataset)))
       parts.push({ id: unique(id + "--" + slug(dataset)), title: dataset, body: () => make("div", { class: "grid" }, section.figures.filter((f) => f.dataset === dataset).map(figureCard)) });

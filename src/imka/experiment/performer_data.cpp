@@ -1,0 +1,95 @@
+#include "imka/experiment/performer_data.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
+#include "imka/base/names.hpp"
+#include "imka/base/sha256.hpp"
+
+namespace imka {
+namespace {
+
+constexpr std::string_view kTaskName = "TASK";
+constexpr std::size_t kLargestCheckpoint = std::size_t{1} << 30U;
+
+template <class T>
+void add(std::span<const T> values, Sha256& hash) {
+    hash.update(std::as_bytes(values));
+}
+
+void add(const LraData& data, Sha256& hash) {
+    hash.update(data.origin);
+    for (std::size_t d = 0; d < data.tokens.rows(); ++d) add<std::uint8_t>(data.tokens.row(d), hash);
+    add<std::uint32_t>(data.lengths, hash);
+    for (const auto& e : data.examples) {
+        const std::uint32_t values[] = {e.first, e.second, e.label};
+        add<std::uint32_t>(values, hash);
+    }
+}
+
+}  // namespace
+
+Fields fields(PerformerSource& s) {
+    return {
+        field("models", s.models, {.help = "Folder of the checkpoints"}),
+        field("checkpoint", s.checkpoint,
+              {.help = "File in that folder, written by 'imka train'; TASK is replaced by the task"}),
+        field("samples", s.samples,
+              {.help = "Test examples, drawn by data_seed; auto: all", .min = 1.0, .max = 1e7}),
+        field("data_seed", s.data_seed, {.help = "Seed of generated tasks and of samples"}),
+        field("calibration_examples", s.calibration_examples,
+              range::between(1, 1e5, "Training examples that calibrate a chip")),
+    };
+}
+
+void validate(const PerformerSource& source) {
+    (void)parse_enum<LraTask>(source.task);
+    if (source.checkpoint.empty()) fail(ErrorCode::bad_config, "checkpoint: expected the name of a file");
+}
+
+std::filesystem::path checkpoint_path(const PerformerSource& source) {
+    auto name = source.checkpoint;
+    const auto place = name.find(kTaskName);
+    if (place != std::string::npos) name.replace(place, kTaskName.size(), source.task);
+    return std::filesystem::path(source.models) / name;
+}
+
+PerformerData load_performer_data(const PerformerSource& source, const std::filesystem::path& data_dir,
+                                  const Exec& exec) {
+    const auto path = checkpoint_path(source);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored))
+        fail(ErrorCode::missing_part, fmt::format("{}: no such model", path.string()));
+    PerformerData data{.model = load_performer(path)};
+    if (data.model.task != source.task)
+        fail(ErrorCode::bad_config, fmt::format("{}: a model of the task {}, not {}", path.string(),
+                                                in_quotes(data.model.task), in_quotes(source.task)));
+    const auto task = parse_enum<LraTask>(source.task);
+    LraSource examples{.data_dir = data_dir, .seed = source.data_seed};
+    if (source.samples) examples.examples = static_cast<std::size_t>(*source.samples);
+    data.test = load_lra(task, LraPart::test, examples, exec);
+    // Half of them have at least the median length.
+    examples.examples = static_cast<std::size_t>(2 * source.calibration_examples);
+    data.calibration = load_lra(task, LraPart::train, examples, exec);
+    Sha256 hash;
+    hash.update(read_file(path, kLargestCheckpoint));
+    add(data.test, hash);
+    add(data.calibration, hash);
+    data.source_sha256 = hash.hex();
+    return data;
+}
+
+DatasetFacts performer_facts(const PerformerData& data) {
+    const auto& config = data.model.config;
+    return {.source_sha256 = data.source_sha256,
+            .features = static_cast<std::uint64_t>(head_size(config)),
+            .train_rows = static_cast<std::uint64_t>(config.length * config.documents),
+            .test_rows = data.test.examples.size(),
+            .classes = static_cast<std::uint64_t>(config.classes),
+            .origin = data.test.origin};
+}
+
+}  // namespace imka

@@ -1,0 +1,71 @@
+#include "imka/experiment/performer_run.hpp"
+
+#include <chrono>
+#include <cmath>
+
+#include "imka/train/evaluate.hpp"
+
+namespace imka {
+namespace {
+
+std::map<std::string, double> values_of(const Evaluation& evaluation, const ModeResult& result) {
+    std::map<std::string, double> values = {{"accuracy", accuracy_of(evaluation, result).mean},
+                                            {"loss", loss_of(result).mean},
+                                            {"examples", static_cast<double>(evaluation.labels.size())}};
+    if (result.mode != EvalMode::fp32) {
+        values["cores"] = static_cast<double>(result.cores);
+        values["saturated_share"] = result.saturated_share;
+    }
+    return values;
+}
+
+// Names a run of a mode among those that share their inputs.
+std::string run_name(const RunConfig& config, EvalMode mode, std::uint64_t seed) {
+    auto copy = config;
+    copy.performer->mode = mode;
+    copy.seeds = {seed};
+    return to_json(used_fields(copy));
+}
+
+std::vector<EvalMode> modes_with(EvalMode mode) {
+    if (mode == EvalMode::fp32 || mode == EvalMode::attention) return {mode};
+    return {EvalMode::all, EvalMode::all_but_last};
+}
+
+}  // namespace
+
+FeatureSizes performer_sizes(const PerformerConfig& config) {
+    FeatureSizes sizes{.d = head_size(config)};
+    if (config.attention == ModelAttention::exact) return sizes;
+    sizes.m = config.n_directions;
+    sizes.features = config.attention == ModelAttention::favor ? 2 * sizes.m : sizes.m;
+    sizes.log_ratio = std::log2(static_cast<double>(sizes.m) / static_cast<double>(sizes.d));
+    return sizes;
+}
+
+SeedResult run_performer(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec) {
+    const auto wanted = config.performer->mode;
+    if (auto known = data.take_results(run_name(config, wanted, seed))) return {.values = std::move(*known)};
+    const auto begin = std::chrono::steady_clock::now();
+    const auto& inputs = *data.source().performer;
+    EvaluateOptions options{.modes = modes_with(wanted),
+                            .seeds = {seed},
+                            .saved_omega = config.performer->saved_omega,
+                            .truncated_omega = true,
+                            .build = config.chip.projection};
+    if (config.uses_chip()) options.chip = resolve_chip(config.backend, config.chip);
+    const auto evaluation = evaluate(inputs.model, {inputs.test, inputs.calibration}, options, exec);
+    SeedResult out;
+    for (const auto& mode : evaluation.modes) {
+        auto values = values_of(evaluation, mode);
+        if (mode.mode == wanted) {
+            out.values = std::move(values);
+        } else {
+            data.keep_results(run_name(config, mode.mode, seed), std::move(values));
+        }
+    }
+    out.times.predict = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return out;
+}
+
+}  // namespace imka

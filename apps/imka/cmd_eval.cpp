@@ -297,10 +297,8 @@ void add_eval(CLI::App& root, Context& context) {
     auto* verb = add_verb(
         root, "eval", "Test a trained Performer digitally or on the emulated chip",
         {"imka eval --checkpoint models/cifar10-vanilla.safetensors --seeds 0..9",
-         "imka eval --checkpoint models/cifar10-vanilla.safetensors --mode fp32,attention --samples "
-         "2000 --seeds 0..9",
-         "imka eval --checkpoint models/imdb-hwa.safetensors --mode fp32,all,all-but-last --seeds "
-         "0..9 --device cuda --json",
+         "imka eval --checkpoint best.safetensors --mode fp32,attention --samples 2000 --seeds 0..9",
+         "imka eval --checkpoint best.safetensors --mode fp32,all,all-but-last --device cuda --json",
          "imka eval --checkpoint models/imdb-hwa.safetensors --mode all --at 1d --compensation global",
          "imka eval --checkpoint models/imdb-hwa.safetensors --samples 100 --dump-qkv qkv.npy"});
     add_common_options(*verb, context);

@@ -48,6 +48,7 @@ TrainRecipe recipe_of(const TrainArgs& args) {
              "imka was built without LibTorch. Install it (apt-get install libtorch-dev), build again with "
              "-DIMKA_TORCH=ON, and run 'imka train' from the folder of imka-train");
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execv(program.c_str(), arguments.data());

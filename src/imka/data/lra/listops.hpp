@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace imka {
-
 // Tokens: 0..3 open an operator ("[MIN", "[MAX", "[MED", "[SM"), 4 is "]", 5..14 are the digits 0..9.
-namespace listops {
+namespace imka::listops {
+
 inline constexpr std::uint8_t kClose = 4;
 inline constexpr std::uint8_t kFirstDigit = 5;
 inline constexpr std::uint8_t kTokens = 15;
@@ -32,6 +31,5 @@ std::string expression_text(std::span<const std::uint8_t> tokens);
 // One line per operator with the value of its subtree, arguments indented, digits in a row on one line.
 // Error{bad_data} if the tokens are not one expression.
 std::string expression_tree(std::span<const std::uint8_t> tokens);
-}  // namespace listops
 
-}  // namespace imka
+}  // namespace imka::listops

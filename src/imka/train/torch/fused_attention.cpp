@@ -94,8 +94,8 @@ Tensor fused_attention(const Tensor& qkv, const Tensor& omega, const Tensor& len
                        const FusedChoice& choice) {
     // Functions with gradients take no undefined tensors.
     const auto known = lengths.defined() ? lengths : torch::empty({0}, qkv.options().dtype(torch::kInt));
-    return Fused::apply(qkv.contiguous(), omega, known, static_cast<std::int64_t>(choice.kind),
-                        choice.heads, choice.epsilon, choice.cut);
+    return Fused::apply(qkv.contiguous(), omega, known, static_cast<std::int64_t>(choice.kind), choice.heads,
+                        choice.epsilon, choice.cut);
 }
 
 }  // namespace imka

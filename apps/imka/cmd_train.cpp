@@ -122,10 +122,14 @@ void print_recipes(const Context& context) {
 }
 
 void run(const CLI::App& verb, TrainArgs& args, Context& context) {
+    if (args.list || args.dry_run)
+        reject_without_effect(verb, {"--output", "--from", "--minutes", "--device"},
+                              "--list and --dry-run train nothing");
     if (args.list) return print_recipes(context);
     if (args.task.empty())
         fail(ErrorCode::bad_usage, "expected --task NAME or FILE.yaml; --list shows the names");
-    const auto recipe = recipe_of(args);
+    auto recipe = recipe_of(args);
+    if (args.dry_run && context.json) return print_json(Json::parse(to_json(fields(recipe))));
     if (args.dry_run) return print_out("{}", recipe_yaml(recipe));
     if (args.options.output.empty()) fail(ErrorCode::bad_usage, "expected --output FOLDER");
     if (!context.train) run_with_libtorch(context.arguments);

@@ -55,7 +55,6 @@ BASES = {
         "--checkpoint in/performer.safetensors --samples 20 --mode all --calibration-examples 20",
         "--checkpoint in/performer.safetensors --samples 20 --dump-qkv o.npy",
     ],
-    "train": ["--task tiny --dry-run", "--task tiny --set steps=2 --set batch=4 --set validation_examples=8 --output runs"],
     "sweep": ["in/tiny.yaml --output runs"],
     "report": ["in/records.jsonl", "in/records.jsonl --output page.html"],
     "reproduce": ["liu --check --output runs"],

@@ -1,9 +1,9 @@
 // The program under bad options, closed and full streams, limits and signals.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <chrono>
 #include <csignal>
@@ -257,6 +257,8 @@ TEST(Output, ResultsAreFinite) {
 }
 
 TEST(Limits, TooLittleAddressSpaceIsAnError) {
+    // Sanitizers reserve more address space than that.
+    if (!std::string(IMKA_SANITIZE).empty()) GTEST_SKIP() << "built with a sanitizer";
     for (const auto* limit : {"150000", "250000", "400000"}) {
         const auto r = run_imka("gram --dataset ringnorm --seed 0 --threads 2",
                                 std::string("ulimit -v ") + limit + "; timeout 60");
@@ -330,14 +332,17 @@ TEST(Signals, EndTheProgramAndLeaveNoFile) {
     }
 }
 
+// Both signals arrive as soon as the file exists, at slightly different moments.
 TEST(Signals, ASecondOneLeavesNoFileEither) {
-    const TempDir dir;
-    Running program(endless_work(dir / "x.csv"));
-    ASSERT_TRUE(writes_in(dir.path(), program));
-    program.send(SIGTERM);
-    program.send(SIGINT);
-    EXPECT_EQ(program.wait(), 130);
-    EXPECT_TRUE(fs::is_empty(dir.path()));
+    for (int attempt = 0; attempt < 20; ++attempt) {
+        const TempDir dir;
+        Running program(endless_work(dir / "x.csv"));
+        while (fs::is_empty(dir.path())) ASSERT_FALSE(program.ended());
+        program.send(SIGTERM);
+        program.send(SIGINT);
+        EXPECT_EQ(program.wait(), 130);
+        EXPECT_TRUE(fs::is_empty(dir.path())) << attempt;
+    }
 }
 
 // As after nohup.

@@ -160,17 +160,22 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(link_target(std::move
 bool AtomicFile::open_temporary() {
     temporary_ = path_;
     temporary_ += next_suffix();
+    // Before the file exists: a signal between the two would leave it behind.
+    slot_ = take_slot(temporary_.string());
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) return false;
+    if (descriptor_ < 0) {
+        free_slot(slot_);
+        return false;
+    }
     // Another process may have taken the new file for a left-over before it was locked. A file system without
     // locks keeps its left-overs.
     if (!owns(descriptor_, temporary_) && (errno == EWOULDBLOCK || errno == ENOENT)) {
         close(std::exchange(descriptor_, -1));
         unlink(temporary_.c_str());
+        free_slot(slot_);
         errno = EEXIST;
         return false;
     }
-    slot_ = take_slot(temporary_.string());
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -26,14 +27,17 @@ struct TrainArgs {
     bool list = false;
 };
 
-// The settings of hardware-aware training, where the recipe and --set say nothing else.
-void use_hardware(TrainRecipe& recipe) {
-    if (recipe.hardware.weight_noise == WeightNoise::off) recipe.hardware.weight_noise = WeightNoise::sample;
+// The recipe NAME_hwa, or the recipe itself with noise if there is none.
+TrainRecipe hardware_recipe(const std::string& task) {
+    const auto known = known_recipes();
+    const auto own = task + "_hwa";
+    auto recipe = load_recipe(std::ranges::find(known, own) == known.end() ? task : own);
+    if (!enabled(recipe.hardware)) recipe.hardware.weight_noise = WeightNoise::sample;
+    return recipe;
 }
 
 TrainRecipe recipe_of(const TrainArgs& args) {
-    auto recipe = load_recipe(args.task);
-    if (args.hardware) use_hardware(recipe);
+    auto recipe = args.hardware ? hardware_recipe(args.task) : load_recipe(args.task);
     for (const auto& [key, value] : parse_assignments(args.overrides, "--set"))
         set_field(fields(recipe), key, value);
     validate(recipe);
@@ -60,9 +64,12 @@ class TrainingLine {
 public:
     TrainingLine(const TrainRecipe& recipe, const Exec& exec) : steps_(recipe.train.steps), exec_(exec) {}
     void operator()(const TrainingEvent& e) {
-        if (e.kind == "valid") {
+        if (e.kind != "train") {
             line_.clear();
-            note(exec_, fmt::format("step {}: validation accuracy {:.2f} %, loss {:.4f}; {}", e.step,
+            note(exec_, fmt::format("step {}: {} accuracy {:.2f} %, loss {:.4f}; {}", e.step,
+                                    e.kind == "valid"  ? "validation"
+                                    : e.kind == "test" ? "test (new directions)"
+                                                       : "test (Poisson directions)",
                                     100.0 * e.accuracy, e.loss, train_text_));
             return;
         }
@@ -116,7 +123,7 @@ void print_recipes(const Context& context) {
     if (context.json) return print_json(Json(known_recipes()));
     for (const auto& name : known_recipes()) {
         const auto recipe = load_recipe(name);
-        print_out("{:<14} {} parameters, {} steps of {} x {} tokens\n", name, parameter_count(recipe.model),
+        print_out("{:<20} {} parameters, {} steps of {} x {} tokens\n", name, parameter_count(recipe.model),
                   recipe.train.steps, recipe.train.batch * recipe.model.documents, recipe.model.length);
     }
 }
@@ -133,8 +140,6 @@ void run(const CLI::App& verb, TrainArgs& args, Context& context) {
     if (args.dry_run) return print_out("{}", recipe_yaml(recipe));
     if (args.options.output.empty()) fail(ErrorCode::bad_usage, "expected --output FOLDER");
     if (!context.train) run_with_libtorch(context.arguments);
-    if (verb.count("--minutes") > 0 && !(args.options.minutes > 0.0))
-        fail(ErrorCode::bad_usage, "--minutes: expected a positive number");
     args.options.source.data_dir = context.data_dir;
     TrainingLine line(recipe, context.exec);
     args.options.on_event = [&](const TrainingEvent& e) { line(e); };
@@ -155,22 +160,25 @@ void add_train(CLI::App& root, Context& context) {
         root, "train", "Train a Performer on a task of Long Range Arena",
         {"imka train --task tiny --output runs/tiny",
          "imka train --task cifar10 --output runs/cifar10 --device cuda --minutes 9",
-         "imka train --task cifar10 --hardware-aware --from runs/cifar10/best.safetensors --set lr=1e-4 "
+         "imka train --task cifar10 --hardware-aware --from runs/cifar10/best.safetensors "
          "--output runs/cifar10-hwa --device cuda",
          "imka train --task listops --dry-run > my.yaml; imka train --task my.yaml --output runs/mine"});
     add_common_options(*verb, context);
     verb->add_option("--task", args->task, "Name of a recipe (--list) or a YAML file of settings")
         ->type_name("NAME|FILE");
     verb->add_option("--output", args->options.output,
-                     "Folder of checkpoints and log; an unfinished training in it goes on")
+                     "Output folder for checkpoints and log; an unfinished training in it goes on")
         ->type_name("FOLDER");
     verb->add_option("--from", args->options.from, "Start from this model instead of random weights")
         ->type_name("FILE")
         ->check(CLI::ExistingFile);
     verb->add_flag("--hardware-aware", args->hardware,
-                   "Train with the noise, clipping and input ranges of a chip (weight_noise=sample)");
-    verb->add_option("--minutes", args->options.minutes,
-                     "Stop at a checkpoint after this time; the same command goes on");
+                   "Train with the noise, clipping and input ranges of a chip: the recipe NAME_hwa, or "
+                   "weight_noise=sample where there is none");
+    bind_fields(*verb,
+                {field("minutes", args->options.minutes,
+                       range::not_negative(
+                           "Stop at a checkpoint after this time; the same command goes on; 0 = no limit"))});
     verb->add_option("--set", args->overrides, "Override one setting, e.g. --set lr=1e-3")
         ->type_name("KEY=VALUE");
     add_device_option(*verb, "Where to train", context);

@@ -34,6 +34,17 @@ TEST(Train, ListsRecipesAndPrintsSettings) {
     EXPECT_THAT(yaml.out, HasSubstr("activation: silu"));
 }
 
+TEST(Train, HardwareAwareIsAShortFormOfARecipe) {
+    const auto settings = [](const std::string& arguments) {
+        return run_imka("train --dry-run --task " + arguments).out;
+    };
+    EXPECT_EQ(settings("cifar10 --hardware-aware"), settings("cifar10_hwa"));
+    EXPECT_EQ(settings("cifar10_hwa_fitted --hardware-aware"), settings("cifar10_hwa_fitted"));
+    // A recipe without one of its own.
+    EXPECT_EQ(settings("cifar10_exact --hardware-aware"),
+              settings("cifar10_exact --set weight_noise=sample"));
+}
+
 TEST(Train, SaysWhatIsWrong) {
     const TempDir dir;
     const auto out = " --output " + (dir / "out").string();
@@ -43,6 +54,7 @@ TEST(Train, SaysWhatIsWrong) {
     expect_fails("train --task tiny --set lr=-1" + out, 2, "lr");
     expect_fails("train --task tiny --set heads=3" + out, 2, "does not divide the width");
     expect_fails("train --task tiny --device gpu" + out, 2, "gpu");
+    expect_fails("train --task tiny_hwa --set chip_noise=hermse" + out, 2, "chip_noise: 'hermse'");
     if (!can_train()) {
         expect_fails("train --task tiny" + out, 4, "built without LibTorch");
         return;

@@ -12,23 +12,13 @@
 #include "imka/graph/simplify.hpp"
 #include "imka/train/performer_graph.hpp"
 #include "support/error.hpp"
+#include "support/small_performer.hpp"
 
 namespace imka {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-PerformerConfig small() {
-    return {.vocabulary = 5,
-            .length = 64,
-            .classes = 4,
-            .width = 8,
-            .hidden = 12,
-            .heads = 2,
-            .classifier_hidden = 10,
-            .n_directions = 16};
-}
 
 // Large weights, so that the classes of examples differ.
 Performer model_of(const PerformerConfig& config, const std::string& task = "tiny") {
@@ -101,8 +91,53 @@ std::vector<float> logits_of(const graph::Graph& g, const LraData& data, std::ui
     return {out.begin(), out.end()};
 }
 
+// Documents of equal lengths all have the median length.
+TEST(Evaluate, CalibratesWithHalfOfTheExamples) {
+    auto calibration = examples(40, 11);
+    std::ranges::fill(calibration.lengths, 64U);
+    const auto loss = [&] {
+        const auto e =
+            evaluate(model_of(tiny_performer()), {test_set(), calibration}, options({EvalMode::all}), {});
+        return e.modes[0].seeds[0].loss;
+    };
+    const auto usual = loss();
+    std::ranges::fill(calibration.tokens.row(39), std::uint8_t{1});
+    EXPECT_EQ(usual, loss());
+    for (std::size_t d = 0; d < 20; ++d) std::ranges::fill(calibration.tokens.row(d), std::uint8_t{1});
+    EXPECT_NE(usual, loss());
+}
+
+TEST(Evaluate, DrawsDirectionsOfAnotherLaw) {
+    auto config = tiny_performer();
+    config.n_directions = 2000;
+    config.omega_scale = 0.5;
+    const auto omega = poisson_omega(config, {.seed = 3});
+    double sum = 0.0;
+    double squares = 0.0;
+    for (const float v : omega.values()) {
+        EXPECT_EQ(v, 0.5F * std::round(2.0F * v));
+        sum += 2.0 * static_cast<double>(v);
+        squares += 4.0 * static_cast<double>(v) * static_cast<double>(v);
+    }
+    // n entries with mean 1, variance 1 and fourth central moment 4: 5 sigma.
+    const auto n = static_cast<double>(omega.values().size());
+    EXPECT_NEAR(sum / n, 1.0, 5.0 / std::sqrt(n));
+    EXPECT_NEAR(squares / n, 2.0, 5.0 * std::sqrt(11.0 / n));
+    EXPECT_NE(omega, poisson_omega(config, {.seed = 4}));
+    const auto model = model_of(tiny_performer());
+    auto how = options({EvalMode::fp32});
+    how.truncated_omega = true;
+    const auto usual = evaluated(model, how);
+    how.omega_law = OmegaLaw::poisson;
+    const auto other = evaluated(model, how);
+    EXPECT_NE(usual.modes[0].seeds[0].loss, other.modes[0].seeds[0].loss);
+    EXPECT_FALSE(other.truncated_omega);
+    how.saved_omega = true;
+    EXPECT_THAT(error_of([&] { evaluated(model, how); }), testing::HasSubstr("omega_law"));
+}
+
 TEST(Evaluate, DigitalResultsAreThoseOfSingleDocuments) {
-    const auto model = model_of(small());
+    const auto model = model_of(tiny_performer());
     auto how = options({EvalMode::fp32});
     how.saved_omega = true;
     const auto result = evaluated(model, how);
@@ -128,7 +163,7 @@ TEST(Evaluate, DigitalResultsAreThoseOfSingleDocuments) {
 }
 
 TEST(Evaluate, BatchesAndThreadsChangeNothing) {
-    const auto model = model_of(small());
+    const auto model = model_of(tiny_performer());
     auto how = options(kAllModes);
     how.batch_tokens = 100;
     const auto small_batches = evaluated(model, how, {.threads = 1});
@@ -143,7 +178,7 @@ TEST(Evaluate, BatchesAndThreadsChangeNothing) {
 }
 
 TEST(Evaluate, AModeDoesNotDependOnTheOthers) {
-    const auto model = model_of(small());
+    const auto model = model_of(tiny_performer());
     const auto together = evaluated(model, options(kAllModes));
     EXPECT_TRUE(together.truncated_omega);
     for (std::size_t m = 1; m < kAllModes.size(); ++m)
@@ -153,7 +188,7 @@ TEST(Evaluate, AModeDoesNotDependOnTheOthers) {
 
 TEST(Evaluate, AnIdealChipIsCloseToFp32) {
     for (const auto form : {ModelAttention::favor, ModelAttention::relu}) {
-        auto config = small();
+        auto config = tiny_performer();
         config.attention = form;
         const auto result = evaluated(model_of(config), options(kAllModes, "ideal"));
         const auto fp32 = loss_of(result.modes[0]).mean;
@@ -165,7 +200,7 @@ TEST(Evaluate, AnIdealChipIsCloseToFp32) {
 }
 
 TEST(Evaluate, TimeWithoutCompensationCostsAccuracy) {
-    const auto model = model_of(small());
+    const auto model = model_of(tiny_performer());
     auto how = options({EvalMode::fp32, EvalMode::all});
     how.seeds = {0};
     how.build.read_seconds = 3e7;
@@ -179,7 +214,7 @@ TEST(Evaluate, TimeWithoutCompensationCostsAccuracy) {
 }
 
 TEST(Evaluate, SupportsPairsTiedLayersAndExactAttention) {
-    auto config = small();
+    auto config = tiny_performer();
     config.documents = 2;
     config.classes = 2;
     config.vocabulary = 257;
@@ -206,29 +241,29 @@ TEST(Evaluate, RefusesWhatDoesNotFit) {
         return error_of([&] { (void)evaluated(model, how); });
     };
     const auto digital = options({EvalMode::fp32});
-    EXPECT_THAT(error(model_of(small(), "imdb"), digital),
+    EXPECT_THAT(error(model_of(tiny_performer(), "imdb"), digital),
                 AllOf(HasSubstr("bad_config"), HasSubstr("'imdb'"), HasSubstr("tiny"),
                       HasSubstr("the tasks differ")));
-    auto config = small();
+    auto config = tiny_performer();
     config.classes = 10;
     EXPECT_THAT(error(model_of(config), digital), HasSubstr("classes 10; expected 4"));
-    config = small();
+    config = tiny_performer();
     config.length = 30;
     EXPECT_THAT(error(model_of(config), digital), HasSubstr("the model is for 30"));
-    config = small();
+    config = tiny_performer();
     config.vocabulary = 4;
     EXPECT_THAT(error(model_of(config), digital), HasSubstr("vocabulary 4; expected at least 5"));
-    EXPECT_THAT(error(model_of(small()), options({EvalMode::all, EvalMode::all})),
+    EXPECT_THAT(error(model_of(tiny_performer()), options({EvalMode::all, EvalMode::all})),
                 HasSubstr("mode all is given twice"));
-    auto model = model_of(small());
+    auto model = model_of(tiny_performer());
     model.weights.at("classifier.output.weight")(0, 0) = std::nanf("");
     EXPECT_THAT(error(model, digital), AllOf(HasSubstr("numeric"), HasSubstr("example 0")));
     EXPECT_THAT(error_of([&] {
-                    (void)evaluate(model_of(small()), {examples(0, 1), training_set()}, digital, {});
+                    (void)evaluate(model_of(tiny_performer()), {examples(0, 1), training_set()}, digital, {});
                 }),
                 HasSubstr("expected at least one example"));
     const std::atomic<bool> cancel{true};
-    EXPECT_THAT(error_of([&] { (void)evaluated(model_of(small()), digital, {.cancel = &cancel}); }),
+    EXPECT_THAT(error_of([&] { (void)evaluated(model_of(tiny_performer()), digital, {.cancel = &cancel}); }),
                 HasSubstr("interrupted"));
 }
 
@@ -250,7 +285,7 @@ TEST(Evaluate, DifferencesArePairedByExampleAndSeed) {
 }
 
 TEST(Evaluate, WritesTheInputsOfTheLastAttention) {
-    const auto model = model_of(small());
+    const auto model = model_of(tiny_performer());
     const auto qkv = last_layer_qkv(model, test_set(), 5, {});
     ASSERT_EQ(qkv.shape.size(), 4U);
     EXPECT_EQ(qkv.shape[0], 5 * 2);

@@ -13,6 +13,7 @@
 #include "imka/graph/simplify.hpp"
 #include "imka/graph/static_matrices.hpp"
 #include "support/error.hpp"
+#include "support/small_performer.hpp"
 
 namespace imka {
 namespace {
@@ -21,17 +22,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Vector = std::vector<double>;
 using Rows = std::vector<Vector>;
-
-PerformerConfig small() {
-    return {.vocabulary = 6,
-            .length = 20,
-            .classes = 3,
-            .width = 8,
-            .hidden = 12,
-            .heads = 2,
-            .classifier_hidden = 5,
-            .n_directions = 7};
-}
 
 // Weights that differ from their initial values everywhere, also norms and biases.
 Performer random_model(const PerformerConfig& config) {
@@ -260,12 +250,12 @@ void expect_naive(const Performer& model, const std::vector<std::size_t>& length
 }
 
 TEST(PerformerGraph, HasTheLogitsOfTheFormulas) {
-    expect_naive(random_model(small()), {20, 13, 1}, 20);
+    expect_naive(random_model(small_performer()), {20, 13, 1}, 20);
 }
 
 TEST(PerformerGraph, SupportsEveryVariantOfTheModel) {
     const auto variant = [](const auto& change) {
-        auto config = small();
+        auto config = small_performer();
         change(config);
         expect_naive(random_model(config),
                      config.embedding == Embedding::affine ? std::vector<std::size_t>{20, 20}
@@ -299,7 +289,7 @@ TEST(PerformerGraph, SupportsEveryVariantOfTheModel) {
 }
 
 TEST(PerformerGraph, ClipsInputsToTheirLearnedRanges) {
-    auto model = random_model(small());
+    auto model = random_model(small_performer());
     const auto free = Naive(model).logits(documents(model.config, {11}))[0];
     model.input_ranges = {{"layer0.q", 0.3F}, {"layer1.fc2", 0.1F}, {"classifier.output", 0.2F}};
     EXPECT_GT(std::abs(free - Naive(model).logits(documents(model.config, {11}))[0]), 0.01);
@@ -307,7 +297,7 @@ TEST(PerformerGraph, ClipsInputsToTheirLearnedRanges) {
 }
 
 TEST(PerformerGraph, PaddingChangesNothing) {
-    const auto model = random_model(small());
+    const auto model = random_model(small_performer());
     const auto docs = documents(model.config, {6, 10});
     const auto g = graph_of(model, model.omega);
     std::vector<graph::Tensor> tight;
@@ -323,7 +313,7 @@ TEST(PerformerGraph, PaddingChangesNothing) {
 }
 
 TEST(PerformerGraph, HasTheNamesOfTheParametersAndSharesTiedMatrices) {
-    auto config = small();
+    auto config = small_performer();
     config.tied = true;
     config.shared_omega = true;
     const auto model = random_model(config);
@@ -342,17 +332,17 @@ TEST(PerformerGraph, HasTheNamesOfTheParametersAndSharesTiedMatrices) {
 }
 
 TEST(PerformerGraph, RefusesTensorsThatDoNotFit) {
-    auto model = random_model(small());
+    auto model = random_model(small_performer());
     const auto error = [&] { return error_of([&] { (void)graph_of(model, model.omega); }); };
     model.omega.pop_back();
     EXPECT_THAT(error(), AllOf(HasSubstr("bad_data"), HasSubstr("expected 2")));
-    model = random_model(small());
+    model = random_model(small_performer());
     model.omega[1] = Matrix<float>(7, 3);
     EXPECT_THAT(error(), HasSubstr("'omega' is 7 x 3; expected 7 x 4"));
-    model = random_model(small());
+    model = random_model(small_performer());
     model.weights.erase("layer1.fc1.weight");
     EXPECT_THAT(error(), HasSubstr("no tensor 'layer1.fc1.weight'"));
-    model = random_model(small());
+    model = random_model(small_performer());
     model.input_ranges["layer5.q"] = 1.0F;
     EXPECT_THAT(error(), HasSubstr("input range of 'layer5.q': no such weight"));
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "support/error.hpp"
+#include "support/small_performer.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -14,17 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-PerformerConfig small() {
-    return {.vocabulary = 6,
-            .length = 20,
-            .classes = 3,
-            .width = 8,
-            .hidden = 12,
-            .heads = 2,
-            .classifier_hidden = 5,
-            .n_directions = 7};
-}
 
 TEST(PerformerConfig, CountsTheParametersOfThePublishedModels) {
     // cifar10: 2 * 64 (embedding) + 128 (norm) + 2 layers of 4 * 64 * 65 + 2 * 128 + 64 * 128 * 2 + 128 + 64,
@@ -38,14 +28,14 @@ TEST(PerformerConfig, CountsTheParametersOfThePublishedModels) {
 }
 
 TEST(PerformerConfig, RefusesModelsThatAreTooLargeOrDoNotFit) {
-    auto config = small();
+    auto config = small_performer();
     config.heads = 3;
     EXPECT_THAT(error_of([&] { validate(config); }),
                 AllOf(HasSubstr("bad_config"), HasSubstr("does not divide the width 8")));
-    config = small();
+    config = small_performer();
     config.layers = 3;
     EXPECT_THAT(error_of([&] { validate(config); }), AllOf(HasSubstr("bad_config"), HasSubstr("layers")));
-    config = small();
+    config = small_performer();
     config.width = 256;
     config.hidden = 512;
     EXPECT_THAT(error_of([&] { validate(config); }),
@@ -71,7 +61,7 @@ TEST(Performer, StartsWithTheLawsOfTheSettings) {
 }
 
 TEST(Performer, ScalesAndSharesItsDirections) {
-    auto config = small();
+    auto config = small_performer();
     const auto plain = draw_omega(config, {.seed = 1, .layer = 1});
     config.omega_scale = 0.5;
     const auto half = draw_omega(config, {.seed = 1, .layer = 1});
@@ -84,7 +74,7 @@ TEST(Performer, ScalesAndSharesItsDirections) {
 
 TEST(Performer, IsReadAsItWasWritten) {
     const TempDir dir;
-    auto model = initial_performer(small(), "tiny", 1);
+    auto model = initial_performer(small_performer(), "tiny", 1);
     model.input_ranges["layer0.q"] = 2.5F;
     model.training = R"({"step": 12})";
     save_performer(dir / "m.safetensors", model);
@@ -102,23 +92,23 @@ TEST(Performer, IsReadAsItWasWritten) {
 TEST(Performer, RefusesFilesThatLackOrHaveTooMuch) {
     const TempDir dir;
     const auto path = dir / "m.safetensors";
-    auto model = initial_performer(small(), "tiny", 1);
+    auto model = initial_performer(small_performer(), "tiny", 1);
     model.weights.erase("layer1.fc2.bias");
     save_performer(path, model);
     EXPECT_THAT(error_of([&] { load_performer(path); }),
                 AllOf(HasSubstr("bad_data"), HasSubstr("layer1.fc2.bias")));
-    model = initial_performer(small(), "tiny", 1);
+    model = initial_performer(small_performer(), "tiny", 1);
     model.weights["extra"] = Matrix<float>(1, 1);
     save_performer(path, model);
     EXPECT_THAT(error_of([&] { load_performer(path); }), AllOf(HasSubstr("bad_data"), HasSubstr("extra")));
-    save_performer(path, initial_performer(small(), "tiny", 1));
+    save_performer(path, initial_performer(small_performer(), "tiny", 1));
     std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
     EXPECT_THAT(error_of([&] { load_performer(path); }),
                 AllOf(HasSubstr("bad_data"), HasSubstr("m.safetensors")));
 }
 
 TEST(Positions, AreSinesAndCosines) {
-    const auto table = sinusoidal_positions(small());
+    const auto table = sinusoidal_positions(small_performer());
     EXPECT_FLOAT_EQ(table(0, 0), std::sin(1.0F));
     EXPECT_FLOAT_EQ(table(4, 4), std::cos(5.0F));
     EXPECT_NEAR(table(9, 3), std::sin(10.0 * 1e-4), 1e-9);

@@ -34,6 +34,54 @@ TEST(Recipe, IsReadAsItWasWritten) {
     EXPECT_EQ(to_json(fields(read)), to_json(fields(recipe)));
 }
 
+TEST(Recipe, NeedsATask) {
+    const TempDir dir;
+    write_text(dir / "r.yaml", "steps: 10\n");
+    EXPECT_THAT(error_of([&] { load_recipe((dir / "r.yaml").string()); }), HasSubstr("missing key 'task'"));
+}
+
+TEST(Recipe, ExtendsAnother) {
+    const auto base = load_recipe("cifar10");
+    auto hardware = load_recipe("cifar10_hwa");
+    EXPECT_EQ(hardware.hardware.weight_noise, WeightNoise::sample);
+    EXPECT_EQ(hardware.train.lr, 5e-4);
+    hardware.hardware = base.hardware;
+    hardware.train.lr = base.train.lr;
+    hardware.train.warmup = base.train.warmup;
+    hardware.train.steps = base.train.steps;
+    auto copy = base;
+    EXPECT_EQ(to_json(fields(hardware)), to_json(fields(copy))) << "all else is that of the base";
+    const auto relu = load_recipe("cifar10_relu_hwa");
+    EXPECT_EQ(relu.model.attention, ModelAttention::relu);
+    EXPECT_EQ(relu.train.steps, 10'000) << "over two recipes";
+    EXPECT_EQ(relu.model.pixel_std, 0.24);
+    // Files beside each other; the task comes from the base.
+    const TempDir dir;
+    write_text(dir / "a.yaml", "extends: listops\nlr: 0.25\n");
+    write_text(dir / "b.yaml", "extends: a.yaml\nbatch: 8\n");
+    const auto own = load_recipe((dir / "b.yaml").string());
+    EXPECT_EQ(own.train.lr, 0.25);
+    EXPECT_EQ(own.train.batch, 8);
+    EXPECT_EQ(own.model.vocabulary, 16);
+    write_text(dir / "c.yaml", "extends: c.yaml\n");
+    EXPECT_THAT(error_of([&] { load_recipe((dir / "c.yaml").string()); }),
+                HasSubstr("extends: more than 8 recipes"));
+    write_text(dir / "c.yaml", "extends: none\n");
+    EXPECT_THAT(error_of([&] { load_recipe((dir / "c.yaml").string()); }), HasSubstr("unknown recipe"));
+}
+
+TEST(Recipe, VariantsDifferAsTheirNamesSay) {
+    EXPECT_EQ(load_recipe("cifar10_exact").model.attention, ModelAttention::exact);
+    EXPECT_EQ(load_recipe("cifar10_relu").model.n_directions, 256);
+    EXPECT_TRUE(load_recipe("cifar10_shared").model.shared_omega);
+    EXPECT_EQ(load_recipe("cifar10_fixed").train.redraw, 0);
+    EXPECT_EQ(load_recipe("cifar10_redraw1500").train.redraw, 1500);
+    EXPECT_TRUE(load_recipe("cifar10_redraw1").train.test_new_omega);
+    EXPECT_EQ(load_recipe("pathfinder32_unit").model.embedding_std, 1.0);
+    for (const auto* name : {"cifar10_width32", "cifar10_width96", "cifar10_width96_hwa"})
+        EXPECT_EQ(head_size(load_recipe(name).model), 32) << name;
+}
+
 TEST(Recipe, RefusesWhatDoesNotFitTheTask) {
     const TempDir dir;
     write_text(dir / "r.yaml", "task: cifar10\nclasses: 3\n");
@@ -42,6 +90,43 @@ TEST(Recipe, RefusesWhatDoesNotFitTheTask) {
     EXPECT_THAT(error_of([] { load_recipe("cifar11"); }), HasSubstr("unknown recipe 'cifar11'"));
     write_text(dir / "r.yaml", "task: cifar10\nlearning: 3\n");
     EXPECT_THAT(error_of([&] { load_recipe((dir / "r.yaml").string()); }), HasSubstr("learning"));
+}
+
+TEST(Recipe, HasTheNoiseOfAChip) {
+    const auto recipe = load_recipe("cifar10_hwa_fitted");
+    EXPECT_EQ(noise_chip(recipe.hardware)->name, "hermes");
+    auto gaussian = recipe;
+    gaussian.hardware.chip_noise = "gaussian";
+    auto hwa = load_recipe("cifar10_hwa");
+    EXPECT_EQ(to_json(fields(gaussian)), to_json(fields(hwa))) << "nothing else differs";
+    EXPECT_FALSE(noise_chip(gaussian.hardware));
+    // A chip of the user.
+    const TempDir dir;
+    write_text(dir / "quiet.yaml",
+               "extends: hermes\nname: quiet\ndescription: little noise\nsources: {own: measured}\n"
+               "core:\n  adc_noise: {value: 0.25, unit: counts, source: own}\n");
+    gaussian.hardware.chip_noise = (dir / "quiet.yaml").string();
+    EXPECT_EQ(noise_chip(gaussian.hardware)->core.adc.noise_counts, 0.25);
+}
+
+TEST(Recipe, RefusesNoiseThatItCannotHave) {
+    const auto error = [](const std::string& settings) {
+        const TempDir dir;
+        write_text(dir / "r.yaml", "extends: cifar10_hwa\n" + settings);
+        return error_of([&] { load_recipe((dir / "r.yaml").string()); });
+    };
+    EXPECT_THAT(error("chip_noise: hermse\n"),
+                HasSubstr("chip_noise: 'hermse'; expected gaussian, ideal, hermes,"));
+    EXPECT_THAT(error("chip_noise: none.yaml\n"), HasSubstr("none.yaml"));
+    EXPECT_THAT(error("chip_noise: neurram\n"),
+                HasSubstr("the chip neurram has one-phase reads (core.read_mode), which training does not"));
+    EXPECT_THAT(error("chip_noise: hermes\nweight_noise: off\n"),
+                HasSubstr("no effect with weight_noise: off"));
+    EXPECT_THAT(error("chip_noise: hermes\nweight_noise_size: 0.2\n"),
+                HasSubstr("weight_noise_size: has no effect with chip_noise: hermes"));
+    EXPECT_THAT(error("chip_noise: hermes\noutput_noise: 0\n"), HasSubstr("output_noise: has no effect"));
+    EXPECT_THAT(error("chip_noise: hermes\ninput_levels: 7\n"), HasSubstr("input_levels: has no effect"));
+    EXPECT_THAT(error("chip_noise: hermes\nbatch: 1\n"), HasSubstr("needs at least 2"));
 }
 
 TEST(LearningRate, FollowsItsSchedule) {
@@ -66,11 +151,17 @@ TEST(TrainingLog, KeepsLinesUpToAStep) {
     std::string text;
     for (const std::int64_t step : {50, 100, 150})
         text += event_json({.kind = "train", .step = step, .loss = 1.5}) + "\n";
-    write_text(dir / "log.jsonl", text + "{\"kind\": \"tr");
+    write_text(dir / "log.jsonl", text + R"({"kind": "tr)");
     const auto kept = log_until(dir / "log.jsonl", 100);
     EXPECT_THAT(kept, HasSubstr("\"step\":100"));
     EXPECT_THAT(kept, testing::Not(HasSubstr("150")));
     EXPECT_EQ(log_until(dir / "none.jsonl", 100), "");
+    const auto events = read_training_log(dir / "log.jsonl");
+    ASSERT_EQ(events.size(), 3U) << "without the torn line";
+    EXPECT_EQ(events[1].step, 100);
+    EXPECT_EQ(events[1].loss, 1.5);
+    write_text(dir / "log.jsonl", text + "{}\n");
+    EXPECT_THAT(error_of([&] { read_training_log(dir / "log.jsonl"); }), HasSubstr("line 4"));
 }
 
 }  // namespace

@@ -211,13 +211,13 @@ TEST(Analog, HasTheNoiseOfItsSettings) {
     const auto weight = torch::full({50, 40}, 0.5);
     const auto x = torch::ones({200, 3, 40});
     const auto range = torch::full({1}, 2.0);
-    auto y = analog_product(x, weight, range, config);
+    auto y = analog_product(x, weight, range, {config});
     // 40 weights with noise of 0.12 * 0.5 each, shared by the three rows of an example.
     EXPECT_NEAR(y.std().item<double>(), 0.06 * std::sqrt(40.0), 0.006);
     EXPECT_LE((y.select(1, 0) - y.select(1, 2)).abs().max().item<float>(), 1e-5F);
     config.weight_noise_size = 0.0;
     config.output_noise = 0.1;
-    y = analog_product(x, weight, range, config);
+    y = analog_product(x, weight, range, {config});
     EXPECT_NEAR(y.std().item<double>(), 0.1 * 2.0 * 0.5, 0.002);
 }
 

@@ -149,21 +149,34 @@ void check_data(const Performer& model, const LraData& data) {
 class EvalHook : public ModelHook {
 public:
     EvalHook(ChipDriver& driver, std::uint64_t seed, std::optional<std::uint32_t> last)
-        : chip_(driver, seed), last_(last) {}
+        : chip_(driver, seed), last_(last), last_size_(last ? driver.shape(*last).inputs : 0) {}
     bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                   MatrixView<float> y) override {
-        auto& rows = rows_[{call.matrix, call.use}];
-        const ModelCall numbered{call.matrix, call.use, rows};
-        rows += x.rows();
         if (call.matrix == last_) last_inputs_ = copy_of(x);
-        return chip_.multiply(numbered, x, exec, y);
+        return chip_.multiply(numbered(call, x.rows()), x, exec, y);
+    }
+    bool takes_gpu_rows() const override { return chip_.takes_gpu_rows(); }
+    bool multiply_on_gpu(const ModelCall& call, const cuda::ProductRows& rows, const Exec& exec) override {
+        if (call.matrix == last_) {
+            last_inputs_ = Matrix<float>(rows.rows, last_size_);
+            cuda::download(rows.x, last_inputs_.values().size_bytes(), last_inputs_.values().data());
+        }
+        return chip_.multiply_on_gpu(numbered(call, rows.rows), rows, exec);
     }
     const Matrix<float>& last_inputs() const { return last_inputs_; }
     const Trace& trace() const { return chip_.trace(); }
 
 private:
+    ModelCall numbered(const ModelCall& call, std::size_t count) {
+        auto& rows = rows_[{call.matrix, call.use}];
+        const auto first = rows;
+        rows += count;
+        return {call.matrix, call.use, first};
+    }
+
     ChipHook chip_;
     std::optional<std::uint32_t> last_;
+    std::size_t last_size_;  // inputs of the last layer
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> rows_;
     Matrix<float> last_inputs_;
 };
@@ -221,13 +234,15 @@ private:
 
     DeployedModel deployed(graph::Graph graph, EvalMode mode, std::uint64_t seed) const {
         const auto& calibration = data_.calibration;
-        const auto inputs = inputs_of(model_.config, calibration,
-                                      unpadded(model_.config, calibration, calibration.examples.size()));
+        const auto inputs =
+            inputs_of(model_.config, calibration,
+                      unpadded(model_.config, calibration, (calibration.examples.size() + 1) / 2));
         DeployOptions options{.on_chip = mode == EvalMode::attention ? "projection" : "all"};
         for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
         auto placement = place_model(std::move(graph), options_.chip, options);
         auto quiet = exec_;
         quiet.log = nullptr;  // a token is a calibration input; examples have many
+        quiet.device = {};    // chips do not depend on where they are tested
         return deploy(std::move(placement), options_.chip, options_.build, inputs, seed, quiet);
     }
 
@@ -300,6 +315,8 @@ void check_options(const Performer& model, const EvaluateOptions& options, const
         if (std::ranges::count(options.modes, mode) > 1)
             fail(ErrorCode::bad_config, fmt::format("mode {} is given twice", to_string(mode)));
     }
+    if (options.saved_omega && options.omega_law != OmegaLaw::gaussian)
+        fail(ErrorCode::bad_config, "omega_law has no effect with saved_omega; use one of them");
     if (has(options, EvalMode::attention) && model.config.attention == ModelAttention::exact)
         fail(ErrorCode::bad_config, "mode attention: exact attention has no random directions for a chip");
     if (exec.device.kind == DeviceKind::cuda) cuda::require_gpu(exec.device.number);
@@ -350,8 +367,12 @@ private:
     std::vector<Matrix<float>> omega(std::uint64_t seed) const {
         if (!draws_omega()) return model_.omega;
         std::vector<Matrix<float>> all;
-        for (std::uint64_t layer = 0; layer < static_cast<std::uint64_t>(model_.config.layers); ++layer)
-            all.push_back(draw_omega(model_.config, {.seed = seed, .layer = layer}, out_.truncated_omega));
+        for (std::uint64_t layer = 0; layer < static_cast<std::uint64_t>(model_.config.layers); ++layer) {
+            const OmegaDraw draw{.seed = seed, .layer = layer};
+            all.push_back(options_.omega_law == OmegaLaw::poisson
+                              ? poisson_omega(model_.config, draw)
+                              : draw_omega(model_.config, draw, out_.truncated_omega));
+        }
         return all;
     }
 
@@ -392,7 +413,8 @@ Evaluation evaluate(const Performer& model, const EvaluationData& data, const Ev
     const bool chip = std::ranges::any_of(options.modes, [](EvalMode m) { return m != EvalMode::fp32; });
     if (chip) check_data(model, data.calibration);
     Evaluation out{.classes = static_cast<std::size_t>(model.config.classes),
-                   .truncated_omega = (chip || options.truncated_omega) && !options.saved_omega};
+                   .truncated_omega = (chip || options.truncated_omega) && !options.saved_omega &&
+                                      options.omega_law == OmegaLaw::gaussian};
     for (const auto& e : data.test.examples) {
         out.labels.push_back(e.label);
         out.tokens += data.test.lengths[e.first];

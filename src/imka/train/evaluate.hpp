@@ -31,12 +31,24 @@ struct EnumNames<EvalMode> {
     static constexpr std::string_view values[] = {"fp32", "attention", "all", "all-but-last"};
 };
 
+// Law of the directions Ω that an evaluation draws.
+enum class OmegaLaw {
+    gaussian,  // that of the model's kernel
+    poisson,   // another one, as a check that models depend on the law
+};
+template <>
+struct EnumNames<OmegaLaw> {
+    static constexpr std::string_view what = "law of the directions";
+    static constexpr std::string_view values[] = {"gaussian", "poisson"};
+};
+
 struct EvaluateOptions {
     std::vector<EvalMode> modes = {EvalMode::fp32};
     std::vector<std::uint64_t> seeds = {0};  // each with an Ω and a chip of its own
     bool saved_omega = false;                // the model's Ω instead
-    bool truncated_omega = false;            // as on a chip, even if all modes are digital
-    ChipSpec chip = {};                      // of all modes but fp32
+    OmegaLaw omega_law = OmegaLaw::gaussian;
+    bool truncated_omega = false;  // as on a chip, even if all modes are digital
+    ChipSpec chip = {};            // of all modes but fp32
     BuildConfig build = {};
     std::size_t batch_tokens = 0;  // 0: many for a GPU, few for the caches of a processor
 };
@@ -70,8 +82,8 @@ struct Evaluation {
 };
 
 // Examples are sorted by length and run in batches that are cut to their longest document; results do not
-// depend on the size of the batches. The chip is calibrated with documents of at least the median length of
-// `calibration`, cut to it, so that padding does not count.
+// depend on the size of the batches. The chip is calibrated with half of `calibration`: documents of at least
+// the median length, cut to it, so that padding does not count.
 // Error{bad_config} if model and examples are of different tasks or do not fit each other.
 Evaluation evaluate(const Performer& model, const EvaluationData& data, const EvaluateOptions& options,
                     const Exec& exec);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostParameters = 200'000;
 constexpr double kMostLayers = 2.0;
+constexpr std::uint32_t kPoisson = 0x706F6973U;  // purpose of derived seeds
 
 std::size_t size_of(std::int64_t n) {
     return static_cast<std::size_t>(n);
@@ -126,6 +127,14 @@ Matrix<float> drawn(const Parameter& p, std::uint64_t seed) {
     return values;
 }
 
+// The smallest k with P(X <= k) >= u, for X of the Poisson law with mean 1.
+int poisson_quantile(double u) {
+    int k = 0;
+    double term = std::exp(-1.0);
+    for (double sum = term; sum < u && term > 0.0; sum += term) term /= ++k;
+    return k;
+}
+
 }  // namespace
 
 Fields fields(PerformerConfig& c) {
@@ -221,6 +230,17 @@ Matrix<float> draw_omega(const PerformerConfig& config, const OmegaDraw& draw, b
     auto omega = sample(omega_recipe(attention, head_size(config), draw, truncated));
     const auto scale = static_cast<float>(config.omega_scale);
     for (auto& w : omega.values()) w *= scale;
+    return omega;
+}
+
+Matrix<float> poisson_omega(const PerformerConfig& config, const OmegaDraw& draw) {
+    const AttentionConfig attention{.n_directions = config.n_directions, .shared = config.shared_omega};
+    const auto recipe = omega_recipe(attention, head_size(config), draw);
+    Matrix<float> omega(size_of(recipe.m), size_of(recipe.d));
+    for (std::size_t i = 0; i < omega.values().size(); ++i) {
+        const double u = uniform(derived_seed(recipe.seed, kPoisson), Stream::model_init, i);
+        omega.values()[i] = static_cast<float>(config.omega_scale * poisson_quantile(u));
+    }
     return omega;
 }
 

@@ -108,6 +108,9 @@ Matrix<float> sinusoidal_positions(const PerformerConfig& config);
 // Ω of a layer, m x head size, times omega_scale: orthogonal directions with the lengths of Gaussian vectors.
 Matrix<float> draw_omega(const PerformerConfig& config, const OmegaDraw& draw, bool truncated = false);
 
+// The same with entries of the Poisson law with mean 1, not centred: a law that models are not trained for.
+Matrix<float> poisson_omega(const PerformerConfig& config, const OmegaDraw& draw);
+
 // A trained model.
 struct Performer {
     PerformerConfig config;

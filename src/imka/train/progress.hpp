@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "imka/train/performer.hpp"
 #include "imka/train/recipe.hpp"
@@ -34,7 +35,7 @@ std::string recipe_yaml(const TrainRecipe& recipe);
 
 // One line of the log.
 struct TrainingEvent {
-    std::string kind;  // "train" or "valid"
+    std::string kind;  // "train", "valid", "test" (new directions), "test_poisson" (of that law)
     std::int64_t step = 0;
     double loss = 0.0;
     double accuracy = 0.0;
@@ -43,6 +44,8 @@ struct TrainingEvent {
     double seconds = 0.0;
 };
 std::string event_json(const TrainingEvent& event);
+// All events of a log. Error{bad_data} with the line that is none; a last line without an end is ignored.
+std::vector<TrainingEvent> read_training_log(const std::filesystem::path& path);
 // Lines of a log up to this step: a training that resumes repeats the later ones.
 std::string log_until(const std::filesystem::path& path, std::int64_t step);
 

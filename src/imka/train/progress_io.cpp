@@ -7,6 +7,7 @@
 #include <set>
 
 #include "imka/base/error.hpp"
+#include "imka/base/file.hpp"
 #include "imka/train/progress.hpp"
 
 namespace imka {
@@ -46,7 +47,8 @@ TrainingProgress progress_of(const Performer& model) {
 }
 
 void check_same_recipe(const Performer& model, const TrainRecipe& recipe) {
-    const std::set<std::string> free{"steps", "validate_every", "validation_examples", "patience"};
+    const std::set<std::string> free{"steps", "validate_every", "validation_examples", "test_new_omega",
+                                     "patience"};
     const auto stored = training_of(model)["recipe"];
     auto copy = recipe;
     for (const auto& f : fields(copy)) {
@@ -75,6 +77,32 @@ std::string event_json(const TrainingEvent& e) {
     }
     json["seconds"] = e.seconds;
     return json.dump();
+}
+
+std::vector<TrainingEvent> read_training_log(const std::filesystem::path& path) {
+    constexpr std::size_t kLargest = std::size_t{1} << 28U;
+    const auto text = read_file(path, kLargest);
+    std::vector<TrainingEvent> events;
+    std::size_t line = 1;
+    for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; ++line) {
+        const auto json =
+            nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+        begin = end + 1;
+        try {
+            events.push_back({.kind = json.at("kind"),
+                              .step = json.at("step"),
+                              .loss = json.at("loss"),
+                              .accuracy = json.at("accuracy"),
+                              .lr = json.value("lr", 0.0),
+                              .tokens_per_second = json.value("tokens_per_second", 0.0),
+                              .seconds = json.value("seconds", 0.0)});
+        } catch (const nlohmann::json::exception&) {
+            fail(ErrorCode::bad_data,
+                 fmt::format("{}: line {}: not an event of a training", path.string(), line));
+        }
+    }
+    return events;
 }
 
 std::string log_until(const std::filesystem::path& path, std::int64_t step) {

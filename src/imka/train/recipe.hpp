@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "imka/base/config.hpp"
 #include "imka/base/names.hpp"
+#include "imka/chip/spec/chip.hpp"
 #include "imka/data/lra/task.hpp"
 #include "imka/train/performer.hpp"
 
@@ -20,7 +22,7 @@ enum class RateSchedule {
     cosine,
     constant
 };                                               // of the learning rate, after the warm-up
-enum class TrainPrecision { fp32, tf32, bf16 };  // of matrix products; sums are in fp32
+enum class TrainPrecision { fp32, tf32, bf16 };  // of matrix products on GPUs; sums are in fp32
 enum class WeightNoise { off, sample, batch };   // off; one draw per example; one per batch
 }  // namespace imka
 
@@ -57,19 +59,27 @@ struct TrainConfig {
     double attention_dropout = 0.0;  // of the outputs of attention
     bool cut_gradient = false;       // no gradient through Ωx, as in the published models
     std::int64_t redraw = 1500;      // steps between two draws of Ω; 0 = never
+    double average = 0.0;            // decay of the mean of the weights that is validated and kept; 0 = none
     std::int64_t validate_every = 500;
     std::int64_t validation_examples = 0;  // 0: all
-    std::int64_t patience = 0;             // validations without a better one that end the training; 0: none
+    bool test_new_omega =
+        false;                  // every validation also logs tests with directions that it did not train with
+    std::int64_t patience = 0;  // validations without a better one that end the training; 0: none
     TrainPrecision precision = TrainPrecision::tf32;
     std::uint64_t seed = 0;
 };
 Fields fields(TrainConfig& config);
+
+inline constexpr std::string_view kGaussianNoise = "gaussian";
 
 // Hardware-aware training: the products of static weights as a chip computes them.
 struct HardwareConfig {
     WeightNoise weight_noise = WeightNoise::off;
     double weight_noise_size = 0.12;  // standard deviation, of the largest weight of the matrix
     double output_noise = 0.1;        // of (input range x largest weight)
+    // gaussian: noise of these two sizes. Else a chip, by name or file, whose own errors replace them and
+    // input_levels.
+    std::string chip_noise = std::string(kGaussianNoise);
     double weight_clip = 2.0;         // in standard deviations, after every step; 0 = off
     std::int64_t input_levels = 127;  // of each sign; 0: inputs are not quantised
     std::int64_t range_steps = 100;   // steps over which input ranges start as 3 standard deviations
@@ -79,6 +89,9 @@ struct HardwareConfig {
 };
 Fields fields(HardwareConfig& config);
 bool enabled(const HardwareConfig& config);
+// The chip of chip_noise; none if it is gaussian. Error{bad_config} for an unknown chip, and for one with
+// errors that training does not emulate.
+std::optional<ChipSpec> noise_chip(const HardwareConfig& config);
 
 struct TrainRecipe {
     LraTask task = LraTask::tiny;
@@ -93,7 +106,8 @@ void validate(const TrainRecipe& recipe);
 
 // The built-in recipes, one per task ("cifar10") and variants ("cifar10_relu").
 std::vector<std::string> known_recipes();
-// A name or a YAML file. Error{bad_config} with the known names.
+// A name or a YAML file, whose key `extends` may name another recipe: its settings apply where the file has
+// none. Error{bad_usage} with the known names.
 TrainRecipe load_recipe(const std::string& name_or_file);
 
 // Of step 0, 1, ...

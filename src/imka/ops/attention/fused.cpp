@@ -73,7 +73,7 @@ Sizes sizes(const FusedAttention& s) {
     return {.all_heads = static_cast<std::size_t>(all_heads),
             .features = attention_form(s.form).per_direction * static_cast<std::size_t>(s.directions),
             .splits = static_cast<std::size_t>(splits),
-            .row = (single ? 2U : 1U) * 2U * static_cast<std::size_t>(s.head_size + 8),
+            .row = static_cast<std::size_t>(s.head_size + 8) * (single ? 4U : 2U),
             .element = single ? 4U : 2U};
 }
 

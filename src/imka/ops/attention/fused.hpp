@@ -17,10 +17,9 @@
 #include <cstdint>
 
 #include "imka/ops/attention/form.hpp"
+#include "imka/ops/fused_type.hpp"
 
 namespace imka::ops {
-
-enum class FusedType { float32, bfloat16 };
 
 struct FusedAttention {
     FusedType type = FusedType::bfloat16;          // of q, k, v, y and their gradients

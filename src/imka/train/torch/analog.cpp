@@ -1,5 +1,7 @@
 #include "imka/train/torch/analog.hpp"
 
+#include "imka/train/torch/chip_product.hpp"
+
 namespace imka {
 namespace {
 
@@ -40,6 +42,15 @@ Tensor noisy_weights(const Tensor& weight, std::int64_t batch, const HardwareCon
     return weight + size * torch::randn({batch, weight.size(0), weight.size(1)}, weight.options());
 }
 
+Tensor gaussian_product(const Tensor& inputs, const Tensor& weight, const Tensor& range,
+                        const HardwareConfig& config) {
+    const auto w = noisy_weights(weight, inputs.size(0), config);
+    const auto y = torch::matmul(inputs, w.transpose(-1, -2));
+    if (config.output_noise <= 0.0) return y;
+    const auto size = config.output_noise * range.detach() * weight.detach().abs().max();
+    return y + size * torch::randn_like(y);
+}
+
 }  // namespace
 
 Tensor clipped(const Tensor& x, const Tensor& range, const HardwareConfig& config) {
@@ -53,18 +64,14 @@ Tensor quantised(const Tensor& x, const Tensor& range, std::int64_t levels) {
 }
 
 Tensor analog_product(const Tensor& x, const Tensor& weight, const Tensor& range,
-                      const HardwareConfig& config) {
-    const auto batch = x.size(0);
-    const auto inputs =
-        quantised(clipped(x, range, config), range, config.input_levels).reshape({batch, -1, x.size(-1)});
-    const auto w = noisy_weights(weight, batch, config);
-    auto y = torch::matmul(inputs, w.transpose(-1, -2));
-    if (config.output_noise > 0.0) {
-        const auto size = config.output_noise * range.detach() * weight.detach().abs().max();
-        y = y + size * torch::randn_like(y);
-    }
+                      const AnalogHardware& hardware) {
+    const auto& config = hardware.config;
+    const auto inputs = clipped(x, range, config).reshape({x.size(0), -1, x.size(-1)});
     auto dims = x.sizes().vec();
     dims.back() = weight.size(0);
+    const auto y = hardware.chip ? chip_product(inputs, weight, range, {*hardware.chip, config.weight_noise})
+                                 : gaussian_product(quantised(inputs, range, config.input_levels), weight,
+                                                    range, config);
     return y.view(dims);
 }
 

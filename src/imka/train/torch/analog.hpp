@@ -4,13 +4,22 @@
 
 #include <torch/torch.h>
 
+#include <optional>
+
+#include "imka/chip/spec/chip.hpp"
 #include "imka/train/recipe.hpp"
 
 namespace imka {
 
+// The hardware of a training.
+struct AnalogHardware {
+    HardwareConfig config;
+    std::optional<ChipSpec> chip = noise_chip(config);  // whose errors products have; none: Gaussian noise
+};
+
 // x: batch x ... x inputs; weight: outputs x inputs; range: one value. Without bias.
 torch::Tensor analog_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& range,
-                             const HardwareConfig& config);
+                             const AnalogHardware& hardware);
 
 // x between ±range. The gradient of the range pulls it apart where clipped values ask for it, and decays it
 // while nearly all inputs are inside.

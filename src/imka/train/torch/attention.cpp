@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "imka/train/torch/analog.hpp"
 #include "imka/train/torch/network.hpp"
 
 namespace imka {

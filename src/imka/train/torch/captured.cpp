@@ -54,6 +54,15 @@ void CapturedStep::run() {
     if (r.done) r.graph.replay();
 }
 
+CapturedStep::~CapturedStep() {
+    // A replay may still use the memory of the step. If the GPU is lost there is nothing to wait for.
+    try {
+        if (capture_) at::cuda::getCurrentCUDAStream().synchronize();
+    } catch (const c10::Error&) {
+        capture_ = false;
+    }
+}
+
 void* current_stream() {
     return at::cuda::getCurrentCUDAStream().stream();
 }
@@ -70,6 +79,7 @@ CapturedStep::CapturedStep(std::function<void()> step, const torch::Device&)
 void CapturedStep::run() {
     step_();
 }
+CapturedStep::~CapturedStep() = default;
 void* current_stream() {
     return nullptr;
 }
@@ -78,8 +88,6 @@ std::string device_name(const torch::Device&) {
 }
 
 #endif
-
-CapturedStep::~CapturedStep() = default;
 
 torch::Device torch_device(const ComputeDevice& device) {
     if (device.kind == DeviceKind::cpu) return torch::kCPU;

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "imka/train/torch/analog.hpp"
 #include "imka/train/torch/fused_attention.hpp"
 #include "imka/train/torch/tensors.hpp"
 
@@ -48,60 +47,84 @@ Tensor masked(const Tensor& x, const Tensor& mask) {
     return mask.defined() ? x * mask.unsqueeze(-1).to(x.dtype()) : x;
 }
 
-// The mean over the tokens of each document.
-Tensor pooled(const Tensor& x, const Batch& batch, const Tensor& mask) {
-    if (!mask.defined()) return x.mean(1);
-    return masked(x, mask).sum(1) / batch.lengths.unsqueeze(1).to(x.dtype());
-}
-
 }  // namespace
 
 Network::Network(const TrainRecipe& recipe, const Performer& start, const torch::Device& device)
     : recipe_(recipe),
+      hardware_{.config = recipe.hardware},
       device_(device),
       parameters_(start, ranged_weights(recipe), device),
       positions_(to_tensor(sinusoidal_positions(recipe.model).view()).to(parameters_.values().options())) {
-    fused_ = has_fused_attention(recipe.model, device) &&
-             !(enabled(recipe.hardware) && recipe.hardware.omega_on_chip);
+    fused_attention_ = has_fused_attention(recipe.model, device) &&
+                       !(enabled(recipe.hardware) && recipe.hardware.omega_on_chip);
+    fused_passes_ = has_fused_passes(recipe.model, device);
+    bfloat_ = device.is_cuda() && recipe.train.precision == TrainPrecision::bf16;
+    seed_ = torch::zeros({1}, torch::TensorOptions(torch::kLong).device(device));
     set_omega(start.omega);
+}
+
+void Network::set_seed(std::uint64_t seed) {
+    if (fused_passes_) send(torch::full({1}, static_cast<std::int64_t>(seed), torch::kLong), seed_);
 }
 
 void Network::set_omega(const std::vector<Matrix<float>>& omega) {
     omega_.resize(omega.size());
     for (std::size_t i = 0; i < omega.size(); ++i) {
-        auto drawn = to_tensor(omega[i]).to(parameters_.values().options());
+        const auto drawn = to_tensor(omega[i]);
         // In place: a captured step keeps reading the same memory.
         if (omega_[i].defined())
-            omega_[i].copy_(drawn);
+            send(drawn, omega_[i]);
         else
-            omega_[i] = drawn;
+            omega_[i] = drawn.to(parameters_.values().options());
     }
+}
+
+// As the matrix units read it.
+Tensor Network::in_products(const Tensor& x) const {
+    return bfloat_ ? x.to(torch::kBFloat16) : x;
 }
 
 Tensor Network::product(const Tensor& x, const Tensor& weight) const {
-    if (recipe_.train.precision != TrainPrecision::bf16) return torch::matmul(x, weight.t());
-    return torch::matmul(x.to(torch::kBFloat16), weight.t().to(torch::kBFloat16)).to(weight.dtype());
+    return torch::matmul(in_products(x), in_products(weight.t()));
+}
+
+// The product with the weights of a layer, without bias.
+Tensor Network::weighted(const Tensor& x, const std::string& name) {
+    const auto& weight = parameters_[name + ".weight"];
+    if (!enabled(recipe_.hardware)) return product(x, weight);
+    const auto& range = parameters_.range(name);
+    if (!training_)
+        return product(clipped(x.to(weight.dtype()), range, recipe_.hardware), weight).to(weight.dtype());
+    if (ranges_seen_ >= 0) {
+        auto value = range.detach();
+        value.add_(3.0 * x.std() - value, 1.0 / static_cast<double>(ranges_seen_ + 1));
+    }
+    return analog_product(x.to(weight.dtype()), weight, range, hardware_);
 }
 
 Tensor Network::linear(const Tensor& x, const std::string& name) {
-    const auto& weight = parameters_[name + ".weight"];
-    Tensor y;
-    if (training_ && enabled(recipe_.hardware)) {
-        const auto& range = parameters_.range(name);
-        if (ranges_seen_ >= 0) {
-            auto value = range.detach();
-            value.add_(3.0 * x.std() - value, 1.0 / static_cast<double>(ranges_seen_ + 1));
-        }
-        y = analog_product(x.to(weight.dtype()), weight, range, recipe_.hardware);
-    } else if (enabled(recipe_.hardware)) {
-        y = product(clipped(x.to(weight.dtype()), parameters_.range(name), recipe_.hardware), weight);
-    } else {
-        y = product(x, weight);
-    }
+    const auto y = weighted(x, name).to(parameters_.values().dtype());
     return parameters_.has(name + ".bias") ? y + parameters_[name + ".bias"] : y;
 }
 
+Tensor Network::part_output(const Tensor& x, const std::string& name) {
+    return fused_passes_ ? weighted(x, name) : linear(x, name);
+}
+
+// The first product of a part of a layer. If the residual connection starts here too, it goes on with the
+// product's copy of its input.
+Tensor Network::forked(TokenStream& stream, const Tensor& weight, const Tensor& bias) const {
+    const auto out = fused_product(in_products(stream.normed), in_products(weight), bias, lengths_);
+    if (recipe_.model.norm == NormOrder::post) stream.x = out.x;
+    return out.y;
+}
+
+NormPart Network::norm_part(const std::string& name) const {
+    return {parameters_[name + ".weight"], parameters_[name + ".bias"], kNormEpsilon};
+}
+
 Tensor Network::norm(const Tensor& x, const std::string& name) const {
+    if (fused_passes_) return fused_residual_norm(x, {}, norm_part(name), used_).y;
     return torch::layer_norm(x, {x.size(-1)}, parameters_[name + ".weight"], parameters_[name + ".bias"],
                              kNormEpsilon);
 }
@@ -110,7 +133,30 @@ Tensor Network::dropped(const Tensor& x, double share) const {
     return training_ && share > 0.0 ? torch::dropout(x, share, true) : x;
 }
 
+TokenDropout Network::dropout_at(std::int64_t position) const {
+    return {training_ ? recipe_.train.dropout : 0.0, seed_, position};
+}
+
+Tensor Network::fused_embedded(const Batch& batch) const {
+    const auto& model = recipe_.model;
+    const bool table = model.embedding == Embedding::table;
+    // Hardware has noise in products of floats.
+    const bool bfloat = bfloat_ && !enabled(recipe_.hardware);
+    return fused_embedding(batch.tokens,
+                           {.table = table,
+                            .weight = parameters_["embedding.weight"],
+                            .bias = table ? Tensor() : parameters_["embedding.bias"],
+                            .positions = positions_,
+                            .pixel_mean = model.pixel_mean,
+                            .pixel_std = model.pixel_std,
+                            .scale = std::sqrt(static_cast<double>(model.width)),
+                            .dropout = dropout_at(0),
+                            .type = bfloat ? torch::kBFloat16 : torch::kFloat},
+                           norm_part("embedding.norm"), lengths_);
+}
+
 Tensor Network::embedded(const Batch& batch, const Tensor& mask) const {
+    if (fused_passes_) return fused_embedded(batch);
     const auto& model = recipe_.model;
     const auto& weight = parameters_["embedding.weight"];
     Tensor e;
@@ -141,27 +187,28 @@ Tensor Network::heads_attention(const Tensor& x, std::int64_t index, const Tenso
                        : kernel_attention(q, k, v, mask, omega_[static_cast<std::size_t>(index)],
                                           {.kind = model.attention,
                                            .cut = recipe_.train.cut_gradient,
-                                           .hardware = noisy_omega ? &recipe_.hardware : nullptr});
+                                           .hardware = noisy_omega ? &hardware_ : nullptr});
     return y.transpose(1, 2).reshape(x.sizes());
 }
 
 // One product for all three, unless hardware has a range and noise for each.
-Tensor Network::queries_keys_values(const Tensor& x, const std::string& prefix) {
+Tensor Network::queries_keys_values(TokenStream& stream, const std::string& prefix) {
+    const auto& x = stream.normed;
     if (enabled(recipe_.hardware))
         return torch::cat({linear(x, prefix + "q"), linear(x, prefix + "k"), linear(x, prefix + "v")}, -1);
     const auto joined = [&](const char* part) {
         return torch::cat({parameters_[prefix + "q" + part], parameters_[prefix + "k" + part],
                            parameters_[prefix + "v" + part]});
     };
-    const auto type = recipe_.train.precision == TrainPrecision::bf16 ? torch::kBFloat16 : torch::kFloat;
-    const auto y = torch::matmul(x.to(type), joined(".weight").t().to(type));
-    return recipe_.model.qkv_bias ? y + joined(".bias").to(type) : y;
+    const auto bias = recipe_.model.qkv_bias ? joined(".bias") : Tensor();
+    if (fused_passes_) return forked(stream, joined(".weight"), bias);
+    const auto y = product(x, joined(".weight"));
+    return bias.defined() ? y + bias.to(y.dtype()) : y;
 }
 
-Tensor Network::joint_attention(const Tensor& x, std::int64_t index) {
+Tensor Network::joint_attention(TokenStream& stream, std::int64_t index) {
     const auto& model = recipe_.model;
-    auto qkv = queries_keys_values(x, prefix_of(model, index));
-    if (recipe_.train.precision == TrainPrecision::bf16) qkv = qkv.to(torch::kBFloat16);
+    const auto qkv = in_products(queries_keys_values(stream, prefix_of(model, index)));
     return fused_attention(qkv, omega_[static_cast<std::size_t>(index)], lengths_,
                            {.kind = model.attention,
                             .heads = model.heads,
@@ -169,35 +216,70 @@ Tensor Network::joint_attention(const Tensor& x, std::int64_t index) {
                             .cut = recipe_.train.cut_gradient});
 }
 
-Tensor Network::attention(const Tensor& x, std::int64_t index, const Tensor& mask) {
-    const auto y = fused_ ? joint_attention(x, index) : heads_attention(x, index, mask);
-    return linear(dropped(y, recipe_.train.attention_dropout), prefix_of(recipe_.model, index) + "out");
+Tensor Network::attention(TokenStream& stream, std::int64_t index, const Tensor& mask) {
+    const auto y =
+        fused_attention_ ? joint_attention(stream, index) : heads_attention(stream.normed, index, mask);
+    return part_output(dropped(y, recipe_.train.attention_dropout), prefix_of(recipe_.model, index) + "out");
 }
 
-Tensor Network::hidden_units(const Tensor& x, const std::string& prefix) {
-    return linear(activated(linear(x, prefix + "fc1"), recipe_.model.activation), prefix + "fc2");
+Tensor Network::hidden_units(TokenStream& stream, const std::string& prefix) {
+    const auto activation = recipe_.model.activation;
+    const auto first = prefix + "fc1";
+    if (!fused_passes_) return linear(activated(linear(stream.normed, first), activation), prefix + "fc2");
+    const auto h = enabled(recipe_.hardware) ? weighted(stream.normed, first)
+                                             : forked(stream, parameters_[first + ".weight"], {});
+    return weighted(fused_activation(h, parameters_[first + ".bias"], activation, used_), prefix + "fc2");
 }
 
-Tensor Network::layer(Tensor x, std::int64_t index, const Tensor& mask) {
-    const auto prefix = prefix_of(recipe_.model, index);
-    const double dropout = recipe_.train.dropout;
-    if (recipe_.model.norm == NormOrder::post) {
-        x = norm(x + dropped(attention(x, index, mask), dropout), prefix + "norm1");
-        return norm(x + dropped(hidden_units(x, prefix), dropout), prefix + "norm2");
+// Adds the output of a part of a layer.
+Network::TokenStream Network::joined(const TokenStream& stream, const Tensor& f, const Join& join) const {
+    const bool post = recipe_.model.norm == NormOrder::post;
+    if (fused_passes_) {
+        const auto out = fused_residual_norm(stream.x,
+                                             {.f = f,
+                                              .bias = parameters_[join.product + ".bias"],
+                                              .dropout = dropout_at(join.position),
+                                              .keep_sum = !post},
+                                             norm_part(join.norm), used_);
+        return {post ? out.y : out.sum, out.y};
     }
-    x = x + dropped(attention(norm(x, prefix + "norm1"), index, mask), dropout);
-    return x + dropped(hidden_units(norm(x, prefix + "norm2"), prefix), dropout);
+    const auto sum = stream.x + dropped(f, recipe_.train.dropout);
+    const auto normed = norm(sum, join.norm);
+    return {post ? normed : sum, normed};
+}
+
+// All layers. With norms before each part, the norm of the next part follows every sum.
+Tensor Network::encoded(const Tensor& x, const Tensor& mask) {
+    const auto& model = recipe_.model;
+    const bool post = model.norm == NormOrder::post;
+    TokenStream stream{x, post ? x : norm(x, prefix_of(model, 0) + "norm1")};
+    for (std::int64_t i = 0; i < model.layers; ++i) {
+        const auto prefix = prefix_of(model, i);
+        const auto next = i + 1 < model.layers ? prefix_of(model, i + 1) + "norm1" : std::string("norm");
+        const auto attended = attention(stream, i, mask);
+        stream = joined(stream, attended, {prefix + "out", prefix + (post ? "norm1" : "norm2"), 1 + 2 * i});
+        const auto units = hidden_units(stream, prefix);
+        stream = joined(stream, units, {prefix + "fc2", post ? prefix + "norm2" : next, 2 + 2 * i});
+    }
+    return stream.normed;
+}
+
+// The mean over the tokens of each document.
+Tensor Network::pooled(const Tensor& x, const Batch& batch, const Tensor& mask) const {
+    if (fused_passes_) return fused_means(x, lengths_);
+    if (!mask.defined()) return x.mean(1);
+    return masked(x, mask).sum(1) / batch.lengths.unsqueeze(1).to(x.dtype());
 }
 
 Tensor Network::forward(const Batch& batch, bool training) {
     training_ = training;
     const auto& model = recipe_.model;
-    const auto mask = mask_of(batch);
-    if (fused_ && mask.defined()) lengths_ = batch.lengths.to(torch::kInt);
-    auto x = embedded(batch, mask);
-    for (std::int64_t i = 0; i < model.layers; ++i) x = layer(x, i, mask);
-    if (model.norm == NormOrder::pre) x = norm(x, "norm");
-    auto h = pooled(x, batch, mask);
+    const bool fused = fused_attention_ && fused_passes_;
+    const auto mask = fused ? Tensor() : mask_of(batch);
+    lengths_ = device_.is_cuda() && batch.lengths.defined() ? batch.lengths.to(torch::kInt) : Tensor();
+    // Ranges of inputs follow all tokens: zeros in place of padding would make them smaller.
+    used_ = enabled(recipe_.hardware) ? Tensor() : lengths_;
+    auto h = pooled(encoded(embedded(batch, mask), mask), batch, mask);
     if (model.documents == 2) {
         const auto parts = h.chunk(2, 0);
         h = torch::cat({parts[1], parts[0]}, -1);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "imka/train/recipe.hpp"
+#include "imka/train/torch/analog.hpp"
+#include "imka/train/torch/fused_passes.hpp"
 #include "imka/train/torch/parameters.hpp"
 
 namespace imka {
@@ -28,6 +30,8 @@ public:
     torch::Tensor forward(const Batch& batch, bool training);
     // Ω of all layers.
     void set_omega(const std::vector<Matrix<float>>& omega);
+    // What fused passes drop in the next training pass. LibTorch's own operations have LibTorch's generator.
+    void set_seed(std::uint64_t seed);
     // Input ranges from the data: while on, a training pass moves them to the mean of 3 standard deviations;
     // `seen` passes came before. Only without gradients.
     void follow_ranges(std::int64_t seen) { ranges_seen_ = seen; }
@@ -39,27 +43,54 @@ public:
     const torch::Device& device() const { return device_; }
 
 private:
+    // The vectors of all tokens: what residual connections add to, and what the next part reads. With norms
+    // after each part they are the same.
+    struct TokenStream {
+        torch::Tensor x;
+        torch::Tensor normed;
+    };
+    // Where a part of a layer ends: the product whose output is added, the norm behind it, its dropout.
+    struct Join {
+        std::string product;
+        std::string norm;
+        std::int64_t position;
+    };
     torch::Tensor linear(const torch::Tensor& x, const std::string& name);
+    torch::Tensor weighted(const torch::Tensor& x, const std::string& name);
     torch::Tensor product(const torch::Tensor& x, const torch::Tensor& weight) const;
+    torch::Tensor in_products(const torch::Tensor& x) const;
+    torch::Tensor forked(TokenStream& stream, const torch::Tensor& weight, const torch::Tensor& bias) const;
     torch::Tensor norm(const torch::Tensor& x, const std::string& name) const;
     torch::Tensor dropped(const torch::Tensor& x, double share) const;
     torch::Tensor embedded(const Batch& batch, const torch::Tensor& mask) const;
-    torch::Tensor layer(torch::Tensor x, std::int64_t index, const torch::Tensor& mask);
-    torch::Tensor attention(const torch::Tensor& x, std::int64_t index, const torch::Tensor& mask);
+    torch::Tensor fused_embedded(const Batch& batch) const;
+    torch::Tensor encoded(const torch::Tensor& x, const torch::Tensor& mask);
+    TokenStream joined(const TokenStream& stream, const torch::Tensor& f, const Join& join) const;
+    torch::Tensor attention(TokenStream& stream, std::int64_t index, const torch::Tensor& mask);
     // Both return batch x tokens x width.
     torch::Tensor heads_attention(const torch::Tensor& x, std::int64_t index, const torch::Tensor& mask);
-    torch::Tensor joint_attention(const torch::Tensor& x, std::int64_t index);
-    torch::Tensor queries_keys_values(const torch::Tensor& x, const std::string& prefix);
-    torch::Tensor hidden_units(const torch::Tensor& x, const std::string& prefix);
+    torch::Tensor joint_attention(TokenStream& stream, std::int64_t index);
+    torch::Tensor queries_keys_values(TokenStream& stream, const std::string& prefix);
+    torch::Tensor hidden_units(TokenStream& stream, const std::string& prefix);
+    // The output of a part of a layer; fused passes add its bias later.
+    torch::Tensor part_output(const torch::Tensor& x, const std::string& name);
+    torch::Tensor pooled(const torch::Tensor& x, const Batch& batch, const torch::Tensor& mask) const;
+    TokenDropout dropout_at(std::int64_t position) const;
+    NormPart norm_part(const std::string& name) const;
 
     TrainRecipe recipe_;
+    AnalogHardware hardware_;
     torch::Device device_;
     Parameters parameters_;
     torch::Tensor positions_;
     std::vector<torch::Tensor> omega_;
-    torch::Tensor lengths_;  // i32, of the current batch, for fused attention
+    torch::Tensor lengths_;  // i32, of the current batch, for fused operations
+    torch::Tensor used_;     // those that passes skip padding with: the same, none with hardware
+    torch::Tensor seed_;     // i64, one value, of fused dropout
     bool training_ = false;
-    bool fused_;
+    bool fused_attention_;
+    bool fused_passes_;  // over tokens: norms, residuals, activations
+    bool bfloat_;        // bf16 on a GPU; on a processor it is slow, or not there at all
     std::int64_t ranges_seen_ = -1;
 };
 
@@ -70,7 +101,7 @@ inline constexpr double kReluEpsilon = 1e-6;
 struct FeatureAttention {
     ModelAttention kind = ModelAttention::favor;
     bool cut = false;
-    const HardwareConfig* hardware = nullptr;  // of the projection; none: digital
+    const AnalogHardware* hardware = nullptr;  // of the projection; none: digital
 };
 torch::Tensor kernel_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                                const torch::Tensor& mask, const torch::Tensor& omega,

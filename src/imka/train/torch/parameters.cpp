@@ -30,7 +30,7 @@ Parameters::Parameters(const Performer& model, const std::vector<std::string>& r
                            const std::vector<std::int64_t>& dims) {
         const auto end = at + start.numel();
         auto leaf = values_.slice(0, at, end).view(dims).detach();
-        without_gradients([&] { leaf.copy_(start.view(dims)); });
+        leaf.copy_(start.view(dims));
         leaf.requires_grad_(true);
         leaf.mutable_grad() = gradients_.slice(0, at, end).view(dims);
         by_name_.emplace(name, leaf);
@@ -52,20 +52,31 @@ void Parameters::store(Performer& model) const {
     }
 }
 
+void Parameters::exchange(torch::Tensor& other) {
+    const torch::NoGradGuard guard;
+    const auto before = values_.clone();
+    values_.copy_(other);
+    other.copy_(before);
+}
+
 AdamW::AdamW(const Parameters& parameters, const TrainConfig& config)
     : mean(torch::zeros_like(parameters.values())),
       square(torch::zeros_like(parameters.values())),
       parameters_(parameters),
       config_(config),
-      rates_(torch::zeros({3}, parameters.values().device())),
-      norm_(torch::zeros({}, parameters.values().device())) {}
+      rates_(torch::zeros({4}, parameters.values().device())),
+      norm_(torch::zeros({}, parameters.values().device())) {
+    if (config.average > 0.0) average = parameters.values().clone();
+}
 
 void AdamW::set_step(std::int64_t step) {
     const auto t = static_cast<double>(step + 1);
     const std::array rates{static_cast<float>(learning_rate(config_, step)),
                            static_cast<float>(1.0 / (1.0 - std::pow(config_.beta1, t))),
-                           static_cast<float>(1.0 / (1.0 - std::pow(config_.beta2, t)))};
-    rates_.copy_(torch::tensor(std::vector<float>(rates.begin(), rates.end())));
+                           static_cast<float>(1.0 / (1.0 - std::pow(config_.beta2, t))),
+                           // The first steps count equally, so the initial weights are soon forgotten.
+                           static_cast<float>(std::max(1.0 - config_.average, 1.0 / t))};
+    send(torch::tensor(std::vector<float>(rates.begin(), rates.end())), rates_);
 }
 
 void AdamW::update() {
@@ -80,6 +91,12 @@ void AdamW::update() {
     auto values = parameters_.values();
     values.mul_(1.0 - rate * config_.weight_decay * parameters_.decays());
     values.sub_(rate * (mean * rates_[1]) / ((square * rates_[2]).sqrt() + config_.adam_epsilon));
+}
+
+void AdamW::update_average() {
+    if (!average.defined()) return;
+    const torch::NoGradGuard guard;
+    average.add_((parameters_.values() - average) * rates_[3]);
 }
 
 }  // namespace imka

@@ -28,6 +28,8 @@ public:
     const torch::Tensor& gradients() const { return gradients_; }
     const torch::Tensor& decays() const { return decays_; }  // 1 where weight decay applies
     void clear_gradients() { gradients_.zero_(); }
+    // Swaps all values with those of `other`.
+    void exchange(torch::Tensor& other);
     // The current values.
     void store(Performer& model) const;
 
@@ -43,13 +45,16 @@ public:
     // Step 0, 1, ...: sets the rate on the device.
     void set_step(std::int64_t step);
     void update();
+    // Moves the mean of the weights, if there is one, towards the current ones.
+    void update_average();
     const torch::Tensor& norm() const { return norm_; }  // of the last gradient, before it was limited
     torch::Tensor mean, square;                          // of gradients
+    torch::Tensor average;                               // of weights; undefined without config.average
 
 private:
     const Parameters& parameters_;
     TrainConfig config_;
-    torch::Tensor rates_;  // learning rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t)
+    torch::Tensor rates_;  // learning rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t), share of a step in average
     torch::Tensor norm_;
 };
 

@@ -21,4 +21,9 @@ Matrix<float> to_matrix(const torch::Tensor& t) {
     return m;
 }
 
+void send(const torch::Tensor& from, torch::Tensor& to) {
+    // From ordinary memory a copy would wait for the GPU.
+    to.copy_(to.is_cuda() ? from.pin_memory() : from, true);
+}
+
 }  // namespace imka

@@ -14,11 +14,8 @@ torch::Tensor to_tensor(MatrixView<const float> m);
 // Rank 1 is one row.
 Matrix<float> to_matrix(const torch::Tensor& t);
 
-// Runs a block without recording gradients.
-template <class F>
-auto without_gradients(F&& f) {
-    const torch::NoGradGuard guard;
-    return f();
-}
+// Copies from the processor to a tensor of any device, without waiting for it. The copy of a GPU starts after
+// the work that is already queued.
+void send(const torch::Tensor& from, torch::Tensor& to);
 
 }  // namespace imka

@@ -9,9 +9,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/train/torch/batches.hpp"
-#include "imka/train/torch/captured.hpp"
-#include "imka/train/torch/network.hpp"
+#include "imka/train/torch/steps.hpp"
 #include "imka/train/torch/tensors.hpp"
 
 namespace imka {
@@ -19,8 +17,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kLogEvery = 50;          // steps between two readings of the loss
-constexpr double kSecondsPerCheckpoint = 60.0;  // at most, between two
+constexpr std::int64_t kLogEvery = TrainingSteps::kHistory;  // steps between two readings of the loss
+constexpr double kSecondsPerCheckpoint = 60.0;               // at most, between two
 
 class Clock {
 public:
@@ -72,19 +70,9 @@ public:
           device_(torch_device(exec.device)),
           model_(start_of(recipe, options)),
           train_data_(load_lra(recipe.task, LraPart::train, options.source, without_progress(exec))),
-          order_(static_cast<std::int64_t>(train_data_.examples.size()), recipe.train.batch,
-                 recipe.train.seed),
-          data_(train_data_, device_),
-          network_(recipe, model_, device_),
-          adam_(network_.parameters(), recipe.train),
-          step_([this] { compute_step(); }, device_) {
+          steps_(recipe, model_, train_data_, device_) {
         resume();
         load_validation();
-        batch_ = std::min(recipe.train.batch, data_.size());
-        indices_ = torch::zeros({batch_}, torch::TensorOptions(torch::kLong).device(device_));
-        loss_ = torch::zeros({}, device_);
-        correct_ = torch::zeros({}, device_);
-        history_ = torch::zeros({kLogEvery, 2}, device_);
     }
 
     TrainResult run() {
@@ -95,13 +83,16 @@ public:
                                   static_cast<std::uint64_t>(progress_.step));
         while (!done()) {
             take_step();
-            if (at_log()) read_history();
+            if (progress_.step % kLogEvery == 0) log_steps();
             if (progress_.step % recipe_.train.validate_every == 0 || progress_.step == recipe_.train.steps)
                 validate();
             if (stop_requested()) break;
-            if (since_save_.seconds() > kSecondsPerCheckpoint) save_last();
+            if (since_save_.seconds() > kSecondsPerCheckpoint) {
+                recent();  // never over a good checkpoint with a bad one
+                save_last();
+            }
         }
-        if (progress_.step % kLogEvery != 0) read_history();
+        log_steps();
         progress_.finished = done();
         save_last();
         if (exec_.progress) exec_.progress->finish();
@@ -109,12 +100,17 @@ public:
         return {.progress = progress_, .loss = last_loss_, .origin = train_data_.origin};
     }
 
+    // One step without any file: whether it fits into the memory.
+    void try_step() {
+        steps_.take(0);
+        steps_.history();
+    }
+
 private:
     bool done() const {
         return progress_.step >= recipe_.train.steps ||
                (recipe_.train.patience > 0 && progress_.since_best >= recipe_.train.patience);
     }
-    bool at_log() const { return progress_.step % kLogEvery == 0; }
     bool stop_requested() const {
         if (exec_.cancel && exec_.cancel->load()) return true;
         return options_.minutes > 0.0 && clock_.seconds() > 60.0 * options_.minutes;
@@ -124,7 +120,7 @@ private:
         if (model_.training.empty()) return;
         progress_ = progress_of(model_);
         seconds_before_ = progress_.seconds;
-        saved_step_ = progress_.step;
+        saved_step_ = logged_step_ = progress_.step;
         if (done()) return;
         progress_.finished = false;
         const auto restore = [&](const char* name, Tensor& to) {
@@ -135,8 +131,9 @@ private:
                                                       (options_.output / "last.safetensors").string()));
             to.copy_(to_tensor(found->second.view()).view(-1));
         };
-        restore("mean", adam_.mean);
-        restore("square", adam_.square);
+        restore("mean", steps_.optimiser().mean);
+        restore("square", steps_.optimiser().square);
+        if (steps_.optimiser().average.defined()) restore("average", steps_.optimiser().average);
     }
 
     void load_validation() {
@@ -144,6 +141,8 @@ private:
         if (recipe_.train.validation_examples > 0)
             source.examples = static_cast<std::size_t>(recipe_.train.validation_examples);
         valid_.emplace(load_lra(recipe_.task, LraPart::valid, source, without_progress(exec_)), device_);
+        if (recipe_.train.test_new_omega)
+            test_.emplace(load_lra(recipe_.task, LraPart::test, source, without_progress(exec_)), device_);
     }
 
     void begin_files() {
@@ -151,84 +150,46 @@ private:
         log_ = log_until(options_.output / "log.jsonl", progress_.step);
         write_file_atomic(options_.output / "log.jsonl", log_);
         write_file_atomic(options_.output / "recipe.yaml", recipe_yaml(recipe_));
-        set_omega();
-    }
-
-    std::uint64_t redraws(std::int64_t step) const {
-        return recipe_.train.redraw > 0 ? static_cast<std::uint64_t>(step / recipe_.train.redraw) : 0;
-    }
-    void set_omega() {
-        model_.omega.clear();
-        for (std::int64_t i = 0; i < recipe_.model.layers; ++i) {
-            model_.omega.push_back(draw_omega(recipe_.model, {.seed = recipe_.train.seed,
-                                                              .layer = static_cast<std::uint64_t>(i),
-                                                              .redraws = redraws(progress_.step)}));
-        }
-        network_.set_omega(model_.omega);
-    }
-
-    // On the device; nothing here waits for it.
-    void compute_step() {
-        network_.parameters().clear_gradients();
-        const auto batch = data_.batch(indices_);
-        const auto logits = network_.forward(batch, true);
-        const auto loss = torch::nn::functional::cross_entropy(logits, batch.labels);
-        loss.backward();
-        adam_.update();
-        network_.clip_weights();
-        const torch::NoGradGuard guard;
-        loss_.copy_(loss);
-        correct_.copy_((logits.argmax(1) == batch.labels).to(torch::kFloat).mean());
-    }
-
-    // A pass that only moves the input ranges.
-    void follow_ranges(std::int64_t step) {
-        const torch::NoGradGuard guard;
-        network_.follow_ranges(step);
-        network_.forward(data_.batch(indices_), true);
-        network_.stop_following();
     }
 
     void take_step() {
-        const auto step = progress_.step;
-        if (recipe_.train.redraw > 0 && step > 0 && step % recipe_.train.redraw == 0) set_omega();
-        // Dropout and noise of a step depend on the seed and the step alone, so a training can be resumed.
-        torch::manual_seed(recipe_.train.seed * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(step));
-        indices_.copy_(torch::tensor(order_.step(step), torch::kLong));
-        adam_.set_step(step);
-        if (enabled(recipe_.hardware) && step < recipe_.hardware.range_steps) follow_ranges(step);
-        step_.run();
-        const torch::NoGradGuard guard;
-        history_.select(0, step % kLogEvery).copy_(torch::stack({loss_, correct_}));
+        steps_.take(progress_.step);
         ++progress_.step;
         if (exec_.progress) exec_.progress->update(static_cast<std::uint64_t>(progress_.step));
     }
 
-    // Losses since the last reading. Waits for the device.
-    void read_history() {
-        const auto values = to_matrix(history_);
-        const auto count = (progress_.step - 1) % kLogEvery + 1;
+    // Mean over the steps since the last line of the log. Waits for the device.
+    Score recent() const {
+        const auto values = steps_.history();
+        const auto count = static_cast<double>(progress_.step - logged_step_);
         Score mean;
-        for (std::int64_t i = 0; i < count; ++i) {
-            const auto row = values.view().row(static_cast<std::size_t>(i));
+        for (auto step = logged_step_; step < progress_.step; ++step) {
+            const auto row = values.view().row(static_cast<std::size_t>(step % kLogEvery));
             if (!std::isfinite(row[0]))
                 fail(ErrorCode::numeric,
-                     fmt::format(
-                         "the loss of step {} is {}; the newest checkpoint is of step {}. A smaller lr or "
-                         "clip_norm may help",
-                         progress_.step - count + i, row[0], saved_step_));
-            mean.loss += row[0] / static_cast<double>(count);
-            mean.accuracy += row[1] / static_cast<double>(count);
+                     fmt::format("the loss of step {} is {}; the newest checkpoint is of step {}. A smaller "
+                                 "lr or clip_norm may help",
+                                 step, row[0], saved_step_));
+            mean.loss += row[0] / count;
+            mean.accuracy += row[1] / count;
         }
+        return mean;
+    }
+
+    void log_steps() {
+        const auto count = progress_.step - logged_step_;
+        if (count == 0) return;
+        const auto mean = recent();
         last_loss_ = mean.loss;
         const double tokens =
-            static_cast<double>(count * batch_ * recipe_.model.documents * recipe_.model.length);
+            static_cast<double>(count * steps_.batch_size() * recipe_.model.documents * recipe_.model.length);
         event({.kind = "train",
                .step = progress_.step,
                .loss = mean.loss,
                .accuracy = mean.accuracy,
                .lr = learning_rate(recipe_.train, progress_.step - 1),
                .tokens_per_second = tokens / std::max(since_log_.seconds(), 1e-9)});
+        logged_step_ = progress_.step;
         since_log_ = {};
     }
 
@@ -239,28 +200,51 @@ private:
         if (options_.on_event) options_.on_event(e);
     }
 
-    Score score() {
+    Score score(const ResidentData& data) {
         const torch::NoGradGuard guard;
         auto sums = torch::zeros({2}, device_);
-        const auto all = torch::arange(valid_->size(), torch::TensorOptions(torch::kLong).device(device_));
-        for (const auto& indices : all.split(batch_)) {
-            const auto batch = valid_->batch(indices);
-            const auto logits = network_.forward(batch, false);
+        const auto all = torch::arange(data.size(), torch::TensorOptions(torch::kLong).device(device_));
+        for (const auto& indices : all.split(steps_.batch_size())) {
+            const auto batch = data.batch(indices);
+            const auto logits = steps_.network().forward(batch, false);
             const auto loss = torch::nn::functional::cross_entropy(
                 logits, batch.labels,
                 torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum));
             sums += torch::stack({loss, (logits.argmax(1) == batch.labels).to(torch::kFloat).sum()});
         }
         const auto m = to_matrix(sums);
-        const auto n = static_cast<double>(valid_->size());
+        const auto n = static_cast<double>(data.size());
         return {m(0, 0) / n, m(0, 1) / n};
     }
 
+    // Directions that this training never has, drawn anew each time.
+    void test_new_omega() {
+        for (const bool poisson : {false, true}) {
+            std::vector<Matrix<float>> omega;
+            for (std::int64_t i = 0; i < recipe_.model.layers; ++i) {
+                const OmegaDraw draw{.seed = ~recipe_.train.seed,
+                                     .layer = static_cast<std::uint64_t>(i),
+                                     .redraws = static_cast<std::uint64_t>(progress_.step)};
+                omega.push_back(poisson ? poisson_omega(recipe_.model, draw)
+                                        : draw_omega(recipe_.model, draw));
+            }
+            steps_.network().set_omega(omega);
+            const auto s = score(*test_);
+            event({.kind = poisson ? "test_poisson" : "test",
+                   .step = progress_.step,
+                   .loss = s.loss,
+                   .accuracy = s.accuracy});
+        }
+        steps_.network().set_omega(steps_.omega());
+    }
+
     void validate() {
-        if (!at_log()) read_history();
-        const auto s = score();
-        since_log_ = {};
+        log_steps();
+        exchange_average();
+        const auto s = score(*valid_);
         event({.kind = "valid", .step = progress_.step, .loss = s.loss, .accuracy = s.accuracy});
+        if (test_) test_new_omega();
+        since_log_ = {};
         ++progress_.since_best;
         if (s.accuracy > progress_.best_accuracy) {
             progress_.best_accuracy = s.accuracy;
@@ -268,16 +252,26 @@ private:
             progress_.since_best = 0;
             save(options_.output / "best.safetensors", false);
         }
+        exchange_average();
         save_last();
     }
 
+    // The weights and their mean change places.
+    void exchange_average() {
+        auto& average = steps_.optimiser().average;
+        if (average.defined()) steps_.network().parameters().exchange(average);
+    }
+
     void save(const std::filesystem::path& path, bool with_state) {
-        network_.parameters().store(model_);
+        steps_.network().parameters().store(model_);
+        model_.omega = steps_.omega();
         model_.training = training_json(progress_, recipe_, device_name(device_));
         model_.state.clear();
         if (with_state) {
-            model_.state["mean"] = to_matrix(adam_.mean);
-            model_.state["square"] = to_matrix(adam_.square);
+            model_.state["mean"] = to_matrix(steps_.optimiser().mean);
+            model_.state["square"] = to_matrix(steps_.optimiser().square);
+            if (steps_.optimiser().average.defined())
+                model_.state["average"] = to_matrix(steps_.optimiser().average);
         }
         save_performer(path, model_);
     }
@@ -295,30 +289,44 @@ private:
     torch::Device device_;
     Performer model_;
     LraData train_data_;
-    BatchOrder order_;
-    ResidentData data_;
-    std::optional<ResidentData> valid_;
-    Network network_;
-    AdamW adam_;
-    CapturedStep step_;
-    std::int64_t batch_ = 0;
-    Tensor indices_, loss_, correct_, history_;
+    TrainingSteps steps_;
+    std::optional<ResidentData> valid_, test_;
     TrainingProgress progress_;
     double seconds_before_ = 0.0;
     double last_loss_ = 0.0;
     std::int64_t saved_step_ = 0;
+    std::int64_t logged_step_ = 0;  // steps before this one are in the log
     std::string log_;
     Clock clock_, since_log_, since_save_;
 };
 
-// LibTorch's own errors as ours.
-[[noreturn]] void rethrow(const c10::Error& e, const TrainRecipe& recipe) {
+bool is_out_of_memory(const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
-    if (text.find("out of memory") != std::string::npos)
-        fail(ErrorCode::bad_config,
-             fmt::format("the GPU has not enough memory for a batch of {}; try --set batch={}",
-                         recipe.train.batch, std::max<std::int64_t>(1, recipe.train.batch / 2)));
-    fail(ErrorCode::numeric, "LibTorch: " + text);
+    return text.find("out of memory") != std::string::npos ||
+           text.find("allocate memory") != std::string::npos;
+}
+
+// The largest half, quarter, ... of the batch whose step fits into the memory; 0: not even one example.
+std::int64_t batch_that_fits(TrainRecipe recipe, const TrainOptions& options, const Exec& exec) {
+    for (recipe.train.batch /= 2; recipe.train.batch > 0; recipe.train.batch /= 2) {
+        try {
+            Training(recipe, options, without_progress(exec)).try_step();
+            return recipe.train.batch;
+        } catch (const c10::Error& e) {
+            if (!is_out_of_memory(e)) return 0;
+        }
+    }
+    return 0;
+}
+
+[[noreturn]] void fail_out_of_memory(const TrainRecipe& recipe, const TrainOptions& options,
+                                     const Exec& exec) {
+    auto fresh = options;
+    fresh.output.clear();  // a checkpoint there was made with the batch that does not fit
+    const auto fits = batch_that_fits(recipe, fresh, exec);
+    fail(ErrorCode::bad_config, fmt::format("not enough memory for a batch of {}; {}", recipe.train.batch,
+                                            fits > 0 ? fmt::format("{} fits: --set batch={}", fits, fits)
+                                                     : "not even one example fits"));
 }
 
 }  // namespace
@@ -330,8 +338,10 @@ TrainResult train(const TrainRecipe& recipe, const TrainOptions& options, const 
     try {
         return Training(recipe, options, exec).run();
     } catch (const c10::Error& e) {
-        rethrow(e, recipe);
+        if (!is_out_of_memory(e))
+            fail(ErrorCode::numeric, std::string("LibTorch: ") + e.what_without_backtrace());
     }
+    fail_out_of_memory(recipe, options, exec);  // after the memory of the training is free
 }
 
 }  // namespace imka

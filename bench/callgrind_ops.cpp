@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@
 #include "imka/ops/epilogue/epilogue.hpp"
 #include "imka/ops/fwht/fwht.hpp"
 #include "imka/ops/normals/normals.hpp"
+#include "imka/ops/readout/applied.hpp"
 #include "imka/ops/readout/readout.hpp"
+#include "imka/ops/readout/row_sums.hpp"
 
 namespace {
 
@@ -109,6 +112,21 @@ Body readout() {
     };
 }
 
+// Calibration of a core: inputs as they are applied, sums of rows of weights.
+Body calibration() {
+    constexpr std::size_t kRows = 64;
+    constexpr std::size_t kCols = 256;
+    std::vector<std::uint32_t> rows(kCols);
+    std::iota(rows.begin(), rows.end(), 0U);
+    return
+        [x = gaussian(kRows, kCols), weights = gaussian(kCols, kCols), applied = Matrix<float>(kRows, kCols),
+         rows, factors = std::vector<double>(kCols, 0.5), sums = std::vector<double>(kCols)]() mutable {
+            for (std::size_t r = 0; r < kRows; ++r)
+                imka::ops::apply_row({.range = 4.0, .levels = 127}, x.row(r), applied.row(r));
+            imka::ops::row_sums(rows, factors, weights.view(), sums);
+        };
+}
+
 // Two blocks of queries and keys of one head.
 Body attention() {
     const imka::AttentionConfig config{.n_directions = 64};
@@ -121,6 +139,7 @@ Body attention() {
 }
 
 const std::map<std::string, Body (*)()> kOps = {{"attention", attention},
+                                                {"calibration", calibration},
                                                 {"cos_sin", cos_sin},
                                                 {"normals", normals},
                                                 {"fwht", fwht},

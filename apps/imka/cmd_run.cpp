@@ -94,10 +94,10 @@ void describe_model(const Args& args, const graph::Graph& g, const DeployedModel
             {m.name, std::to_string(m.inputs), std::to_string(m.outputs), std::to_string(m.uses.size())});
     print_out("{}", matrices.empty() ? "no matrix with constant weights\n" : format_table(table));
     if (deployed == nullptr) return;
-    print_out("\non {}: {} of {} matrices, {} cores, {} at {:.4g} s after programming, chip seed {}\n",
-              deployed->chip.plan.spec.name, deployed->matrices.size(), matrices.size(),
-              core_count(deployed->chip.plan), to_string(state_of(deployed->chip)),
-              deployed->chip.time.seconds, deployed->chip.seed);
+    const auto& chip = deployed->chip;
+    print_out("\non {}: {} of {}, {}; {}; chip seed {}\n", chip.plan.spec.name, deployed->matrices.size(),
+              count_text(matrices.size(), "matrix", "matrices"),
+              count_text(core_count(chip.plan), "core", "cores"), state_text(chip), chip.seed);
 }
 
 // What a run did, besides its outputs.
@@ -115,6 +115,16 @@ double seconds_of(Body&& body) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Which nodes have no variant for the GPU.
+void add_device(const std::vector<std::string>& on_processor, const Context& context, Ran& ran) {
+    if (context.exec.device.kind == DeviceKind::cpu) return;
+    ran.json["device"] = to_string(context.exec.device);
+    ran.json["nodes_on_processor"] = on_processor;
+    if (!on_processor.empty())
+        ran.text += fmt::format("{} on the processor: {}\n", count_text(on_processor.size(), "node", "nodes"),
+                                fmt::join(on_processor, ", "));
+}
+
 Ran run_digital(graph::Graph g, const std::vector<graph::Tensor>& inputs, const Context& context) {
     std::vector<graph::Shape> shapes;
     std::vector<graph::TensorView> views;
@@ -129,6 +139,9 @@ Ran run_digital(graph::Graph g, const std::vector<graph::Tensor>& inputs, const 
     ran.json = {{"backend", "fp32"}, {"peak_bytes", result.peak_bytes}};
     ran.text =
         fmt::format("{:.3g} MB of intermediate tensors\n", static_cast<double>(result.peak_bytes) / 1e6);
+    std::vector<std::string> names;
+    for (const auto n : result.on_processor) names.push_back(executor.graph().nodes[n].name);
+    add_device(names, context, ran);
     ran.outputs = std::move(result.outputs);
     return ran;
 }
@@ -203,6 +216,7 @@ Ran run_deployed(const Args& args, const DeployedModel& model, const std::vector
     ran.json["offloaded_share"] = offloaded_share(result.multiply_adds, result.digital);
     ran.text = fmt::format("{}, chip seed {}, seed {}: {}{}", model.chip.plan.spec.name, model.chip.seed,
                            args.seed, trace_text(result.trace), work_text(result));
+    add_device(result.on_processor, context, ran);
     ran.outputs = std::move(result.outputs);
     return ran;
 }
@@ -279,9 +293,9 @@ void run(const CLI::App& verb, const Args& args, const Context& context) {
         return run_plan(args, context);
     }
     if (args.chip.chip == "fp32")
-        reject_without_effect(
-            verb, {"--chip-set", "--calibrate", "--seed", "--chip-seed", "--device", "--record", "--replay"},
-            "the model runs digitally; --backend names a chip");
+        reject_without_effect(verb,
+                              {"--chip-set", "--calibrate", "--seed", "--chip-seed", "--record", "--replay"},
+                              "the model runs digitally; --backend names a chip");
     run_network(args, context);
 }
 
@@ -303,17 +317,20 @@ void add_run(CLI::App& root, Context& context) {
         ->check(CLI::ExistingFile);
     verb->add_option("--input", args->inputs,
                      "Array of an input: FILE.npy, or NAME=FILE.npy if the model has several; may be "
-                     "repeated. FILE.npz: all inputs");
+                     "repeated. FILE.npz: all inputs")
+        ->allow_extra_args(false);
     verb->add_option(
-        "--output", args->outputs,
-        "File for an output: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated");
+            "--output", args->outputs,
+            "File for an output: FILE.npy, or NAME=FILE.npy if the model has several; may be repeated")
+        ->allow_extra_args(false);
     add_chip_options(*verb, args->chip);
     verb->add_option("--calibrate", args->calibrate,
-                     "Calibration inputs to deploy an ONNX model with: as --input, with many inferences");
+                     "Calibration inputs to deploy an ONNX model with: as --input, with many inferences")
+        ->allow_extra_args(false);
     bind_fields(*verb, {field("seed", args->seed, {.help = "Seed of the noise of products"}),
                         field("chip_seed", args->chip_seed,
                               {.help = "Program a chip anew with this seed; auto: that of the plan"})});
-    add_device_option(*verb, "Where the chip is emulated", context);
+    add_device_option(*verb, "Where the model runs and the chip is emulated", context);
     verb->add_option("--record", args->record, "Write all products of the run, to repeat it without a chip")
         ->type_name("FILE");
     verb->add_option("--replay", args->replay, "Take all products from such a file")

@@ -112,6 +112,54 @@ TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
     }
 }
 
+// The largest conductances by plain loops over phases, slices and inputs.
+std::vector<double> plain_columns(const CoreSpec& spec, MatrixView<const float> w, MatrixView<const float> x,
+                                  double range) {
+    std::vector<double> columns;
+    for (std::size_t c = 0; c < w.cols(); ++c) {
+        double largest = 0.0;
+        for (std::size_t r = 0; r < w.rows(); ++r) largest = std::max(largest, std::abs(double{w(r, c)}));
+        double most = 0.0;
+        for (std::size_t v = 0; v < x.rows(); ++v) {
+            std::vector<std::int32_t> steps(x.cols());
+            quantize_inputs(spec.dac, x.row(v), range, steps);
+            for (int slice = 0; slice < slice_count(spec.dac); ++slice) {
+                double sums[2][2] = {};  // by the sign of the input and that of the weight
+                for (std::size_t i = 0; i < steps.size(); ++i) {
+                    const bool one_phase = spec.read_mode == ReadMode::one_phase;
+                    const double weight = static_cast<float>(double{w(i, c)} / largest);
+                    const double duration = slice_duration(spec.dac, steps[i], slice);
+                    sums[one_phase || steps[i] > 0][one_phase || weight > 0.0] +=
+                        (steps[i] > 0 ? duration : -duration) * weight;
+                }
+                for (const auto& by_sign : sums) {
+                    for (const double sum : by_sign) most = std::max(most, std::abs(sum));
+                }
+            }
+        }
+        const double limit = spec.adc.fill * spec.adc.max_count / spec.adc.counts_per_us;
+        columns.push_back(most * kGMax > limit ? limit / most : kGMax);
+    }
+    return columns;
+}
+
+TEST(Calibrate, ColumnsAreThoseOfPlainLoops) {
+    auto w = normals(64, 45, 1, 1.0F);
+    const auto x = normals(60, 64, 2, 0.4F);
+    for (std::size_t c = 0; c < w.cols(); ++c) w(c, c) = 0.0F;
+    for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
+        for (const auto encoding : {InputEncoding::pulse_width, InputEncoding::bit_serial}) {
+            auto spec = chip_preset("ideal").core;
+            spec.read_mode = mode;
+            spec.dac.encoding = encoding;
+            spec.adc.max_count = 100;
+            const auto columns = calibrate_columns(spec, kGMax, w.view(), x.view(), 0.9);
+            EXPECT_EQ(columns, plain_columns(spec, w.view(), x.view(), 0.9));
+            EXPECT_GT(std::set<double>(columns.begin(), columns.end()).size(), 30U);
+        }
+    }
+}
+
 TEST(Calibrate, AffineUndoesGainAndOffsetOfEveryColumn) {
     auto chip = chip_preset("ideal");
     chip.core.read_mode = ReadMode::one_phase;

@@ -47,7 +47,8 @@ TEST(ChipFile, HashesOfPresetsAreUnchanged) {
         {"hermes-od", "ffdc24a3f288009649f1212492929ac78db502eae0c8983493d5c1fdb9747e0d"},
         {"hermes-afm", "10b66e0f60e4e7ac89792a3426892b5ea1bca7cc7ceb8a4abccb40233148b896"},
         {"pcm-like", "15f5d54770eb8682ff8e23d97a053f6302876aff94fb7afc26c9c2373ce4085f"},
-        {"rram-wan", "12d9c6956b19d49153dd622428ea21f74a566c41386216faeafb3e62348c7bb8"}};
+        {"rram-wan", "12d9c6956b19d49153dd622428ea21f74a566c41386216faeafb3e62348c7bb8"},
+        {"neurram", "80abbfea5aac4992326ea15ba412594489be02652ad093f45f0abd94eb33bab4"}};
     EXPECT_EQ(chip_names().size(), hashes.size());
     for (const auto& [name, hash] : hashes) EXPECT_EQ(chip_hash(chip_preset(name)), hash) << name;
 }

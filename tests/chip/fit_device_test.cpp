@@ -65,7 +65,7 @@ TEST(FitDevice, StatedErrorsMatchRepeatedFits) {
     constexpr int kFits = 60;
     std::vector<double> values;
     double stated = 0.0;
-    for (int f = 0; f < kFits; ++f) {
+    for (std::uint64_t f = 0; f < kFits; ++f) {
         const auto fit =
             fit_device(reads_of(chip_preset("hermes-published").device, 1000, 100 + f), {.degree = 1});
         values.push_back(fit.sigma_us[1].value);
@@ -93,8 +93,8 @@ TEST(FitDevice, ReadsAtZeroDoNotLowerTheErrorOfSmallTargets) {
 
 TEST(FitDevice, FindsTheMeanOffset) {
     auto reads = reads_of(chip_preset("hermes-published").device, 5000, 5);
-    for (std::size_t i = 0; i < reads.read_us.size(); ++i) {
-        if (reads.read_us[i] > 0.0) reads.read_us[i] += 0.4;
+    for (auto& read : reads.read_us) {
+        if (read > 0.0) read += 0.4;
     }
     const auto fit = fit_device(reads, {});
     EXPECT_GT(fit.offset_us.value, 0.25);

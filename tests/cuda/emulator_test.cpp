@@ -218,7 +218,7 @@ TEST(CudaEmulatorRegions, ShareACoreAtAnyOrigin) {
     Plan plan{.spec = spec};
     const std::uint32_t cols[] = {5, 43};
     for (std::uint32_t m = 0; m < 2; ++m) {
-        plan.matrices.push_back({.weights = normals(60, 33, 1000 * m)});
+        plan.matrices.push_back({.weights = normals(60, 33, std::uint64_t{1000} * m)});
         plan.regions.push_back(
             {.matrix = m, .core = 2, .row = 30 * m, .col = cols[m], .tile = {.rows = 60, .cols = 33}});
         plan.scales.push_back({.column_us = std::vector<double>(33, spec.device.g_max_us)});

@@ -60,7 +60,8 @@ TEST(BlockPlaces, AreAllDifferent) {
 // The weight that the digits of an image represent.
 double unpacked(const GpuImage& image, const GpuFold& fold, std::uint32_t blocks, std::uint32_t input,
                 std::uint32_t col) {
-    const auto block = fold.weights + (col / kGpuChunkCols * blocks + input / kGpuStepBlock) * kGpuBlockWords;
+    const auto block =
+        fold.weights + (std::size_t{col} / kGpuChunkCols * blocks + input / kGpuStepBlock) * kGpuBlockWords;
     double value = 0.0;
     double weight = 1.0;
     for (std::uint32_t d = 0; d < 3; ++d, weight *= 256.0) {

@@ -9,10 +9,12 @@
 #include "graph/graphs.hpp"
 #include "imka/graph/executor.hpp"
 #include "support/error.hpp"
+#include "support/temp_dir.hpp"
 
 namespace imka::graph {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr FileKind kKind{.format = "test-graph", .schema = "1", .renew = "write it again"};
@@ -73,6 +75,16 @@ TEST(GraphFile, ComesBackEqual) {
     auto changed = example();
     changed.nodes[0].name = "other";
     EXPECT_FALSE(equal(changed, again)) << "the comparison sees a difference";
+}
+
+TEST(GraphFile, AFileHoldsAGraphOnly) {
+    const TempDir dir;
+    const auto path = dir / "model.safetensors";
+    save_graph(path, example());
+    EXPECT_TRUE(equal(example(), load_graph(path)));
+    write_safetensors(path, file_of(example()));
+    EXPECT_THAT(error_of([&] { (void)load_graph(path); }),
+                AllOf(HasSubstr(path.string()), HasSubstr("imka-graph")));
 }
 
 TEST(GraphFile, FiniteFloatsAreFloats) {

@@ -285,7 +285,7 @@ TEST(SignHadamard, IsTheProductOfItsFactors) {
         // Three transforms of 4 levels and the scale; rows are at most 64 |scale| long.
         double length = 0.0;
         for (const float e : x) length += static_cast<double>(e) * static_cast<double>(e);
-        const double scale = static_cast<double>(matrix.scale[i]);
+        const auto scale = static_cast<double>(matrix.scale[i]);
         EXPECT_NEAR(got[i], scale * v[i - first], 14 * 0x1p-24 * 64.0 * std::abs(scale) * std::sqrt(length));
     }
 }

@@ -1,5 +1,5 @@
-// imka bench cuda: products of an emulated 64-core chip, attention and normals on a GPU, next to the rates of
-// the chip, the floors of the GPU and the processor.
+// imka bench cuda: products of an emulated 64-core chip, attention, normals and whole Performers on a GPU,
+// next to the rates of the chip, the floors of the GPU and the processor.
 #include "imka/chip/simulate/cuda_emulator.hpp"
 
 #include <fmt/format.h>
@@ -20,6 +20,7 @@
 #include "imka/ops/attention/fused.hpp"
 #include "imka/ops/normals/normals.hpp"
 #include "imka/ops/normals/variants.hpp"
+#include "imka/train/evaluate.hpp"
 
 namespace imka::app {
 namespace {
@@ -102,7 +103,7 @@ BenchResult bench_products(const BenchSetup& setup, const Way& way, const cuda::
     for (auto& v : host.values()) v *= 0.3F;
     const cuda::Buffer<float> x(gpu, host.values());
     const cuda::Buffer<float> y(gpu, rows * side);
-    const GpuBatch batch{.x = x.data(), .y = y.data(), .rows = rows};
+    const cuda::ProductRows batch{.x = x.data(), .y = y.data(), .rows = rows};
     BenchResult result{
         .name = "cuda",
         .title = fmt::format("{} cores, {} products, {}", cores, rows, way.name),
@@ -320,6 +321,58 @@ BenchResult bench_fused(const BenchSetup& setup, const AttentionSize& size, cons
     return result;
 }
 
+// Images of noise.
+LraData noise_images(std::size_t count, std::uint32_t size) {
+    LraData data{.task = LraTask::cifar10, .origin = "noise"};
+    data.tokens = Matrix<std::uint8_t>(count, size);
+    std::uint64_t i = 0;
+    for (auto& v : data.tokens.values())
+        v = static_cast<std::uint8_t>(uniform_int(7, Stream::test, i++, std::uint64_t{256}));
+    data.lengths.assign(count, size);
+    for (std::uint32_t e = 0; e < count; ++e)
+        data.examples.push_back({.first = e, .second = e, .label = static_cast<std::uint8_t>(e % 10)});
+    return data;
+}
+
+double loss_on(const Performer& model, const LraData& images, const Exec& exec) {
+    return evaluate(model, {images, images}, {}, exec).modes[0].seeds[0].loss;
+}
+
+// The test of a Performer of cifar10 (2 layers of width 64, 2 heads, 128 directions), digitally and on a
+// chip.
+std::vector<BenchResult> bench_performer(const BenchSetup& setup) {
+    const PerformerConfig config{
+        .embedding = Embedding::affine, .classes = 10, .activation = Activation::silu};
+    const auto model = initial_performer(config, "cifar10", 3);
+    const auto images = noise_images(setup.quick ? 4 : 2048, static_cast<std::uint32_t>(config.length));
+    const auto few = noise_images(4, static_cast<std::uint32_t>(config.length));
+    const double expected = loss_on(model, few, {.threads = setup.exec.threads});
+    const double difference = std::abs(loss_on(model, few, setup.exec) / expected - 1.0);
+    struct Mode {
+        EvalMode mode;
+        double wanted;  // M tokens/s
+    };
+    std::vector<BenchResult> results;
+    for (const auto& [mode, wanted] :
+         {Mode{EvalMode::fp32, 10.0}, Mode{EvalMode::attention, 0.0}, Mode{EvalMode::all, 3.0}}) {
+        const EvaluateOptions options{.modes = {mode}, .seeds = {0, 1, 2}, .chip = chip_preset("hermes")};
+        const auto test = evaluate(model, {images, few}, options, setup.exec);
+        BenchResult result{
+            .name = "cuda",
+            .title = fmt::format("Performer, {} tokens, {}", test.tokens, to_string(mode)),
+            .sizes = {{"tokens", static_cast<double>(test.tokens)}},
+            .check = check_at_most("relative difference of the loss from the processor, digital", difference,
+                                   1e-5)};
+        for (const auto& seed : test.modes[0].seeds) result.seconds.push_back(seed.seconds);
+        const double rate = static_cast<double>(test.tokens) / median(result.seconds);
+        if (wanted > 0.0) result.targets = {{.what = "M tokens/s", .wanted = wanted, .reached = 1e-6 * rate}};
+        result.note = fmt::format("{:.3g} M tokens/s", 1e-6 * rate);
+        result.more = {{"tokens_per_second", rate}};
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
 BenchResult rate_result(const char* title, double rate, const char* unit) {
     return {.name = "cuda",
             .title = title,
@@ -339,6 +392,7 @@ std::vector<BenchResult> bench_cuda(const BenchSetup& setup) {
     std::vector<BenchResult> results = {bench_fill(setup, rates)};
     for (const auto& way : kWays) results.push_back(bench_products(setup, way, rates));
     for (const auto& size : kAttentionSizes) results.push_back(bench_fused(setup, size, rates));
+    for (auto& result : bench_performer(setup)) results.push_back(std::move(result));
     results.push_back(rate_result("peak: bytes on the matrix units", rates.byte_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: halves on the matrix units", rates.half_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: normals", rates.normals, "T normals/s"));

@@ -74,6 +74,17 @@ Pair box_muller(std::uint32_t radius_bits, std::uint32_t angle_bits) {
     return {r * c, r * s};
 }
 
+// The integer of a block, half 0 or 1, scaled to [0, n): the high half of a 128-bit product, from 32-bit
+// pieces.
+std::uint64_t scaled_int(const PhiloxBlock& block, std::size_t half, std::uint64_t n) {
+    const std::uint64_t wl = block[2 * half];
+    const std::uint64_t wh = block[2 * half + 1];
+    const std::uint64_t nl = n & 0xffffffffU;
+    const std::uint64_t nh = n >> 32U;
+    const std::uint64_t middle = wh * nl + ((wl * nl) >> 32U);
+    return wh * nh + (middle >> 32U) + ((wl * nh + (middle & 0xffffffffU)) >> 32U);
+}
+
 std::array<float, 4> normals_of(const PhiloxBlock& b) {
     const auto p = box_muller(b[0], b[1]);
     const auto q = box_muller(b[2], b[3]);
@@ -104,16 +115,7 @@ double uniform(std::uint64_t seed, Stream stream, std::uint64_t index) {
 
 std::uint64_t uniform_int(std::uint64_t seed, Stream stream, std::uint64_t index, std::uint64_t n) {
     assert(n >= 1);
-    const auto block = block_at(seed, stream, index / 2, 0);
-    const std::size_t first = 2 * (index % 2);
-    const std::uint64_t word = (std::uint64_t{block[first + 1]} << 32U) | block[first];
-    // High half of the 128-bit product, from 32-bit pieces.
-    const std::uint64_t wl = word & 0xffffffffU;
-    const std::uint64_t wh = word >> 32U;
-    const std::uint64_t nl = n & 0xffffffffU;
-    const std::uint64_t nh = n >> 32U;
-    const std::uint64_t middle = wh * nl + ((wl * nl) >> 32U);
-    return wh * nh + (middle >> 32U) + ((wl * nh + (middle & 0xffffffffU)) >> 32U);
+    return scaled_int(block_at(seed, stream, index / 2, 0), index % 2, n);
 }
 
 float normal(std::uint64_t seed, Stream stream, std::uint64_t index) {
@@ -148,7 +150,12 @@ float truncated_normal(std::uint64_t seed, Stream stream, std::uint64_t index, f
 std::vector<std::uint32_t> permutation(std::uint64_t seed, Stream stream, std::uint32_t n) {
     std::vector<std::uint32_t> p(n);
     std::iota(p.begin(), p.end(), 0U);
-    for (std::uint32_t i = n; i > 1; --i) std::swap(p[i - 1], p[uniform_int(seed, stream, i, i)]);
+    // As with uniform_int(seed, stream, i, i), but two numbers share a block.
+    PhiloxBlock block{};
+    for (std::uint32_t i = n; i > 1; --i) {
+        if (i == n || i % 2 == 1) block = block_at(seed, stream, i / 2, 0);
+        std::swap(p[i - 1], p[scaled_int(block, i % 2, i)]);
+    }
     return p;
 }
 

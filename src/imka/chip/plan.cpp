@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "imka/base/error.hpp"
-#include "imka/base/parallel.hpp"
 #include "imka/linalg/gemm.hpp"
 
 namespace imka {
@@ -217,76 +216,6 @@ void validate(const Plan& plan) {
     for (const auto& matrix : plan.matrices) check_matrix(matrix);
     for (std::size_t r = 0; r < plan.regions.size(); ++r) check_region(plan, r);
     check_cover(plan);
-}
-
-namespace {
-
-// The second moment of the inputs, if the chip needs it.
-Matrix<double> limit_moment(const ProductLimit& limit, const Calibration& calibration) {
-    if (limit.deviations == 0.0 || calibration.second_moment.rows() > 0) return calibration.second_moment;
-    return second_moment(calibration.sample);
-}
-
-// Of the inputs of a tile.
-Matrix<double> diagonal_block(const Matrix<double>& moment, const Tile& tile) {
-    if (moment.rows() == 0) return {};
-    Matrix<double> block(tile.rows, tile.rows);
-    for (std::size_t i = 0; i < tile.rows; ++i) {
-        for (std::size_t j = 0; j < tile.rows; ++j)
-            block(i, j) = moment(tile.first_row + i, tile.first_row + j);
-    }
-    return block;
-}
-
-// The sample of a region. Inputs that are all 0, such as channels that were never active, tell no range: one
-// input at a time at the largest value of the matrix stands in for them.
-Matrix<float> inputs_or_units(const Plan& plan, const Region& region) {
-    auto inputs = region_inputs(plan, region);
-    const auto largest = [](const Matrix<float>& x) {
-        float most = 0.0F;
-        for (const float v : x.values()) most = std::max(most, std::abs(v));
-        return most;
-    };
-    const float all = largest(plan.matrices[region.matrix].inputs);
-    if (all == 0.0F || largest(inputs) > 0.0F) return inputs;
-    Matrix<float> units(region.tile.rows, region.tile.rows);
-    for (std::size_t r = 0; r < units.rows(); ++r) units(r, r) = all;
-    return units;
-}
-
-}  // namespace
-
-Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec) {
-    const auto number = calibration.matrix;
-    const auto& x = calibration.sample;
-    validate(calibration.config);
-    if (number >= plan.matrices.size())
-        fail(ErrorCode::bad_usage,
-             fmt::format("no matrix {}; the plan has {}", number, plan.matrices.size()));
-    auto& matrix = plan.matrices[number];
-    if (x.cols() != matrix.weights.rows())
-        fail(ErrorCode::bad_data, fmt::format("calibration inputs of length {} for weights of {} inputs",
-                                              x.cols(), matrix.weights.rows()));
-    if (x.rows() == 0) fail(ErrorCode::bad_data, "no calibration inputs");
-    matrix.inputs = calibration_inputs(calibration.config, x, calibration.seed);
-    // Replicas share the scale of a tile.
-    std::map<Tile, std::vector<std::size_t>> tiles;
-    for (std::size_t r = 0; r < plan.regions.size(); ++r) {
-        if (plan.regions[r].matrix == number) tiles[plan.regions[r].tile].push_back(r);
-    }
-    const std::vector<std::pair<Tile, std::vector<std::size_t>>> work(tiles.begin(), tiles.end());
-    const auto moment = limit_moment(plan.spec.core.affine.limit, calibration);
-    parallel_for(exec, work.size(), [&](std::size_t t) {
-        const auto& region = plan.regions[work[t].second.front()];
-        const auto weights = region_weights(plan, region);
-        const auto block = diagonal_block(moment, region.tile);
-        const auto inputs = inputs_or_units(plan, region);
-        auto scale = calibrate_scale(plan.spec, weights.view(), inputs.view(), calibration.config);
-        scale.output_limits = product_limits(plan.spec.core.affine.limit, weights.view(), block.view());
-        for (double& limit : scale.output_limits) limit /= scale.output_step;
-        for (const auto r : work[t].second) plan.scales[r] = scale;
-    });
-    return plan;
 }
 
 std::size_t core_count(const ChipSpec& spec) {

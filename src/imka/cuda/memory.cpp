@@ -1,5 +1,8 @@
 #include "imka/cuda/memory.hpp"
 
+#include <cstdint>
+#include <limits>
+
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/status.hpp"
 
@@ -10,15 +13,34 @@
 namespace imka::cuda {
 
 #if IMKA_HAVE_CUDA
-Memory::Memory(int gpu, std::size_t bytes) : gpu_(gpu) {
+namespace {
+
+// The default pool, told to keep what is given back.
+cudaMemPool_t pool_of(int gpu) {
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&pool, gpu), "finding the memory pool of the GPU");
+    auto kept = std::numeric_limits<std::uint64_t>::max();
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+          "setting up the memory pool of the GPU");
+    return pool;
+}
+
+}  // namespace
+
+Memory::Memory(int gpu, std::size_t bytes, MemorySource source) : gpu_(gpu), source_(source) {
     select_gpu(gpu);
     if (bytes == 0) return;
-    check_allocation(cudaMalloc(&data_, bytes), gpu, bytes);
+    check_allocation(source == MemorySource::own
+                         ? cudaMalloc(&data_, bytes)
+                         : cudaMallocFromPoolAsync(&data_, bytes, pool_of(gpu), nullptr),
+                     gpu, bytes);
     bytes_ = bytes;
 }
 
 Memory::~Memory() {
-    if (data_ != nullptr) cudaFree(data_);
+    if (data_ == nullptr) return;
+    cudaSetDevice(gpu_);  // the stream that uses the memory is one of this GPU
+    source_ == MemorySource::own ? cudaFree(data_) : cudaFreeAsync(data_, nullptr);
 }
 
 void Memory::upload(const void* from, std::size_t bytes) {
@@ -44,8 +66,19 @@ void Memory::download_rows(void* to, const Rows& rows) const {
     check(cudaMemcpy2D(to, rows.stride, data_, rows.bytes, rows.bytes, rows.count, cudaMemcpyDeviceToHost),
           "copying from the GPU");
 }
+
+void download(const void* from, std::size_t bytes, void* to) {
+    if (bytes > 0) check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying from the GPU");
+}
+
+void copy_rows(const RowCopy& c) {
+    if (c.count * c.bytes == 0) return;
+    check(cudaMemcpy2DAsync(c.to, c.to_stride, c.from, c.from_stride, c.bytes, c.count,
+                            cudaMemcpyDeviceToDevice, nullptr),
+          "copying on the GPU");
+}
 #else
-Memory::Memory(int gpu, std::size_t) : gpu_(gpu) {
+Memory::Memory(int gpu, std::size_t, MemorySource source) : gpu_(gpu), source_(source) {
     require_gpu(gpu);
 }
 
@@ -65,6 +98,14 @@ void Memory::upload_rows(const void*, const Rows&) {
 
 void Memory::download_rows(void*, const Rows&) const {
     require_gpu(gpu_);
+}
+
+void download(const void*, std::size_t, void*) {
+    require_gpu(0);
+}
+
+void copy_rows(const RowCopy&) {
+    require_gpu(0);
 }
 #endif
 

@@ -1,4 +1,4 @@
-// Memory on a GPU with one owner. Copies are synchronous.
+// Memory on a GPU with one owner. Copies are synchronous. All work is in the order of the default stream.
 #pragma once
 
 #include <cassert>
@@ -10,11 +10,22 @@
 
 namespace imka::cuda {
 
+// Rows in the memory of a GPU, without gaps: inputs and outputs of products with one matrix.
+struct ProductRows {
+    const float* x = nullptr;
+    float* y = nullptr;
+    std::size_t rows = 0;
+};
+
+// own: from the driver, and back to it, which waits for the GPU. pooled: from a pool that keeps the memory
+// for later, without waiting.
+enum class MemorySource { own, pooled };
+
 class Memory {
 public:
     Memory() = default;
     // Error{missing_part} without such a GPU or without enough free memory on it. Not initialised.
-    Memory(int gpu, std::size_t bytes);
+    Memory(int gpu, std::size_t bytes, MemorySource source = MemorySource::own);
     ~Memory();
     Memory(Memory&& other) noexcept { swap(other); }
     Memory& operator=(Memory&& other) noexcept {
@@ -42,12 +53,28 @@ private:
         std::swap(gpu_, other.gpu_);
         std::swap(data_, other.data_);
         std::swap(bytes_, other.bytes_);
+        std::swap(source_, other.source_);
     }
 
     int gpu_ = 0;
+    MemorySource source_ = MemorySource::own;
     void* data_ = nullptr;
     std::size_t bytes_ = 0;
 };
+
+// From memory of the current GPU to the host.
+void download(const void* from, std::size_t bytes, void* to);
+
+// `count` rows of `bytes` within the current GPU, without waiting.
+struct RowCopy {
+    const void* from = nullptr;
+    void* to = nullptr;
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    std::size_t from_stride = 0;  // bytes
+    std::size_t to_stride = 0;
+};
+void copy_rows(const RowCopy& copy);
 
 // `count` values of a plain type.
 template <class T>

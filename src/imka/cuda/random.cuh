@@ -12,7 +12,7 @@ struct PhiloxKeys {
     std::uint32_t second[10];
 };
 
-inline PhiloxKeys philox_keys(std::uint64_t seed) {
+__host__ __device__ inline PhiloxKeys philox_keys(std::uint64_t seed) {
     PhiloxKeys keys{};
     for (std::uint32_t r = 0; r < 10; ++r) {
         keys.first[r] = static_cast<std::uint32_t>(seed) + r * 0x9E3779B9U;

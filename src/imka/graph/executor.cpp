@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "imka/base/machine.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/graph/cuda/device_operator.hpp"
 #include "imka/graph/operator.hpp"
 #include "imka/linalg/gemm.hpp"
 
@@ -128,7 +130,6 @@ private:
         std::size_t count;
     };
 
-    void bind_input(ValueId id, const TensorView& tensor);
     void pack(std::size_t matrix);
     bool runs_as_chain(const Chain& chain) const;
     void run_chain(const Chain& chain);
@@ -193,8 +194,9 @@ void GraphRun::pack(std::size_t matrix) {
     packed = transposed(weights_of(e_.graph_, e_.matrices_[matrix]).view());
 }
 
-void GraphRun::bind_input(ValueId id, const TensorView& tensor) {
-    const auto& value = e_.graph_.values[id];
+namespace {
+
+void check_input(const Value& value, const TensorView& tensor) {
     const auto mismatch = [&] {
         fail(ErrorCode::bad_data, fmt::format("input {} must be {}, got {}", in_quotes(value.name),
                                               to_text(value.type), to_text(type_of(tensor))));
@@ -207,7 +209,15 @@ void GraphRun::bind_input(ValueId id, const TensorView& tensor) {
             if (dim.known() && dim.size != tensor.shape[a]) mismatch();
         }
     }
-    slots_[id].view = tensor;
+}
+
+}  // namespace
+
+void Executor::check_inputs(std::span<const TensorView> inputs) const {
+    if (inputs.size() != graph_.inputs.size())
+        fail(ErrorCode::bad_data,
+             fmt::format("expected {} inputs, got {}", graph_.inputs.size(), inputs.size()));
+    for (std::size_t k = 0; k < inputs.size(); ++k) check_input(graph_.values[graph_.inputs[k]], inputs[k]);
 }
 
 std::byte* GraphRun::place(ValueId id, std::size_t bytes) {
@@ -370,13 +380,10 @@ void GraphRun::run_slice(const Slice& slice, const Exec& exec) {
 
 RunResult GraphRun::run(std::span<const TensorView> inputs) {
     const auto& graph = e_.graph_;
-    if (inputs.size() != graph.inputs.size())
-        fail(ErrorCode::bad_data,
-             fmt::format("expected {} inputs, got {}", graph.inputs.size(), inputs.size()));
     for (std::size_t id = 0; id < graph.values.size(); ++id) {
         if (graph.values[id].constant) slots_[id].view = graph.values[id].constant->view();
     }
-    for (std::size_t k = 0; k < inputs.size(); ++k) bind_input(graph.inputs[k], inputs[k]);
+    for (std::size_t k = 0; k < inputs.size(); ++k) slots_[graph.inputs[k]].view = inputs[k];
     auto chain = e_.chains_.begin();
     for (std::size_t n = 0; n < graph.nodes.size();) {
         const bool starts = chain != e_.chains_.end() && chain->first_node == n;
@@ -394,8 +401,25 @@ RunResult GraphRun::run(std::span<const TensorView> inputs) {
     return result;
 }
 
+// A network with convolutions would spend its time on copies.
+bool Executor::runs_on_gpu(const MatrixHook* hook, const Exec& exec) const {
+    if (exec.device.kind != DeviceKind::cuda || (hook != nullptr && !hook->takes_gpu_rows())) return false;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+        if (!node_matrices_[n].empty() && !has_device_products(graph_.nodes[n])) return false;
+    }
+    return true;
+}
+
 RunResult Executor::run(std::span<const TensorView> inputs, MatrixHook* hook, const Exec& exec) {
-    return GraphRun(*this, hook, exec).run(inputs);
+    check_inputs(inputs);
+    if (runs_on_gpu(hook, exec))
+        return run_on_gpu({graph_, node_matrices_, uses_, hook}, inputs, exec, device_);
+    auto result = GraphRun(*this, hook, exec).run(inputs);
+    if (exec.device.kind == DeviceKind::cuda) {
+        result.on_processor.resize(graph_.nodes.size());
+        std::iota(result.on_processor.begin(), result.on_processor.end(), std::size_t{0});
+    }
+    return result;
 }
 
 std::vector<Tensor> run_node(const Node& node, const std::vector<const TensorView*>& inputs,

@@ -1,5 +1,5 @@
-// Runs a graph digitally, on all cores. Products with weights that do not change can be given to something
-// else, such as a chip.
+// Runs a graph digitally, on all cores or on a GPU. Products with weights that do not change can be given to
+// something else, such as a chip.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,9 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/cuda/memory.hpp"
 #include "imka/graph/chains.hpp"
+#include "imka/graph/cuda/device_run.hpp"
 #include "imka/graph/graph.hpp"
 #include "imka/graph/static_matrices.hpp"
 
@@ -28,11 +30,19 @@ public:
     // y = x W for the matrix W of the call. False if this matrix stays digital; then y is not used.
     virtual bool multiply(const MatrixCall& call, MatrixView<const float> x, const Exec& exec,
                           MatrixView<float> y) = 0;
+    // Whether multiply_on_gpu works. If not, a run with this hook is on the processor.
+    virtual bool takes_gpu_rows() const { return false; }
+    // The same for rows in the memory of GPU exec.device.number.
+    virtual bool multiply_on_gpu(const MatrixCall& /*call*/, const cuda::ProductRows& /*rows*/,
+                                 const Exec& /*exec*/) {
+        return false;
+    }
 };
 
 struct RunResult {
-    std::vector<Tensor> outputs;  // in the order of Graph::outputs
-    std::size_t peak_bytes = 0;   // memory of all intermediate tensors
+    std::vector<Tensor> outputs;                 // in the order of Graph::outputs
+    std::size_t peak_bytes = 0;                  // memory of all intermediate tensors
+    std::vector<std::size_t> on_processor = {};  // nodes that have no variant for the GPU of exec.device
 };
 
 // Memory that tensors take and return: a buffer is used again by later tensors.
@@ -61,11 +71,15 @@ public:
     const std::vector<StaticMatrix>& matrices() const { return matrices_; }
 
     // Inputs in the order of Graph::inputs. Results do not depend on the number of threads. hook may be null.
+    // On a GPU if exec.device is one, unless the graph has convolutions or the hook needs rows on the host.
     // Error{bad_data} if an input has the wrong type or shape, or a node does not accept its inputs.
     RunResult run(std::span<const TensorView> inputs, MatrixHook* hook, const Exec& exec);
 
 private:
     friend class GraphRun;
+    void check_inputs(std::span<const TensorView> inputs) const;
+    bool runs_on_gpu(const MatrixHook* hook, const Exec& exec) const;
+
     Graph graph_;
     std::vector<StaticMatrix> matrices_;
     std::vector<std::vector<std::size_t>> node_matrices_;  // by node and group
@@ -73,6 +87,7 @@ private:
     std::vector<Chain> chains_;
     std::vector<std::size_t> uses_;  // by value: nodes and graph outputs that read it
     BufferPool pool_;
+    DeviceConstants device_;
 };
 
 // The outputs of one node. Error{bad_data} if an output would have more than max_bytes.

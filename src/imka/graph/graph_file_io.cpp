@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr FileKind kKind{.format = kGraphFormat, .schema = "1", .renew = "save the model again"};
+
 // Tensors get numbers in the order in which they are written.
 class TensorWriter {
 public:
@@ -176,6 +178,22 @@ Graph read_graph(SealedReader& file) {
     } catch (const nlohmann::json::exception&) {
         fail(ErrorCode::bad_data, "metadata 'graph' is not the JSON text of a graph");
     }
+}
+
+void save_graph(const std::filesystem::path& path, const Graph& graph) {
+    TensorFile file;
+    add_graph(graph, file);
+    seal(kKind, file);
+    write_safetensors(path, file);
+}
+
+Graph load_graph(const std::filesystem::path& path) {
+    return read_sealed(path, [](TensorFile tensors) {
+        SealedReader file(kKind, std::move(tensors));
+        auto graph = read_graph(file);
+        file.done();
+        return graph;
+    });
 }
 
 }  // namespace imka::graph

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -13,6 +14,8 @@
 #include "imka/base/random.hpp"
 #include "imka/chip/region.hpp"
 #include "imka/linalg/gemm.hpp"
+#include "imka/ops/readout/applied.hpp"
+#include "imka/ops/readout/row_sums.hpp"
 
 namespace imka {
 namespace {
@@ -44,40 +47,67 @@ double root_mean_square(const std::vector<double>& values) {
     return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
+// Inputs of one sign that are on, with the lengths of their pulses.
+struct Pulses {
+    std::vector<std::uint32_t> rows;
+    std::vector<double> durations;  // with the sign
+
+    void clear() {
+        rows.clear();
+        durations.clear();
+    }
+    void add(std::size_t row, double duration) {
+        rows.push_back(static_cast<std::uint32_t>(row));
+        durations.push_back(duration);
+    }
+};
+
 // Largest sum over phases and slices of each column, for weights scaled to a column maximum of 1.
 class PhaseMaxima {
 public:
-    PhaseMaxima(const CoreSpec& spec, MatrixView<const float> relative)
-        : spec_(spec), relative_(relative), sums_(4, relative.cols()), maxima_(relative.cols(), 0.0) {}
+    PhaseMaxima(const CoreSpec& spec, const Matrix<float>& relative)
+        : spec_(spec), sums_(relative.cols()), maxima_(relative.cols(), 0.0) {
+        if (spec.read_mode == ReadMode::one_phase) {
+            planes_.push_back(relative);
+            return;
+        }
+        // A weight of the other polarity adds 0, which changes no sum.
+        auto plus = relative;
+        auto minus = relative;
+        for (float& w : plus.values()) w = std::max(w, 0.0F);
+        for (float& w : minus.values()) w = std::min(w, 0.0F);
+        planes_.push_back(std::move(plus));
+        planes_.push_back(std::move(minus));
+    }
 
     void add(std::span<const std::int32_t> steps) {
+        const bool one_phase = spec_.read_mode == ReadMode::one_phase;
         for (int slice = 0; slice < slice_count(spec_.dac); ++slice) {
-            std::fill(sums_.values().begin(), sums_.values().end(), 0.0);
+            for (auto& pulses : pulses_) pulses.clear();
             for (std::size_t i = 0; i < steps.size(); ++i) {
                 const double duration = slice_duration(spec_.dac, steps[i], slice);
-                if (duration > 0.0) add_row(i, steps[i] > 0 ? duration : -duration);
+                if (!(duration > 0.0)) continue;
+                const bool positive = steps[i] > 0;
+                pulses_[one_phase || positive ? 0 : 1].add(i, positive ? duration : -duration);
             }
-            for (std::size_t p = 0; p < 4; ++p) {
-                for (std::size_t c = 0; c < maxima_.size(); ++c)
-                    maxima_[c] = std::max(maxima_[c], std::abs(sums_(p, c)));
+            for (const auto& pulses : pulses_) {
+                for (const auto& plane : planes_) add_phase(pulses, plane);
             }
         }
     }
     const std::vector<double>& maxima() const { return maxima_; }
 
 private:
-    void add_row(std::size_t row, double signed_duration) {
-        const bool one_phase = spec_.read_mode == ReadMode::one_phase;
-        for (std::size_t c = 0; c < maxima_.size(); ++c) {
-            const double w = relative_(row, c);
-            const std::size_t phase = one_phase ? 0 : (signed_duration > 0.0 ? 0U : 1U) + (w > 0.0 ? 0U : 2U);
-            sums_(phase, c) += signed_duration * w;
-        }
+    void add_phase(const Pulses& pulses, const Matrix<float>& plane) {
+        ops::row_sums(pulses.rows, pulses.durations, plane.view(), sums_);
+        for (std::size_t c = 0; c < maxima_.size(); ++c)
+            maxima_[c] = std::max(maxima_[c], std::abs(sums_[c]));
     }
 
     const CoreSpec& spec_;
-    MatrixView<const float> relative_;
-    Matrix<double> sums_;  // phase x column
+    std::vector<Matrix<float>> planes_;  // of weights: all, or by polarity
+    std::array<Pulses, 2> pulses_;       // by sign; all in the first for one phase
+    std::vector<double> sums_;
     std::vector<double> maxima_;
 };
 
@@ -216,7 +246,7 @@ std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, Mat
     Matrix<float> relative(weights.rows(), weights.cols());
     std::transform(mapped.plus_us.values().begin(), mapped.plus_us.values().end(),
                    mapped.minus_us.values().begin(), relative.values().begin(), std::minus<>());
-    PhaseMaxima sums(spec, relative.view());
+    PhaseMaxima sums(spec, relative);
     std::vector<std::int32_t> steps(x.cols());
     for (std::size_t v = 0; v < x.rows(); ++v) {
         quantize_inputs(spec.dac, x.row(v), input_range, steps);
@@ -297,12 +327,17 @@ void fit_affine(MatrixView<const double> counts, MatrixView<const double> exact,
 }
 
 Matrix<float> applied_inputs(const DacConfig& config, MatrixView<const float> x, double range) {
+    const ops::StepScale scale{.range = range,
+                               .levels = config.levels,
+                               .rounding = config.rounding == InputRounding::nearest
+                                               ? ops::StepRounding::nearest
+                                               : ops::StepRounding::truncate};
     Matrix<float> out(x.rows(), x.cols());
-    std::vector<std::int32_t> steps(x.cols());
     for (std::size_t v = 0; v < x.rows(); ++v) {
-        quantize_inputs(config, x.row(v), range, steps);
-        for (std::size_t i = 0; i < steps.size(); ++i)
-            out(v, i) = static_cast<float>(range / config.levels * steps[i]);
+        if (ops::apply_row(scale, x.row(v), out.row(v))) continue;
+        const auto row = x.row(v);
+        const auto bad = std::ranges::find_if(row, [](float value) { return !std::isfinite(value); });
+        fail(ErrorCode::bad_data, fmt::format("input {}: {} is not finite", bad - row.begin(), *bad));
     }
     return out;
 }

@@ -18,7 +18,8 @@ namespace {
 
 using cuda::Buffer;
 
-constexpr std::size_t kRowsAtOnce = 32768;  // bounds the memory for steps
+constexpr std::size_t kStepBytes = std::size_t{64} << 20U;  // bounds the memory for steps
+constexpr std::size_t kFewestRows = 32768;                  // at once
 
 // Description of a matrix in the memory of the GPU.
 struct MatrixOnGpu {
@@ -71,9 +72,9 @@ public:
         check_call(*this, matrix, x);
         const std::lock_guard lock(mutex_);
         cuda::select_gpu(number_);
-        const GpuBatch batch{.x = at_least(number_, x.rows() * x.cols(), work_.x),
-                             .y = at_least(number_, y.rows() * y.cols(), work_.y),
-                             .rows = x.rows()};
+        const cuda::ProductRows batch{.x = at_least(number_, x.rows() * x.cols(), work_.x),
+                                      .y = at_least(number_, y.rows() * y.cols(), work_.y),
+                                      .rows = x.rows()};
         if (batch.rows == 0) return run(matrix, batch, ids);
         work_.x.upload_rows(x);
         auto trace = run(matrix, batch, ids);
@@ -81,24 +82,27 @@ public:
         return trace;
     }
 
-    Trace multiply_on_gpu(std::uint32_t matrix, const GpuBatch& batch, const ProductIds& ids) override {
+    Trace multiply_on_gpu(std::uint32_t matrix, const cuda::ProductRows& batch,
+                          const ProductIds& ids) override {
         const std::lock_guard lock(mutex_);
         cuda::select_gpu(number_);
         return run(matrix, batch, ids);
     }
 
 private:
-    Trace run(std::uint32_t matrix, const GpuBatch& batch, const ProductIds& ids) {
+    Trace run(std::uint32_t matrix, const cuda::ProductRows& batch, const ProductIds& ids) {
         if (ids.first >= kMostProducts || batch.rows > kMostProducts - ids.first)
             fail(ErrorCode::bad_usage, fmt::format("products {} to {}; numbers must be below 2^32", ids.first,
                                                    ids.first + batch.rows));
         if (work_.tallies.size() == 0) work_.tallies = Buffer<GpuTally>(number_, 1);
         work_.tallies.upload(std::vector<GpuTally>(1));
         const auto shape = layout_.matrices.at(matrix).shape;
-        for (std::size_t first = 0; first < batch.rows; first += kRowsAtOnce) {
-            const GpuBatch part{.x = batch.x + first * shape.inputs,
-                                .y = batch.y + first * shape.outputs,
-                                .rows = std::min(kRowsAtOnce, batch.rows - first)};
+        const auto at_once =
+            std::max(kFewestRows, kStepBytes / (std::size_t{kGpuStepBlock} * on_gpu_.at(matrix).blocks));
+        for (std::size_t first = 0; first < batch.rows; first += at_once) {
+            const cuda::ProductRows part{.x = batch.x + first * shape.inputs,
+                                         .y = batch.y + first * shape.outputs,
+                                         .rows = std::min(at_once, batch.rows - first)};
             launch(matrix, part, {.seed = ids.seed, .first = ids.first + first});
         }
         GpuTally tally;
@@ -108,7 +112,7 @@ private:
         return trace_of(matrix, batch.rows, ids, tally);
     }
 
-    void launch(std::uint32_t matrix, const GpuBatch& batch, const ProductIds& ids) {
+    void launch(std::uint32_t matrix, const cuda::ProductRows& batch, const ProductIds& ids) {
         const auto& m = on_gpu_[matrix];
         const auto shape = layout_.matrices[matrix].shape;
         const auto planes = static_cast<std::uint32_t>(m.planes.size());

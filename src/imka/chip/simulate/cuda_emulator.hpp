@@ -10,20 +10,15 @@
 
 #include "imka/chip/driver.hpp"
 #include "imka/chip/programmed_chip.hpp"
+#include "imka/cuda/memory.hpp"
 
 namespace imka {
-
-// Inputs and outputs in the memory of the GPU, rows of matrix inputs and outputs without gaps.
-struct GpuBatch {
-    const float* x = nullptr;
-    float* y = nullptr;
-    std::size_t rows = 0;
-};
 
 class GpuDriver : public ChipDriver {
 public:
     // Waits for the results. Error{bad_data} for inputs that are not finite.
-    virtual Trace multiply_on_gpu(std::uint32_t matrix, const GpuBatch& batch, const ProductIds& ids) = 0;
+    virtual Trace multiply_on_gpu(std::uint32_t matrix, const cuda::ProductRows& batch,
+                                  const ProductIds& ids) = 0;
 };
 
 // On GPU exec.device.number. Error{missing_part} if it cannot be used, Error{bad_config} that names what the

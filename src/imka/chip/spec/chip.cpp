@@ -27,17 +27,18 @@ extern const std::string_view chip_hermes_od;
 extern const std::string_view chip_hermes_afm;
 extern const std::string_view chip_pcm_like;
 extern const std::string_view chip_rram_wan;
+extern const std::string_view chip_neurram;
 }  // namespace embedded
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {"ideal",      "hermes",   "hermes-published", "hermes-od",
-                                                    "hermes-afm", "pcm-like", "rram-wan"};
+constexpr std::array<std::string_view, 8> kNames = {"ideal",      "hermes",   "hermes-published", "hermes-od",
+                                                    "hermes-afm", "pcm-like", "rram-wan",         "neurram"};
 // In the order of kNames.
 constexpr const std::string_view* kTexts[] = {
     &embedded::chip_ideal,     &embedded::chip_hermes,     &embedded::chip_hermes_published,
     &embedded::chip_hermes_od, &embedded::chip_hermes_afm, &embedded::chip_pcm_like,
-    &embedded::chip_rram_wan};
+    &embedded::chip_rram_wan,  &embedded::chip_neurram};
 
 constexpr std::size_t kMaxChain = 8;
 constexpr std::string_view kSections[] = {"chip", "device", "core", "pulses"};

@@ -6,6 +6,7 @@
 
 #include "app.hpp"
 #include "chip/options.hpp"
+#include "cost_text.hpp"
 #include "imka/base/error.hpp"
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/map.hpp"
@@ -38,15 +39,6 @@ struct CostCase {
     MappingCost cost;
 };
 
-Json value_json(const CostValue& v) {
-    return {{"value", v.value}, {"low", v.low}, {"high", v.high}};
-}
-
-// "1.2e-05 (1e-06 to 0.0001)" in the given unit.
-std::string value_text(const CostValue& v, double unit) {
-    return fmt::format("{:.4g} ({:.2g} to {:.2g})", v.value / unit, v.low / unit, v.high / unit);
-}
-
 Json case_json(const CostCase& c) {
     const auto& cost = c.cost;
     return {{"read_mode", to_string(c.mode)},
@@ -67,7 +59,7 @@ Json case_json(const CostCase& c) {
             {"digital_joules", value_json(cost.digital_joules)},
             {"link_seconds", value_json(cost.link_seconds)},
             {"link_joules", value_json(cost.link_joules)},
-            {"area_mm2", cost.area_mm2},
+            {"area_mm2", cost.area_mm2 ? Json(*cost.area_mm2) : Json()},
             {"lifetime_writes", cost.lifetime_writes}};
 }
 
@@ -87,18 +79,6 @@ Json machines_json(const CostData& data, const MatrixList& list) {
     return rows;
 }
 
-Json parameters_json(const std::vector<CostParameter>& list) {
-    Json rows = Json::array();
-    for (const auto& p : list)
-        rows.push_back({{"parameter", p.name},
-                        {"value", p.value},
-                        {"low", p.low},
-                        {"high", p.high},
-                        {"unit", p.unit},
-                        {"source", p.source}});
-    return rows;
-}
-
 void print_cases(const std::vector<CostCase>& cases) {
     TextTable table = {{"read mode", "copies", "cores", "chips", "latency us", "interval us", "TOPS",
                         "core energy uJ", "TOPS/W", "area mm2"}};
@@ -111,13 +91,13 @@ void print_cases(const std::vector<CostCase>& cases) {
              fmt::format("{:.4g}", cost.operations / cost.interval_seconds / 1e12),
              cost.core_joules ? fmt::format("{:.5g}", 1e6 * *cost.core_joules) : "unknown",
              cost.core_joules ? fmt::format("{:.3g}", cost.operations / *cost.core_joules / 1e12) : "unknown",
-             fmt::format("{:g}", cost.area_mm2)});
+             cost.area_mm2 ? fmt::format("{:g}", *cost.area_mm2) : "unknown"});
     }
     print_out("{}\n", format_table(table));
     const auto& cost = cases.front().cost;
-    print_out("digital work (value, interval): {:.6g} additions of partial sums; {} uJ, {} us\n",
-              cost.partial_sums, value_text(cost.digital_joules, 1e-6),
-              value_text(cost.digital_seconds, 1e-6));
+    print_out("digital work (value, interval): {} uJ, {} us, with {:.6g} additions of partial sums\n",
+              value_text(cost.digital_joules, 1e-6), value_text(cost.digital_seconds, 1e-6),
+              cost.partial_sums);
     print_out("links: {:.6g} bytes on the chip, {:.6g} bytes to the host and between chips; {} uJ, {} us\n",
               cost.chip_bytes, cost.host_bytes, value_text(cost.link_joules, 1e-6),
               value_text(cost.link_seconds, 1e-6));
@@ -125,6 +105,7 @@ void print_cases(const std::vector<CostCase>& cases) {
         "latency: matrices one after another. interval: between inferences that follow each other. Both "
         "count the "
         "cores only.\n");
+    print_out("endurance: the weights can be written {:.3g} times\n", cost.lifetime_writes);
 }
 
 void print_machines(const Json& machines) {
@@ -138,13 +119,21 @@ void print_machines(const Json& machines) {
     print_out("\n{}", format_table(table));
 }
 
+// Both, unless the power of only one is known.
+std::vector<ReadMode> read_modes(const ChipSpec& spec) {
+    const auto& cost = spec.core.cost;
+    if (cost.four_phase_watts == 0.0 && cost.one_phase_watts > 0.0) return {ReadMode::one_phase};
+    if (cost.one_phase_watts == 0.0 && cost.four_phase_watts > 0.0) return {ReadMode::four_phase};
+    return {ReadMode::one_phase, ReadMode::four_phase};
+}
+
 std::vector<CostCase> make_cases(const CostArgs& args, ChipSpec spec, const MatrixList& list,
                                  const CostData& data) {
     std::vector<CostCase> cases;
     for (const std::size_t replicas : {1U, 0U}) {
         const MapOptions options{.cuts = args.cuts, .chips = args.chips, .replicas = replicas};
         const auto mapping = map_matrices(list, grid_of(spec), options).mapping;
-        for (const auto mode : {ReadMode::one_phase, ReadMode::four_phase}) {
+        for (const auto mode : read_modes(spec)) {
             spec.core.read_mode = mode;
             cases.push_back({.mode = mode,
                              .copies = std::to_string(mapping.matrices.front().replicas),
@@ -169,6 +158,11 @@ CostSource read_source(const CostArgs& args) {
         return {model.chip.plan.spec, mapping_of(model),
                 digital_work(pipeline_of(inference, model.matrices))};
     }
+    if (args.what.ends_with(".onnx") || args.what.ends_with(".safetensors"))
+        fail(ErrorCode::bad_usage,
+             fmt::format(
+                 "{}: expected a mapping or a deployed model; 'imka deploy {}' says what a model costs",
+                 args.what, args.what));
     auto spec = load_spec(args.chip);
     auto mapping = load_mapping(args.what, grid_of(spec));
     return {std::move(spec), std::move(mapping), args.work};
@@ -177,7 +171,7 @@ CostSource read_source(const CostArgs& args) {
 std::vector<CostCase> file_cases(const CostArgs& args, CostSource source, const CostData& data) {
     with_file_name(args.what, [&] { verify_legal(source.mapping); });
     std::vector<CostCase> cases;
-    for (const auto mode : {ReadMode::one_phase, ReadMode::four_phase}) {
+    for (const auto mode : read_modes(source.spec)) {
         source.spec.core.read_mode = mode;
         cases.push_back({mode, "as mapped", source.mapping,
                          mapping_cost(source.mapping, source.spec, source.work, data)});
@@ -208,28 +202,25 @@ void show_cost(const CostArgs& args, const Context& context) {
                            {"backend", spec.name},
                            {"cases", rows},
                            {"machines", machines},
-                           {"parameters", parameters_json(data.parameters)}});
+                           {"parameters", parameters_json(data.parameters)},
+                           {"technology", parameters_json(data.technology)}});
     }
     print_out("{} on {}: {}, {:.6g} operations per inference\n\n", matrices.name, spec.name,
               count_text(matrices.list.size(), "matrix", "matrices"), cases.front().cost.operations);
     print_cases(cases);
     print_machines(machines);
     if (args.parameters)
-        print_out("\n{}", format_table(table_of(parameters_json(data.parameters),
-                                                {"parameter", "value", "low", "high", "unit", "source"})));
+        print_out("\n{}\n{}", parameters_text(data.parameters), parameters_text(data.technology));
 }
 
-Json neurram_json(const NeurramCheck& check) {
-    Json rows = Json::array();
-    for (const auto& r : check.rows)
-        rows.push_back({{"input_bits", r.measured.input_bits},
-                        {"output_bits", r.measured.output_bits},
-                        {"phases", r.measured.phases},
-                        {"tops", r.measured.tops},
-                        {"model_tops", r.tops},
-                        {"tops_per_watt", r.measured.tops_per_watt},
-                        {"model_tops_per_watt", r.tops_per_watt}});
-    return rows;
+Json neurram_json(const NeurramRow& r) {
+    return {{"input_bits", r.measured.input_bits},
+            {"output_bits", r.measured.output_bits},
+            {"phases", r.measured.phases},
+            {"tops", r.measured.tops},
+            {"model_tops", r.tops},
+            {"tops_per_watt", r.measured.tops_per_watt},
+            {"model_tops_per_watt", r.tops_per_watt}};
 }
 
 void print_paper(const std::vector<PaperRow>& rows, const NeurramCheck& check) {
@@ -251,6 +242,11 @@ void print_paper(const std::vector<PaperRow>& rows, const NeurramCheck& check) {
         "\nA second chip, NeuRRAM (48 cores): median error of the model {:.1f} % in TOPS, {:.1f} % in "
         "TOPS/W\n{}",
         100 * check.median_tops_error, 100 * check.median_tops_per_watt_error, format_table(points));
+    const auto& chip = check.preset;
+    print_out(
+        "\nThe chip neurram ({} bits in, {} out): {:.4g} TOPS, {:.4g} TOPS/W; measured {:.4g} and {:.4g}\n",
+        chip.measured.input_bits, chip.measured.output_bits, chip.tops, chip.tops_per_watt,
+        chip.measured.tops, chip.measured.tops_per_watt);
 }
 
 void show_paper(const Context& context) {
@@ -269,10 +265,17 @@ void show_paper(const Context& context) {
                         {"where", r.published.where},
                         {"how", r.published.how},
                         {"note", r.published.note}});
+    Json points = Json::array();
+    for (const auto& r : check.rows) points.push_back(neurram_json(r));
     print_json({{"values", list},
-                {"neurram", neurram_json(check)},
+                {"neurram", points},
+                {"neurram_preset", neurram_json(check.preset)},
                 {"neurram_median_tops_error", check.median_tops_error},
                 {"neurram_median_tops_per_watt_error", check.median_tops_per_watt_error}});
+}
+
+std::vector<std::string> work_flags() {
+    return {"--exponentials", "--divisions", "--norm-elements", "--additions", "--multiplications"};
 }
 
 void add_work_options(CLI::App& verb, DigitalWork& work) {
@@ -309,11 +312,13 @@ void add_cost(CLI::App& root, Context& context) {
             reject_without_effect(*verb, {"--network", "--shapes", "--matrices", "--cuts", "--chips"},
                                   "'" + args->what + "' was given");
         if (args->what == "paper") {
-            reject_without_effect(*verb,
-                                  {"--backend", "--chip-set", "--exponentials", "--divisions",
-                                   "--norm-elements", "--additions", "--multiplications", "--parameters"},
-                                  "the numbers of the paper are fixed");
+            for (const auto& flags : {work_flags(), {"--backend", "--chip-set", "--parameters"}})
+                reject_without_effect(*verb, flags, "the numbers of the paper are fixed");
             return show_paper(context);
+        }
+        if (args->what.ends_with(".plan")) {
+            for (const auto& flags : {work_flags(), {"--backend", "--chip-set"}})
+                reject_without_effect(*verb, flags, "the plan has its chip and its digital work");
         }
         show_cost(*args, context);
     });

@@ -10,7 +10,6 @@
 #include "app.hpp"
 #include "chip/options.hpp"
 #include "command_text.hpp"
-#include "gnuplot.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/deploy/deployed_model.hpp"
@@ -30,6 +29,8 @@
 #include "matrix_options.hpp"
 #include "model_options.hpp"
 #include "placement_options.hpp"
+#include "report_files.hpp"
+#include "what_if_output.hpp"
 
 namespace imka::app {
 namespace {
@@ -45,6 +46,7 @@ struct Args {
     std::uint64_t seed = 0;
     std::filesystem::path output;
     std::filesystem::path page;
+    std::filesystem::path chart_js = default_chart_js();
     std::string command;  // as given
     bool explain = false;
     std::int64_t explain_inputs = 32;
@@ -65,8 +67,8 @@ Planned planned(const Args& args, std::string name, MapResult result, Pipeline p
                 const ChipSpec& spec) {
     verify_products(result.mapping);
     const auto work = digital_work(pipeline);
-    auto timing =
-        make_timing(std::move(pipeline), result.mapping, spec, {.inferences = args.placement.inferences});
+    auto timing = make_timing(std::move(pipeline), result.mapping, spec,
+                              {.inferences = args.placement.inferences, .link = host_link(args.placement)});
     auto cost = mapping_cost(result.mapping, spec, work, cost_data());
     Planned p{std::move(name), std::move(result), std::move(timing), cost, {}};
     if (!args.model.empty()) p.offloaded = offloaded_share(cost.operations / 2.0, work);
@@ -77,7 +79,7 @@ Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
     const auto& cost = p.cost;
     const auto& schedule = p.timing.schedule;
     Json json{{"name", p.name}};
-    json.update(placement_json(p.result, args.placement.options, spec));
+    json.update(placement_json(p.result, args.placement, spec));
     json["schedule"] = timing_json(p.timing);
     json["latency_seconds"] = schedule.makespan_seconds;
     json["latency_bound_seconds"] = schedule.bound.seconds;
@@ -90,17 +92,17 @@ Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
                                 : Json();
     json["operations"] = cost.operations;
     json["offloaded_share"] = p.offloaded ? Json(*p.offloaded) : Json();
-    json["area_mm2"] = cost.area_mm2;
+    json["area_mm2"] = cost.area_mm2 ? Json(*cost.area_mm2) : Json();
     return json;
 }
 
 void print_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
     const auto& cost = p.cost;
     print_out("{}: {}\n", p.name, count_text(p.result.mapping.matrices.size(), "matrix", "matrices"));
-    print_placement(p.result, args.placement.options, spec);
-    print_out("digital unit: {:.4g} uJ ({:.2g} to {:.2g}) per inference; area of the chips: {:.4g} mm2\n",
+    print_placement(p.result, args.placement, spec);
+    print_out("digital unit: {:.4g} uJ ({:.2g} to {:.2g}) per inference; area of the chips: {}\n",
               1e6 * cost.digital_joules.value, 1e6 * cost.digital_joules.low, 1e6 * cost.digital_joules.high,
-              cost.area_mm2);
+              cost.area_mm2 ? fmt::format("{:.4g} mm2", *cost.area_mm2) : "unknown");
     if (p.offloaded) print_out("{:.3g} % of all multiply-adds on the chip\n", 100.0 * *p.offloaded);
 }
 
@@ -169,7 +171,8 @@ void plan_matrices(const Args& args, const Context& context) {
     auto [name, list] = read_matrices(args.matrices);
     check_files(args);
     if (args.placement.pareto)
-        return show_placements(args.placement, list, pipeline_of(list), {.digital = false}, context);
+        return show_placements(args.placement, list, pipeline_of(list),
+                               {.digital = false, .link = host_link(args.placement)}, context);
     auto result = map_matrices(list, grid_of(spec), map_options(args.placement, spec));
     const auto p = planned(args, name, std::move(result), pipeline_of(list), spec);
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
@@ -252,10 +255,17 @@ void print_causes(const ErrorAttribution& causes) {
     print_out("{}", format_table(list));
 }
 
-void print_error(const report::ExplainedError& explained) {
+// What an error was measured with.
+struct TestedWith {
+    std::size_t inferences = 0;
+    bool calibrated = false;  // the chip was calibrated with the same inferences
+};
+
+void print_error(const report::ExplainedError& explained, const TestedWith& tested) {
     const auto& total = explained.error.total;
-    print_out("\nerror of the outputs: {:.3g} %, over {}\n", 100.0 * std::sqrt(total.mean),
-              count_text(total.n, "chip", "chips"));
+    print_out("\nerror of the outputs: {:.3g} %, over {} and {}{}\n", 100.0 * std::sqrt(total.mean),
+              count_text(total.n, "chip", "chips"), count_text(tested.inferences, "inference", "inferences"),
+              tested.calibrated ? " of the calibration" : "");
     print_matrix_errors(explained.error);
     print_causes(explained.causes);
 }
@@ -273,8 +283,7 @@ std::vector<std::uint64_t> chip_seeds(const Args& args) {
 }
 
 report::ExplainedError explain(const Args& args, const DeployedModel& model,
-                               std::span<const graph::Tensor> inputs, const Context& context) {
-    const auto test = test_inputs(args, inputs);
+                               std::span<const graph::Tensor> test, const Context& context) {
     const auto seeds = chip_seeds(args);
     return {model_error(model, test, seeds, context.exec),
             attribute_model_error(model, test, seeds, context.exec)};
@@ -287,9 +296,21 @@ struct Loaded {
     DeployOptions options;
 };
 
+Mapping usable_mapping(const PlacementArgs& args) {
+    auto mapping = read_mapping(args.from, args);
+    with_file_name(args.from, [&] { verify_legal(mapping); });
+    return mapping;
+}
+
 Loaded load(const Args& args, const ChipSpec& spec) {
+    if (args.model.extension() == ".plan")
+        fail(ErrorCode::bad_usage,
+             fmt::format("{} is deployed already; 'imka run' executes it and 'imka cost' "
+                         "says what it costs",
+                         args.model.string()));
     Loaded loaded{.graph = load_network(args.model),
                   .options = {.on_chip = args.on_chip, .map = map_options(args.placement, spec)}};
+    if (!args.placement.from.empty()) loaded.options.mapping = usable_mapping(args.placement);
     if (!args.calibrate.empty()) loaded.inputs = read_inputs(loaded.graph, args.calibrate, "--calibrate");
     auto& shapes = loaded.options.input_shapes;
     if (!args.shapes.empty()) shapes = given_shapes(args, loaded.graph);
@@ -309,70 +330,24 @@ std::optional<report::ExplainedError> program_model(const Args& args, ModelPlace
     json["state"] = to_string(state_of(model.chip));
     json["output"] = args.output.empty() ? Json() : Json(args.output.string());
     if (!context.json)
-        print_out("\n{}{}\n", to_string(state_of(model.chip)),
+        print_out("\n{}{}\n", state_text(model.chip),
                   args.output.empty() ? "" : fmt::format("; written to {}", args.output.string()));
     if (!args.explain) return std::nullopt;
-    auto explained = explain(args, model, inputs, context);
+    const auto test = test_inputs(args, inputs);
+    const TestedWith tested{.inferences = static_cast<std::size_t>(test.front().shape.front()),
+                            .calibrated = inputs.front().shape.front() <= args.build.calibration_inputs};
+    auto explained = explain(args, model, test, context);
     json["error"] = error_json(explained.error, explained.causes);
-    if (!context.json) print_error(explained);
+    json["error"]["inferences"] = tested.inferences;
+    json["error"]["inferences_of_calibration"] = tested.calibrated;
+    if (!context.json) print_error(explained, tested);
     return explained;
-}
-
-Json point_json(const WhatIfPoint& p) {
-    Json constants = Json::object();
-    for (const auto& [key, value] : p.constants) constants[key] = value;
-    return {{"best", p.best},
-            {"constants", constants},
-            {"cores", p.cores},
-            {"chips", p.chips},
-            {"latency_seconds", p.latency_seconds},
-            {"energy_joules",
-             p.joules ? Json{{"value", p.joules->value}, {"low", p.joules->low}, {"high", p.joules->high}}
-                      : Json()},
-            {"error", summary_json(p.error)}};
-}
-
-report::Plot what_if_plot(const std::vector<WhatIfPoint>& points, const std::string& title) {
-    report::Plot plot{.title = title,
-                      .x_label = "energy of an inference (uJ)",
-                      .y_label = "error of the outputs (%)",
-                      .series = {{.label = "best", .draw = report::Draw::marks},
-                                 {.label = "others", .draw = report::Draw::marks}},
-                      .log_x = true};
-    for (const auto& p : points) {
-        if (!p.joules) continue;
-        plot.series[p.best ? 0 : 1].points.push_back(
-            {.x = 1e6 * p.joules->value, .y = 100.0 * p.error.mean, .error = 100.0 * p.error.half_width});
-    }
-    return plot;
-}
-
-void print_points(const std::vector<WhatIfPoint>& points) {
-    TextTable table = {{"best"}};
-    for (const auto& [key, value] : points.front().constants) table[0].push_back(key);
-    for (const auto* title : {"cores", "chips", "latency", "uJ (interval)", "error %"})
-        table[0].emplace_back(title);
-    for (const auto& p : points) {
-        std::vector<std::string> row{p.best ? "yes" : ""};
-        for (const auto& [key, value] : p.constants) row.push_back(value);
-        row.push_back(std::to_string(p.cores));
-        row.push_back(std::to_string(p.chips));
-        row.push_back(seconds_text(p.latency_seconds));
-        row.push_back(p.joules ? fmt::format("{:.4g} ({:.3g} to {:.3g})", 1e6 * p.joules->value,
-                                             1e6 * p.joules->low, 1e6 * p.joules->high)
-                               : "unknown");
-        row.push_back(mean_text(p.error, 100.0));
-        table.push_back(std::move(row));
-    }
-    print_out("{}", format_table(table));
-    print_out("error: of the outputs relative to FP32, ± half of the 95 % interval over chips\n");
-    print_out("best: no other chip is at least as good in error, energy and latency, and better in one\n");
-    print_out("energy of other sizes of core: from power in proportion to the cells to the same power\n");
 }
 
 void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec, const Context& context) {
     std::vector<WhatIfAxis> axes;
     for (const auto& text : args.what_if) axes.push_back(parse_axis(text));
+    if (!args.page.empty()) check_chart_js(args.chart_js);  // fail before the work
     const auto test = test_inputs(args, loaded.inputs);
     const auto seeds = chip_seeds(args);
     const auto points = what_if({.graph = loaded.graph,
@@ -384,14 +359,14 @@ void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec,
                                  .test = test,
                                  .seeds = seeds},
                                 context.exec);
-    const auto title = args.model.filename().string() + " on variants of " + spec.name;
-    if (!args.placement.figure.empty()) draw_file(what_if_plot(points, title), args.placement.figure);
-    Json rows = Json::array();
-    for (const auto& p : points) rows.push_back(point_json(p));
-    if (context.json) return print_json({{"backend", spec.name}, {"chips", rows}});
-    print_out("{}\n\n", title);
-    print_points(points);
-    print_figure_note(args.placement.figure);
+    const WhatIfFiles files{.figure = args.placement.figure, .page = args.page, .chart_js = args.chart_js};
+    show_what_if({.name = args.model.filename().string(),
+                  .chip = spec.name,
+                  .command = args.command,
+                  .axes = axes,
+                  .points = points,
+                  .assumptions = assumptions_of(axes)},
+                 files, context);
 }
 
 void deploy_model(const Args& args, const Context& context) {
@@ -403,7 +378,7 @@ void deploy_model(const Args& args, const Context& context) {
     auto placement = place_model(std::move(g), spec, options);
     if (args.placement.pareto)
         return show_placements(args.placement, matrix_list(placement.inference, placement.matrices),
-                               placement.pipeline, {}, context);
+                               placement.pipeline, {.link = host_link(args.placement)}, context);
     const auto name = args.model.filename().string();
     const auto p = planned(args, name, placement.result, placement.pipeline, spec);
     write_pictures(args.placement, p.result.mapping, &p.timing, name + " on " + spec.name);
@@ -421,13 +396,19 @@ void add_model_options(CLI::App& verb, Args& args) {
         ->check(CLI::ExistingFile);
     add_matrix_options(verb, args.matrices);
     add_placement_options(verb, "--mapping", args.placement);
+    verb.add_option("--from-mapping", args.placement.from,
+                    "Place the matrices as in this mapping file or deployed model instead")
+        ->type_name("FILE")
+        ->check(CLI::ExistingFile);
     verb.add_option("--calibrate", args.calibrate,
                     "Calibration inputs, inferences along the first axis: FILE.npy, NAME=FILE.npy for each "
                     "input, or FILE.npz")
-        ->type_name("FILE.npy");
+        ->type_name("FILE.npy")
+        ->allow_extra_args(false);
     verb.add_option("--input-shape", args.shapes,
                     "Shape of an input for the plan where the model leaves sizes open: 1x128, or NAME=1x128")
-        ->type_name("SHAPE");
+        ->type_name("SHAPE")
+        ->allow_extra_args(false);
     verb.add_option(
             "--on-chip", args.on_chip,
             "Matrices on the chip: all, all-but-last, projection (random features), or names of nodes or "
@@ -443,22 +424,27 @@ void add_model_options(CLI::App& verb, Args& args) {
 void add_output_options(CLI::App& verb, Args& args) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
-    verb.add_option("--page", args.page,
-                    "Write a page with floor plan, time line, energy and error per layer")
+    verb.add_option(
+            "--page", args.page,
+            "Write a page with floor plan, time line, energy and error per layer; with --what-if, one "
+            "that compares the chips")
         ->type_name("FILE.html");
+    verb.add_option("--chart-js", args.chart_js, "Copy of Chart.js 3 to embed in the page of --what-if")
+        ->capture_default_str();
     verb.add_option(
             "--what-if", args.what_if,
-            "Compare chips with other constants: cores, latency, energy and error of each; several axes are "
-            "combined")
-        ->type_name("KEY=VALUE,VALUE,...");
+            "Compare chips with other constants, another node (nm) or several tiers of crossbars: cores, "
+            "latency, energy, area and error of each; may be repeated, all axes are combined")
+        ->type_name("KEY=VALUE,VALUE,...")
+        ->allow_extra_args(false);
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
 }
 
 // Options without effect next to another mode of the verb.
 void check_modes(const CLI::App& verb, const Args& args) {
-    const std::vector<std::string> programs{"--calibrate", "--output",  "--explain",    "--at",
-                                            "--on-chip",   "--what-if", "--input-shape"};
-    const std::vector<std::string> pictures{"--page", "--mapping", "--svg", "--timeline", "--perfetto"};
+    const std::vector<std::string> programs{"--calibrate", "--output",  "--explain",     "--at",
+                                            "--on-chip",   "--what-if", "--input-shape", "--from-mapping"};
+    const std::vector<std::string> pictures{"--mapping", "--svg", "--timeline", "--perfetto"};
     const auto reject = [&](const std::vector<std::string>& flags, std::string_view why) {
         reject_without_effect(verb, flags, why);
     };
@@ -474,7 +460,22 @@ void check_modes(const CLI::App& verb, const Args& args) {
         reject(pictures, "--what-if and --pareto compare many placements");
         reject({"--output", "--explain"}, "--what-if and --pareto compare many placements");
     }
+    if (!args.what_if.empty())
+        reject({"--host-link-rate", "--host-link-latency"}, "--what-if leaves the host link out");
+    if (placement.pareto) reject({"--page"}, "--pareto compares many placements");
+    if (args.what_if.empty() || args.page.empty()) reject({"--chart-js"}, "only --what-if --page needs it");
+    if (!placement.from.empty()) {
+        reject({"--cuts", "--chips", "--replicas", "--throughput", "--objective"},
+               "--from-mapping says where the matrices go");
+        reject({"--what-if", "--pareto"}, "--from-mapping says where the matrices go");
+    }
     if (args.model.empty()) reject(programs, "without a model there is only a plan");
+    const bool explains = args.explain || !args.what_if.empty();
+    if (!explains) reject({"--explain-inputs", "--explain-chips"}, "only --explain and --what-if need it");
+    if (args.calibrate.empty() && args.output.empty() && !explains)
+        reject({"--seed", "--at", "--input-range", "--input-alpha", "--calibration-inputs", "--programming",
+                "--output-calibration", "--read-spacing", "--compensation"},
+               "nothing is programmed without --calibrate");
 }
 
 void run(const CLI::App& verb, Args& args, Context& context) {
@@ -499,7 +500,9 @@ void add_deploy(CLI::App& root, Context& context) {
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
          "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
-         "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --figure chips.svg",
+         "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --page chips.html",
+         "imka deploy model.onnx --calibrate train.npy --what-if node=14,7 --what-if tiers=1,2",
+         "imka deploy model.onnx --from-mapping placed.json --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --on-chip all-but-last --cuts free --svg floor.svg --json",
          "imka deploy --shapes \"640x128 128x128 128x640\" --json", "imka deploy --verify model.plan",
          "imka deploy --diff before.plan after.plan"});

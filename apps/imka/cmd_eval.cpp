@@ -64,6 +64,7 @@ struct Evaluated {
 
 std::string omega_text(const EvalArgs& args, const Performer& model) {
     if (model.config.attention == ModelAttention::exact) return "none";
+    if (args.options.omega_law != OmegaLaw::gaussian) return std::string(to_string(args.options.omega_law));
     return args.options.saved_omega ? "saved" : "drawn";
 }
 
@@ -177,9 +178,10 @@ void print_result(const Evaluated& r) {
     print_out("{} ({}), part {}: {}, {} tokens\n", model.task, data.origin, to_string(args.part),
               count_text(e.labels.size(), "example", "examples"), e.tokens);
     print_out("{} attention{}{}{}; {}\n", to_string(model.config.attention),
-              omega == "none"    ? ""
-              : omega == "saved" ? ", Ω of the checkpoint"
-                                 : ", a new Ω per seed",
+              omega == "none"      ? ""
+              : omega == "saved"   ? ", Ω of the checkpoint"
+              : omega == "poisson" ? ", a new Ω of the Poisson law per seed"
+                                   : ", a new Ω per seed",
               e.truncated_omega ? ", truncated as on the chip" : "",
               omega == "none" ? "" : fmt::format(", scale {:g}", model.config.omega_scale),
               count_text(args.options.seeds.size(), "seed", "seeds"));
@@ -208,8 +210,8 @@ void check_args(const CLI::App& verb, const EvalArgs& args) {
         reject_without_effect(verb,
                               {"--backend", "--chip-set", "--at", "--compensation", "--input-range",
                                "--input-alpha", "--calibration-inputs", "--calibration-examples",
-                               "--programming", "--output-calibration", "--read-spacing", "--device"},
-                              "mode fp32 runs digitally, on the processor");
+                               "--programming", "--output-calibration", "--read-spacing"},
+                              "mode fp32 runs digitally");
     if (args.dump.empty()) return reject_without_effect(verb, {"--dump-examples"}, "there is no --dump-qkv");
     if (args.dump.extension() != ".npy")
         fail(ErrorCode::bad_usage, fmt::format("--dump-qkv: {}: expected a file *.npy", args.dump.string()));
@@ -282,6 +284,8 @@ void add_mode_options(CLI::App& verb, EvalArgs& args) {
         ->excludes("--seeds");
     verb.add_flag("--saved-omega", args.options.saved_omega,
                   "Use the Ω of the checkpoint instead of a new one per seed");
+    add_enum_option(verb, "--omega-law", args.options.omega_law,
+                    "Law of the drawn Ω; poisson: entries with mean 1, to see that the law matters");
     verb.add_option("--dump-qkv", args.dump,
                     "Write queries, keys and values of the last layer, for 'imka attention --input'. "
                     "Documents have at least the median length and are cut to it")
@@ -306,7 +310,7 @@ void add_eval(CLI::App& root, Context& context) {
     add_mode_options(*verb, *args);
     add_chip_options(*verb, args->chip);
     add_build_options(*verb, args->options.build);
-    add_device_option(*verb, "Where the chip is emulated", context);
+    add_device_option(*verb, "Where the model runs and the chip is emulated", context);
     verb->callback([args, verb, &context] { run(*verb, *args, context); });
 }
 

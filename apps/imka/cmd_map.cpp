@@ -32,8 +32,9 @@ std::size_t weight_count(const MatrixList& list) {
 
 // Products only: the digital work between listed matrices is not known.
 Timing timing_of(const MapArgs& args, const MatrixList& list, const Mapping& mapping, const ChipSpec& spec) {
-    return make_timing(pipeline_of(list), mapping, spec,
-                       {.inferences = args.placement.inferences, .digital = false});
+    return make_timing(
+        pipeline_of(list), mapping, spec,
+        {.inferences = args.placement.inferences, .digital = false, .link = host_link(args.placement)});
 }
 
 // Lists that are too long have a mapping, but no schedule.
@@ -68,7 +69,8 @@ void map_one(const CLI::App& verb, const MapArgs& args, const Context& context) 
     const auto [name, list] = read_matrices(args.matrices);
     check_folders(placement);
     if (placement.pareto)
-        return show_placements(placement, list, pipeline_of(list), {.digital = false}, context);
+        return show_placements(placement, list, pipeline_of(list),
+                               {.digital = false, .link = host_link(placement)}, context);
     const auto options = map_options(placement, spec);
     const auto result = map_matrices(list, grid_of(spec), options);
     verify_products(result.mapping);
@@ -78,7 +80,7 @@ void map_one(const CLI::App& verb, const MapArgs& args, const Context& context) 
     if (options.objective == Objective::least_time) fewest = fewest_cores(args, list, spec);
     if (context.json) {
         Json json{{"name", name}};
-        json.update(placement_json(result, options, spec));
+        json.update(placement_json(result, placement, spec));
         json["schedule"] = timing ? timing_json(*timing) : Json();
         if (fewest)
             json["least_cores"] = {{"cores", fewest->cores}, {"makespan_seconds", fewest->makespan_seconds}};
@@ -86,11 +88,12 @@ void map_one(const CLI::App& verb, const MapArgs& args, const Context& context) 
     }
     print_out("{}: {}, {} weights\n", name, count_text(list.size(), "matrix", "matrices"),
               weight_count(list));
-    print_placement(result, options, spec);
+    print_placement(result, placement, spec);
     if (placement.floor_plan) print_out("\n{}", floor_plan_text(result.mapping));
     if (timing) {
         print_timing(*timing);
-        print_out("products only: digital work and links are left out\n");
+        print_out("products {}\n", timing->schedule.link ? "and host link only: digital work is left out"
+                                                         : "only: digital work and links are left out");
     }
     if (fewest)
         print_out("with the fewest cores ({}): makespan {}\n", fewest->cores,

@@ -19,6 +19,7 @@ namespace {
 
 struct ReportArgs {
     std::vector<std::filesystem::path> paths;
+    std::filesystem::path logs;
     std::string title;
     bool fidelity = false;
     bool losses = false;
@@ -37,6 +38,8 @@ void print_written(const ReportArgs& args, const Written& written) {
 
 void run(const ReportArgs& args, const Context& context) {
     const auto& f = args.files;
+    if (args.paths.empty() && args.logs.empty())
+        fail(ErrorCode::bad_usage, "expected folders or files of records, or --logs");
     if (f.page.empty() && f.figures.empty() && f.csv.empty() && !args.fidelity && !args.losses &&
         !context.json) {
         fail(ErrorCode::bad_usage,
@@ -45,7 +48,7 @@ void run(const ReportArgs& args, const Context& context) {
     }
     for (const auto& file : {f.page, f.csv}) check_folder(file);
     auto set = read_records(args.paths);
-    if (set.records.empty()) {
+    if (set.records.empty() && !args.paths.empty()) {
         const auto why =
             set.problems.empty()
                 ? std::string("a sweep writes them to its subfolder 'records' (*.jsonl)")
@@ -53,6 +56,8 @@ void run(const ReportArgs& args, const Context& context) {
         fail(ErrorCode::bad_data, fmt::format("{}: no records; {}", args.paths.front().string(), why));
     }
     auto report = report::make_report(std::move(set), args.title);
+    if (!args.logs.empty())
+        report::add_learning_curves(report, "training", report::read_training_logs(args.logs));
     if (!f.page.empty()) report::add_heat_maps(report, context.exec);
     const auto written = write_report(report, f);
     if (context.json) {
@@ -77,12 +82,17 @@ void add_report(CLI::App& root, Context& context) {
         "Turn the records of sweeps into one HTML page with figures, tables and the commands to repeat them",
         {"imka report runs/ridge_measured --output ridge.html",
          "imka report runs/liu runs/ridge_fp32 --output all.html --figures figures --csv all.csv",
-         "imka report runs/fidelity --fidelity", "imka report runs/mitigation --losses"});
+         "imka report --logs models/logs --output curves.html", "imka report runs/fidelity --fidelity",
+         "imka report runs/mitigation --losses"});
     add_common_options(*verb, context);
     verb->add_option("paths", args->paths, "Folders of sweeps, or files of records (*.jsonl)")
-        ->required()
         ->check(CLI::ExistingPath)
         ->type_name("DIR|FILE");
+    verb->add_option("--logs", args->logs,
+                     "Learning curves of the trainings in this folder: files *.jsonl, or folders that 'imka "
+                     "train' wrote")
+        ->check(CLI::ExistingDirectory)
+        ->type_name("DIR");
     verb->add_option("-o,--output", args->files.page, "Write the page to this file (HTML, works offline)");
     verb->add_option("--figures", args->files.figures,
                      "Write every figure to this folder as SVG and PDF (needs gnuplot)");

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,10 +14,13 @@
 #include "app.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/base/sha256.hpp"
 #include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/experiment/sweep.hpp"
+#include "imka/graph/tensor_file.hpp"
 #include "imka/report/report.hpp"
+#include "imka/train/evaluate.hpp"
 #include "report_files.hpp"
 #include "run_options.hpp"
 #include "sweep_progress.hpp"
@@ -41,7 +45,7 @@ void list_reproductions(const Context& context) {
     std::vector<std::vector<std::string>> rows = {{"name", "runs", "part of the paper"}};
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& r : report::reproductions()) {
-        const auto runs = count_runs(find_experiment(std::string(r.name)));
+        const auto runs = r.runs ? count_runs(find_experiment(r.name)) : 0;
         rows.push_back({std::string(r.name), std::to_string(runs), std::string(r.what)});
         list.push_back({{"name", r.name}, {"title", r.title}, {"runs", runs}, {"what", r.what}});
     }
@@ -100,8 +104,38 @@ void adopt_runs(const SweepPlan& plan, const std::filesystem::path& folder) {
     write_file_atomic(file, (std::filesystem::exists(file) ? read_file(file, kLargest) : "") + lines);
 }
 
-SweepPlan make_plan(const std::string& name, const ReproduceArgs& args, const Context& context) {
-    auto experiment = find_experiment(name);
+bool uses_models(const report::Reproduction& r) {
+    return !r.qkv_of.empty() || (r.runs && find_experiment(r.name).kind == "performer");
+}
+
+std::filesystem::path models_of(const ReproduceArgs& args) {
+    return args.models.empty() ? PerformerSource{}.models : args.models;
+}
+
+// Writes queries, keys and values of the last layer of a checkpoint, unless they are there. Only numbers: no
+// text of the examples.
+std::filesystem::path qkv_file(const report::Reproduction& r, const ReproduceArgs& args,
+                               const Context& context) {
+    constexpr std::size_t kLargest = std::size_t{1} << 30U;
+    constexpr std::size_t kExamples = 50;  // as published
+    const auto checkpoint = models_of(args) / r.qkv_of;
+    if (!std::filesystem::exists(checkpoint)) fail_missing_model(checkpoint);
+    const auto hash = sha256_hex(read_file(checkpoint, kLargest)).substr(0, 12);
+    auto file = args.output / r.name / fmt::format("{}-{}.npy", checkpoint.stem().string(), hash);
+    if (std::filesystem::exists(file)) return file;
+    const auto model = load_performer(checkpoint);
+    // Half of them have at least the median length.
+    const auto data = load_lra(parse_enum<LraTask>(model.task), LraPart::test,
+                               {.data_dir = context.data_dir, .examples = 2 * kExamples}, context.exec);
+    const auto qkv = last_layer_qkv(model, data, kExamples, context.exec);
+    std::filesystem::create_directories(file.parent_path());
+    graph::write_tensor(file, qkv);
+    return file;
+}
+
+SweepPlan make_plan(const report::Reproduction& r, const ReproduceArgs& args, const Context& context) {
+    auto experiment = find_experiment(r.name);
+    if (!r.qkv_of.empty()) override_setting(experiment, "dataset", qkv_file(r, args, context).string());
     if (!args.seeds.empty()) override_setting(experiment, "seeds", args.seeds);
     if (!args.models.empty() && experiment.kind == "performer")
         override_setting(experiment, "models", args.models);
@@ -119,14 +153,41 @@ struct Reproduced {
     std::vector<std::filesystem::path> folders;
     std::set<std::string> keys;  // of the runs asked for
     std::uint64_t failed = 0;
-    std::vector<std::string> missing;  // models and data that are not there
+    std::vector<std::string> missing;                     // models and data that are not there
+    std::vector<std::string> tables;                      // reproductions without runs
+    std::map<std::string, std::set<std::string>> models;  // names of the checkpoints, by reproduction
 };
+
+// Leaves out what needs a model that is not there.
+std::optional<SweepPlan> find_plan(const report::Reproduction& r, const ReproduceArgs& args,
+                                   const Context& context, Reproduced& done) {
+    try {
+        auto plan = make_plan(r, args, context);
+        done.missing.insert(done.missing.end(), plan.missing.begin(), plan.missing.end());
+        if (plan.runs.empty()) return std::nullopt;
+        return plan;
+    } catch (const Error& e) {
+        if (r.qkv_of.empty() || e.code() != ErrorCode::missing_part) throw;
+        done.missing.emplace_back(e.what());
+        return std::nullopt;
+    }
+}
+
 Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
     Reproduced done;
     for (const auto& name : chosen(args.names)) {
-        const auto plan = make_plan(name, args, context);
-        done.missing.insert(done.missing.end(), plan.missing.begin(), plan.missing.end());
-        if (plan.runs.empty()) continue;
+        const auto& reproduction = *report::find_reproduction(name);
+        if (!reproduction.runs) {
+            done.tables.push_back(name);
+            continue;
+        }
+        const auto found = find_plan(reproduction, args, context, done);
+        if (!found) continue;
+        const auto& plan = *found;
+        for (const auto& point : plan.points) {
+            if (point.config.performer)
+                done.models[name].insert(checkpoint_path(performer_source(point.config)).stem().string());
+        }
         const auto& folder = done.folders.emplace_back(args.output / name);
         adopt_runs(plan, folder);
         const auto summary = run_shown(plan, {.output = folder, .data_dir = context.data_dir}, context.exec);
@@ -134,7 +195,7 @@ Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
         for (const auto& run : plan.runs) done.keys.insert(run.key);
         if (!context.json) print_out("{}: {}\n", name, summary_text(summary));
     }
-    if (!done.folders.empty()) return done;
+    if (!done.folders.empty() || !done.tables.empty()) return done;
     if (!done.missing.empty())
         fail(ErrorCode::missing_part,
              fmt::format("reproduce: nothing to run:\n  {}", fmt::join(done.missing, "\n  ")));
@@ -147,9 +208,29 @@ void print_missing(const Reproduced& done) {
     for (const auto& text : done.missing) print_out("  {}\n", text);
 }
 
+// Learning curves of the models that were tested, where their logs are.
+void add_logs(const ReproduceArgs& args, const Reproduced& done, report::Report& report) {
+    const auto folder = models_of(args) / "logs";
+    if (done.models.empty() || !std::filesystem::is_directory(folder)) return;
+    const auto logs = report::read_training_logs(folder);
+    for (const auto& entry : done.models) {
+        auto own = logs;
+        std::erase_if(own, [&](const auto& log) { return !entry.second.contains(log.name); });
+        if (!own.empty()) report::add_learning_curves(report, entry.first, own);
+    }
+}
+
+void add_tables(const Reproduced& done, const Context& context, report::Report& report) {
+    for (const auto& name : done.tables)
+        report::add_settings(report, name == "data" ? report::data_table(context.data_dir, context.exec)
+                                                    : report::hyper_parameter_table());
+}
+
 void render(const ReproduceArgs& args, const Reproduced& done, const Context& context) {
     auto report = report::make_report(read_records(done.folders), "");
     report::add_heat_maps(report, context.exec);
+    add_logs(args, done, report);
+    add_tables(done, context, report);
     const auto name = fmt::format("{}", fmt::join(args.names, "_"));
     const ReportFiles files{.page = args.output / (name + ".html"),
                             .figures = args.figures ? args.output / (name + "_figures") : "",
@@ -245,8 +326,17 @@ void run_check(ReproduceArgs args, Context& context) {
     check(published, done, context);
 }
 
+void check_models(const ReproduceArgs& args) {
+    const auto names = chosen(args.names);
+    const auto uses = [](const std::string& name) { return uses_models(*report::find_reproduction(name)); };
+    if (!args.models.empty() && std::ranges::none_of(names, uses))
+        fail(ErrorCode::bad_usage, fmt::format("--models has no effect: {} {} no trained models",
+                                               fmt::join(names, ", "), names.size() == 1 ? "uses" : "use"));
+}
+
 void run(const ReproduceArgs& args, Context& context) {
     if (args.names == std::vector<std::string>{"list"}) return list_reproductions(context);
+    check_models(args);
     if (args.check) return run_check(args, context);
     check_chart_js(args.chart_js);  // fail before the work
     const auto done = run_missing(args, context);
@@ -284,15 +374,17 @@ void add_reproduce(CLI::App& root, Context& context) {
                           {"imka reproduce list", "imka reproduce ridge --data-dir data",
                            "imka reproduce all --data-dir data --output results --figures",
                            "imka reproduce table1 --models models --data-dir data --set samples=200",
+                           "imka reproduce hyper_parameters data --data-dir data",
                            "imka reproduce ridge_measured liu --check --data-dir data"});
     add_common_options(*verb, context);
     verb->add_option("name", args->names, "Names of reproductions, 'all', or 'list' to see them")
         ->required()
         ->type_name("NAME|list|all");
     add_run_options(*verb, *args);
-    verb->add_option("--models", args->models, "Folder of the trained models of table1; default: models")
+    verb->add_option("--models", args->models,
+                     "Folder of trained models, with their logs in logs/; default: models")
         ->type_name("FOLDER");
-    add_device_option(*verb, "Where chips are emulated", context);
+    add_device_option(*verb, "Where trained models run and chips are emulated", context);
     verb->add_flag("--figures", args->figures, "Also write every figure as SVG and PDF (needs gnuplot)");
     verb->add_option("--chart-js", args->chart_js, "Copy of Chart.js 3 to embed in the page")
         ->capture_default_str();

@@ -24,10 +24,18 @@ std::string command_text(const CLI::App& verb) {
     for (const auto* option : verb.parse_order()) {
         if (std::ranges::find(done, option) != done.end()) continue;
         done.push_back(option);
-        auto& out = option->get_positional() ? positional : options;
-        if (!option->get_positional()) out += " " + option->get_name();
-        if (option->get_items_expected_max() == 0) continue;  // a flag
-        for (const auto& value : option->results()) out += " " + shell_word(value);
+        const auto name = " " + option->get_name();
+        const bool flag = option->get_items_expected_max() == 0;
+        if (flag) options += name;
+        for (std::size_t i = 0; !flag && i < option->results().size(); ++i) {
+            const auto word = " " + shell_word(option->results()[i]);
+            // The name again for every value, or for every group of values that belong together.
+            const bool first = i % static_cast<std::size_t>(option->get_items_expected_min()) == 0;
+            if (option->get_positional())
+                positional += word;
+            else
+                options += first ? name + word : word;
+        }
     }
     return "imka " + verb.get_name() + positional + options;
 }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "imka/base/duration.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
+#include "imka/graph/graph_file.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/tensor_file.hpp"
 #include "imka/io/safetensors.hpp"
@@ -34,9 +36,11 @@ graph::Graph performer_graph(const std::filesystem::path& file) {
 graph::Graph load_network(const std::filesystem::path& file) {
     if (file.extension() != ".safetensors") return graph::load_onnx(file);
     const auto metadata = read_safetensors(file).metadata;
-    const auto format = metadata.find("format");
-    const bool performer = format != metadata.end() && format->second == kPerformerFormat;
-    return performer ? performer_graph(file) : graph_of(load_model(file));
+    const auto found = metadata.find("format");
+    const auto format = found == metadata.end() ? std::string() : found->second;
+    if (format == kPerformerFormat) return performer_graph(file);
+    if (format == graph::kGraphFormat) return graph::load_graph(file);
+    return graph_of(load_model(file));
 }
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {
@@ -57,6 +61,10 @@ std::map<std::string, std::string> files_of(const std::vector<std::string>& text
         if (!known && names.size() != 1)
             fail(ErrorCode::bad_usage, fmt::format("{} {}: expected NAME=FILE.npy, with NAME one of {}",
                                                    option, in_quotes(text), fmt::join(names, ", ")));
+        if (!known && !name.empty() && name.find('/') == std::string::npos)
+            fail(ErrorCode::bad_usage,
+                 fmt::format("{} {}: expected {}=FILE.npy or FILE.npy; begin a file name with '=' with ./",
+                             option, in_quotes(text), names.front()));
         if (!files.try_emplace(known ? name : names.front(), known ? text.substr(equals + 1) : text).second)
             fail(ErrorCode::bad_usage,
                  fmt::format("{}: {} is given twice", option, in_quotes(known ? name : names.front())));
@@ -94,6 +102,12 @@ void write_outputs(const graph::Graph& graph, std::span<const graph::Tensor> out
         if (const auto file = files.find(names[i]); file != files.end())
             graph::write_tensor(file->second, outputs[i]);
     }
+}
+
+std::string state_text(const ProgrammedChip& chip) {
+    const auto state = to_string(state_of(chip));
+    if (chip.time.seconds == 0.0) return std::string(state);
+    return fmt::format("{}: read {} after programming", state, duration_text(chip.time.seconds));
 }
 
 }  // namespace imka::app

@@ -8,11 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/chip/programmed_chip.hpp"
 #include "imka/graph/graph.hpp"
 
 namespace imka::app {
 
-// An ONNX model; a ridge model or a Performer (.safetensors) as a graph.
+// An ONNX model, or a file .safetensors: a graph, a ridge model or a Performer.
 graph::Graph load_network(const std::filesystem::path& file);
 
 std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);
@@ -31,5 +32,8 @@ std::map<std::string, std::string> output_files(const graph::Graph& graph,
 // Writes the outputs that have a file.
 void write_outputs(const graph::Graph& graph, std::span<const graph::Tensor> outputs,
                    const std::map<std::string, std::string>& files);
+
+// "programmed", or "aged: read 1 d after programming"
+std::string state_text(const ProgrammedChip& chip);
 
 }  // namespace imka::app

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "gnuplot.hpp"
 #include "imka/base/error.hpp"
@@ -19,10 +18,11 @@
 namespace imka::app {
 namespace {
 
-std::size_t most_products(const Mapping& mapping) {
+// Of a core per inference; in the mean over inferences, as copies can take turns.
+double most_products(const Mapping& mapping) {
     double most = 0.0;
     for (const auto& use : core_uses(mapping)) most = std::max(most, use.products);
-    return static_cast<std::size_t>(std::ceil(most));
+    return most;
 }
 
 // Per inference, of all cores. Copies share the vectors.
@@ -56,13 +56,17 @@ Json chains_json(const Pipeline& pipeline) {
     return chains;
 }
 
-// The mapping of a deployed model or of a mapping file.
+// What decided where the tiles are.
+std::string cuts_of(const PlacementArgs& args) {
+    return std::string(args.from.empty() ? to_string(args.options.cuts) : "given");
+}
+
+}  // namespace
+
 Mapping read_mapping(const std::filesystem::path& file, const PlacementArgs& args) {
     if (file.extension() == ".plan") return mapping_of(load_deployed(file));
     return load_mapping(file, grid_of(load_spec(args.chip)));
 }
-
-}  // namespace
 
 void add_placement_options(CLI::App& verb, const std::string& mapping_flag, PlacementArgs& args) {
     add_chip_options(verb, args.chip);
@@ -76,6 +80,16 @@ void add_placement_options(CLI::App& verb, const std::string& mapping_flag, Plac
         verb,
         {field("inferences", args.inferences,
                range::between(1, 65536, "Inferences of the schedule, one behind the other")),
+         field(
+             "host_link_rate", args.host_link_rate,
+             {.help = "Inputs, outputs and values between chips go over a link of this rate; 0: they take no "
+                      "time",
+              .unit = "B/s",
+              .min = 0}),
+         field("host_link_latency", args.host_link_latency,
+               {.help = "From sending to arrival on that link; auto: as in the cost model",
+                .unit = "s",
+                .min = 0}),
          field("chips", args.options.chips, range::between(0, 65536, "Most chips; 0 = as many as needed")),
          field("throughput", args.throughput,
                {.help = "Inferences per second; matrices get the copies that this needs. 0: no target",
@@ -104,7 +118,8 @@ void add_placement_options(CLI::App& verb, const std::string& mapping_flag, Plac
 }
 
 std::vector<std::string> timing_flags() {
-    return {"--timeline", "--perfetto", "--timeline-text", "--inferences", "--objective"};
+    return {"--timeline",  "--perfetto",       "--timeline-text",    "--inferences",
+            "--objective", "--host-link-rate", "--host-link-latency"};
 }
 
 std::vector<std::string> placement_flags() {
@@ -122,6 +137,16 @@ MapOptions map_options(const PlacementArgs& args, const ChipSpec& spec) {
     return options;
 }
 
+std::optional<HostLink> host_link(const PlacementArgs& args) {
+    if (args.host_link_rate == 0.0 && args.host_link_latency)
+        fail(ErrorCode::bad_usage, "--host-link-latency has no effect without --host-link-rate");
+    if (args.host_link_rate == 0.0) return std::nullopt;
+    const auto data = cost_data();
+    return HostLink{.bytes_per_second = args.host_link_rate,
+                    .latency_seconds = args.host_link_latency.value_or(
+                        parameter(data.parameters, "host_link_latency").value)};
+}
+
 void check_folders(const PlacementArgs& args) {
     check_figure(args.figure);
     for (const auto& file : {args.mapping, args.svg, args.timeline, args.perfetto}) {
@@ -131,7 +156,8 @@ void check_folders(const PlacementArgs& args) {
 
 Timing make_timing(Pipeline pipeline, const Mapping& mapping, const ChipSpec& spec,
                    const ScheduleOptions& options) {
-    Timing timing{.pipeline = std::move(pipeline), .schedule = {}};
+    Timing timing{.pipeline = options.link ? with_input_steps(std::move(pipeline)) : std::move(pipeline),
+                  .schedule = {}};
     timing.schedule = make_schedule(timing.pipeline, mapping, spec, cost_data(), options);
     verify_schedule(timing.schedule, timing.pipeline, mapping, spec);
     return timing;
@@ -151,12 +177,12 @@ void write_pictures(const PlacementArgs& args, const Mapping& mapping, const Tim
         write_file_atomic(args.perfetto, perfetto_json(timing->schedule, timing->pipeline));
 }
 
-Json placement_json(const MapResult& result, const MapOptions& options, const ChipSpec& spec) {
+Json placement_json(const MapResult& result, const PlacementArgs& args, const ChipSpec& spec) {
     const auto& mapping = result.mapping;
     const auto joules = product_joules(spec.core);
     return {{"backend", spec.name},
-            {"objective", to_string(options.objective)},
-            {"cuts", to_string(options.cuts)},
+            {"objective", args.from.empty() ? Json(to_string(args.options.objective)) : Json()},
+            {"cuts", cuts_of(args)},
             {"matrices", mapping.matrices.size()},
             {"cores", result.cores},
             {"lower_bound", result.bound.bins},
@@ -166,20 +192,20 @@ Json placement_json(const MapResult& result, const MapOptions& options, const Ch
             {"tiles", mapping.regions.size()},
             {"one_tile_cores", result.one_tile_cores},
             {"utilisation", utilisation(mapping)},
-            {"interval_seconds", static_cast<double>(most_products(mapping)) * product_seconds(spec.core)},
+            {"interval_seconds", most_products(mapping) * product_seconds(spec.core)},
             {"core_products", core_products(mapping)},
             {"energy_joules", joules ? Json(core_products(mapping) * *joules) : Json()},
             {"verified", true},
             {"core_list", cores_json(mapping)}};
 }
 
-void print_placement(const MapResult& result, const MapOptions& options, const ChipSpec& spec) {
+void print_placement(const MapResult& result, const PlacementArgs& args, const ChipSpec& spec) {
     const auto& mapping = result.mapping;
     const auto& grid = mapping.grid;
     const auto uses = core_uses(mapping);
     const auto [least, most] = std::ranges::minmax(uses, {}, &CoreUse::utilisation);
     print_out("{}: {} cores of {} x {} per chip; {} cuts\n", spec.name, grid.cores, grid.rows, grid.cols,
-              to_string(options.cuts));
+              cuts_of(args));
     print_out("{} on {}; lower bound {} ({}){}\n", count_text(result.cores, "core", "cores"),
               count_text(grid.chips, "chip", "chips"), result.bound.bins, result.bound.reason,
               result.optimal() ? ": optimal" : "");
@@ -188,13 +214,33 @@ void print_placement(const MapResult& result, const MapOptions& options, const C
     print_out("cells in use: {:.1f} % of the used cores, {:.1f} to {:.1f} % of a core\n",
               100.0 * utilisation(mapping), 100.0 * least.utilisation, 100.0 * most.utilisation);
     const auto products = most_products(mapping);
-    print_out("busiest core: {} per inference, {:.4g} us\n", count_text(products, "product", "products"),
-              1e6 * static_cast<double>(products) * product_seconds(spec.core));
+    print_out("busiest core: {:.6g} {} per inference, {:.4g} us\n", products,
+              products == 1.0 ? "product" : "products", 1e6 * products * product_seconds(spec.core));
     const auto joules = product_joules(spec.core);
     print_out("core products: {:.6g} per inference{}\n", core_products(mapping),
               joules ? fmt::format(", {:.4g} uJ", 1e6 * *joules * core_products(mapping)) : "");
     print_out("verified: every weight has one cell, and products through the mapping are exact\n");
 }
+
+namespace {
+
+// Seconds at work.
+double link_seconds(const Schedule& schedule) {
+    double seconds = 0.0;
+    for (const auto& use : schedule.uses) {
+        if (use.resource.kind == ResourceKind::link) seconds += use.seconds;
+    }
+    return seconds;
+}
+
+Json link_json(const Schedule& schedule) {
+    if (!schedule.link) return {};
+    return {{"bytes_per_second", schedule.link->bytes_per_second},
+            {"latency_seconds", schedule.link->latency_seconds},
+            {"busy_seconds", link_seconds(schedule)}};
+}
+
+}  // namespace
 
 Json timing_json(const Timing& timing) {
     const auto& s = timing.schedule;
@@ -204,6 +250,7 @@ Json timing_json(const Timing& timing) {
             {"bound", s.bound.reason},
             {"critical_path_seconds", s.bound.critical_path_seconds},
             {"interval_seconds", s.interval_seconds},
+            {"host_link", link_json(s)},
             {"chains", chains_json(timing.pipeline)}};
 }
 
@@ -214,6 +261,9 @@ void print_timing(const Timing& timing) {
               count_text(s.inferences, "inference", "inferences"), seconds_text(s.makespan_seconds),
               seconds_text(s.bound.seconds), s.bound.reason, s.makespan_seconds / s.bound.seconds,
               seconds_text(s.interval_seconds));
+    if (s.link)
+        print_out("host link: {:.4g} B/s, arrival after {}; at work for {}\n", s.link->bytes_per_second,
+                  seconds_text(s.link->latency_seconds), seconds_text(link_seconds(s)));
 }
 
 namespace {

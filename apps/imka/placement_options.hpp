@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,10 @@ struct PlacementArgs {
     std::string replicas = "1";
     double throughput = 0.0;
     std::size_t inferences = 1;
-    std::filesystem::path mapping;
+    double host_link_rate = 0.0;                   // B/s; 0: transfers take no time
+    std::optional<double> host_link_latency = {};  // s; none: that of the cost model
+    std::filesystem::path mapping;                 // to write
+    std::filesystem::path from;                    // to use instead of the mapper
     std::filesystem::path svg;
     std::filesystem::path timeline;
     std::filesystem::path perfetto;
@@ -40,10 +44,13 @@ std::vector<std::string> timing_flags();
 
 // Error{bad_usage} for values that do not fit each other.
 MapOptions map_options(const PlacementArgs& args, const ChipSpec& spec);
+// None if transfers take no time.
+std::optional<HostLink> host_link(const PlacementArgs& args);
 // Checks the folders of all files to be written.
 void check_folders(const PlacementArgs& args);
 
-// When the matrices of a mapping work. The schedule is verified.
+// When the matrices of a mapping work. The schedule is verified. With a host link, the inputs of the network
+// are steps of the pipeline.
 struct Timing {
     Pipeline pipeline;
     Schedule schedule;
@@ -56,14 +63,17 @@ bool wants_timing(const PlacementArgs& args);  // a picture of it was asked for
 void write_pictures(const PlacementArgs& args, const Mapping& mapping, const Timing* timing,
                     const std::string& title);
 
-Json placement_json(const MapResult& result, const MapOptions& options, const ChipSpec& spec);
-void print_placement(const MapResult& result, const MapOptions& options, const ChipSpec& spec);
+Json placement_json(const MapResult& result, const PlacementArgs& args, const ChipSpec& spec);
+void print_placement(const MapResult& result, const PlacementArgs& args, const ChipSpec& spec);
 Json timing_json(const Timing& timing);
 void print_timing(const Timing& timing);
 
 // --pareto: all placements that fit, in a table, as JSON, and as a figure if args.figure is set.
 void show_placements(const PlacementArgs& args, const MatrixList& list, const Pipeline& pipeline,
                      const ScheduleOptions& timing, const Context& context);
+
+// The mapping of a deployed model (.plan) or of a mapping file.
+Mapping read_mapping(const std::filesystem::path& file, const PlacementArgs& args);
 
 // --verify and --diff: deployed models (.plan) or mapping files.
 void verify_file(const PlacementArgs& args, const Context& context);

@@ -141,9 +141,47 @@ void print_baseline(const report::TaskTable& table) {
     }
 }
 
+std::string setting_text(const report::SettingCell& c) {
+    return c.published == "-" ? c.imka : fmt::format("{}{} ({})", c.differs ? "* " : "", c.imka, c.published);
+}
+
+void print_settings(const report::Section& section) {
+    for (const auto& table : section.settings) {
+        print_out("\n{}: ours (published); * they differ\n{}\n\n", table.title, table.source);
+        TextTable rows = {{"setting"}};
+        rows[0].insert(rows[0].end(), table.tasks.begin(), table.tasks.end());
+        TextTable reasons = {{"setting", "task", "imka", "published", "reason"}};
+        for (const auto& row : table.rows) {
+            rows.push_back({row.name});
+            for (std::size_t t = 0; t < table.tasks.size(); ++t) {
+                const auto& c = row.cells[t];
+                rows.back().push_back(setting_text(c));
+                if (c.differs) reasons.push_back({row.name, table.tasks[t], c.imka, c.published, c.reason});
+            }
+        }
+        print_out("{}", format_table(rows));
+        if (reasons.size() > 1) print_out("\n{}", format_table(reasons));
+        for (const auto& text : table.notes) print_out("{}\n", text);
+    }
+}
+
+// The last point of every curve.
+void print_curves(const report::Section& section) {
+    for (const auto& group : section.plots) {
+        TextTable rows = {{"figure", "curve", "last", "value"}};
+        for (const auto& plot : group.plots) {
+            for (const auto& s : plot.series)
+                rows.push_back({plot.title, s.label, fmt::format("{:g}", s.points.back().x),
+                                fmt::format("{:.{}f}", s.points.back().y, plot.digits)});
+        }
+        print_out("\n{}: {}\n\n{}", section.experiment, group.title, format_table(rows));
+    }
+}
+
 void print_tables(const report::Section& section) {
     for (const auto& table : section.tables) {
-        print_out("\n{}: {}\n{}\n\n", section.experiment, table.title, table.source);
+        print_out("\n{}: {}\n", section.experiment, table.title);
+        print_out("{}{}\n", table.source, table.source.empty() ? "" : "\n");
         print_reference_rows(table);
         TextTable rows = {{"model", "task", "seeds", "imka %", "sd", "se of seeds", "se of examples",
                            "published %", "minus fp32", "published"}};
@@ -164,6 +202,12 @@ void print_tables(const report::Section& section) {
     }
 }
 
+std::size_t figures_of(const report::Section& s) {
+    auto count = s.figures.size() + s.attention.size() + s.tables.size() + s.settings.size();
+    for (const auto& group : s.plots) count += group.plots.size();
+    return count;
+}
+
 }  // namespace
 
 std::filesystem::path default_chart_js() {
@@ -178,12 +222,16 @@ void check_chart_js(const std::filesystem::path& path) {
              path.string()));
 }
 
+std::string read_chart_js(const std::filesystem::path& path) {
+    check_chart_js(path);
+    return read_file(path, kLargestLibrary);
+}
+
 Written write_report(const report::Report& report, const ReportFiles& files) {
     Written written;
     std::string page;
     if (!files.page.empty()) {
-        check_chart_js(files.chart_js);
-        page = report::render_page(report::report_json(report), read_file(files.chart_js, kLargestLibrary));
+        page = report::render_page(report::report_json(report), read_chart_js(files.chart_js));
     }
     if (!files.figures.empty()) {
         std::filesystem::create_directories(files.figures);
@@ -201,10 +249,9 @@ void print_summary(const report::Report& report) {
     std::vector<std::vector<std::string>> rows = {
         {"experiment", "figures", "reproduced", "deviate", "missing", "not judged", "not published"}};
     for (const auto& s : report.sections) {
-        rows.push_back({s.experiment, std::to_string(s.figures.size() + s.attention.size() + s.tables.size()),
-                        std::to_string(s.counts.reproduced), std::to_string(s.counts.deviates),
-                        std::to_string(s.counts.missing), std::to_string(s.counts.unlike),
-                        std::to_string(s.counts.unpublished)});
+        rows.push_back({s.experiment, std::to_string(figures_of(s)), std::to_string(s.counts.reproduced),
+                        std::to_string(s.counts.deviates), std::to_string(s.counts.missing),
+                        std::to_string(s.counts.unlike), std::to_string(s.counts.unpublished)});
     }
     print_out("{}", format_table(rows));
     std::vector<std::vector<std::string>> deviating = {{"experiment", "data set", "kernel", "sampler", "r",
@@ -229,6 +276,8 @@ void print_summary(const report::Report& report) {
     }
     for (const auto& section : report.sections) print_attention(section);
     for (const auto& section : report.sections) print_tables(section);
+    for (const auto& section : report.sections) print_settings(section);
+    for (const auto& section : report.sections) print_curves(section);
     for (const auto& flag : report.flags) {
         print_out("\nwarning: {}\n", flag.title);
         for (std::size_t i = 0; i < flag.details.size() && i < 5; ++i) print_out("  {}\n", flag.details[i]);

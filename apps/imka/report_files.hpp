@@ -20,6 +20,7 @@ std::filesystem::path default_chart_js();
 
 // Error{missing_part} that names the package if the library is missing.
 void check_chart_js(const std::filesystem::path& path);
+std::string read_chart_js(const std::filesystem::path& path);
 
 struct Written {
     std::size_t page_bytes = 0;

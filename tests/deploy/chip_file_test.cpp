@@ -93,7 +93,8 @@ Plan reloaded(const Plan& plan) {
 }
 
 TEST(ChipFile, MultipliesWithTheSameBitsNowAndLater) {
-    for (const auto* name : {"ideal", "hermes", "hermes-od", "hermes-afm", "pcm-like", "rram-wan"}) {
+    for (const auto* name :
+         {"ideal", "hermes", "hermes-od", "hermes-afm", "pcm-like", "rram-wan", "neurram"}) {
         for (const auto state : {ChipState::programmed, ChipState::aged, ChipState::compensated}) {
             auto chip = at_state(state, name);
             auto again = reloaded(chip);

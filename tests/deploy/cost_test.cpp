@@ -69,6 +69,21 @@ TEST(Neurram, ModelIsCloseToTheMeasuredPoints) {
     }
 }
 
+// The chip file is one of the measured points.
+TEST(PaperCost, NeurramHasAChipFile) {
+    const auto preset = neurram_check(cost_data().neurram).preset;
+    EXPECT_EQ(preset.measured.input_bits, 4);
+    EXPECT_NEAR(preset.tops / preset.measured.tops, 1.0, 0.03);
+    EXPECT_NEAR(preset.tops_per_watt / preset.measured.tops_per_watt, 1.0, 0.03);
+    const auto spec = chip_preset("neurram");
+    EXPECT_EQ(grid_of(spec), (CoreGrid{.rows = 256, .cols = 128, .cores = 48, .chips = 1}));
+    const auto mapping = map_matrices(parse_shapes("256x256@10"), grid_of(spec)).mapping;
+    const auto cost = mapping_cost(mapping, spec, {}, cost_data());
+    EXPECT_EQ(cores_used(mapping), 2U);
+    EXPECT_NEAR(cost.core_joules.value() / (20 * 4.2001e-9), 1.0, 1e-4);
+    EXPECT_FALSE(cost.area_mm2) << "no public number";
+}
+
 // The supplementary table from a mapping instead of from the matrix.
 TEST(MappingCost, OfTheTableIsThePublishedCost) {
     const auto filled = cost_of("512x1024@1024", {.chips = 1, .replicas = 0});

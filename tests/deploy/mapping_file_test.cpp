@@ -52,7 +52,7 @@ TEST(MappingFile, ReadsThePublishedForm) {
 TEST(MappingFile, RoundTripKeepsTheMapping) {
     const TempDir dir;
     for (const auto* name : {"performer-aan", "resnet18-in"}) {
-        for (const std::size_t replicas : {1, 2}) {
+        for (const std::size_t replicas : {1U, 2U}) {
             const auto mapping =
                 map_matrices(known_network(name).matrices, {}, {.replicas = replicas}).mapping;
             save_mapping(dir / "m.json", mapping);

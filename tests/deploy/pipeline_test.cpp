@@ -227,11 +227,76 @@ TEST(Pipeline, OfExportedModelsCanBeScheduled) {
         std::size_t uses = 0;
         for (const auto& m : mapping.matrices) uses += m.shape.calls;
         EXPECT_EQ(products, uses);
-        const auto schedule =
-            make_schedule(pipeline, mapping, spec, cost_data(), {.inferences = 2, .links = true});
+        const auto schedule = make_schedule(pipeline, mapping, spec, cost_data(),
+                                            {.inferences = 2, .link = HostLink{1e9, 1e-6}});
         verify_schedule(schedule, pipeline, mapping, spec);
         EXPECT_GE(schedule.makespan_seconds, schedule.bound.seconds);
     }
+}
+
+// Heads in front of tokens and back: a row of a token still flows through as soon as it is there.
+graph::Graph heads(bool back) {
+    const std::vector<std::int64_t> turn{0, 2, 1, 3};
+    GraphBuilder b;
+    b.input("x", {{1}, {6}, {8}})
+        .constant("wq", random_tensor({8, 8}, 1))
+        .constant("omega", random_tensor({4, 5}, 2))
+        .constant("wo", random_tensor({10, 8}, 3))
+        .constant("split", graph::ints({1, 6, 2, 4}))
+        .constant("other", graph::ints({1, 2, 6, 4}))
+        .constant("join", graph::ints({1, 6, 10}))
+        .node("MatMul", {"x", "wq"}, {"q"})
+        .node("Reshape", {"q", "split"}, {"qs"})
+        .node("Transpose", {"qs"}, {"qt"}, {{"perm", turn}})
+        .node("Einsum", {"qt", "omega"}, {"u"}, {{"equation", std::string("bhld,dm->bhlm")}})
+        .node("Exp", {"u"}, {"e"})
+        .node("Softmax", {"e"}, {"s"}, {{"axis", std::int64_t{-1}}});
+    if (!back) {
+        b.node("Reshape", {"q", "other"}, {"plain"})
+            .node("Add", {"qt", "plain"}, {"mixed"})
+            .node("Reshape", {"s", "join"}, {"y"});
+        return b.build("y");
+    }
+    b.node("Transpose", {"s"}, {"t"}, {{"perm", turn}})
+        .node("Reshape", {"t", "join"}, {"j"})
+        .node("MatMul", {"j", "wo"}, {"y"});
+    return b.build("y");
+}
+
+TEST(Pipeline, RowsFlowThroughTransposesOfHeads) {
+    const auto pipeline = whole_pipeline(heads(true));
+    for (const auto& step : pipeline.steps) {
+        for (const auto& input : step.inputs) EXPECT_EQ(input.reads, Reads::rows) << step.name;
+    }
+    EXPECT_EQ(step_named(pipeline, "node_u").rows, 12U);
+    const auto& join = step_named(pipeline, "node_j");
+    EXPECT_EQ(needed_rows(pipeline, join, join.inputs[0], 1), 2U) << "both heads of the first token";
+}
+
+TEST(Pipeline, RowsInOtherOrdersWaitForAll) {
+    const auto pipeline = whole_pipeline(heads(false));
+    const auto reads = [&](const char* name, std::size_t input) {
+        return step_named(pipeline, name).inputs[input].reads;
+    };
+    EXPECT_EQ(reads("node_qt", 0), Reads::rows);
+    EXPECT_EQ(reads("node_y", 0), Reads::all) << "joined without the transpose back";
+    EXPECT_EQ(reads("node_mixed", 0), Reads::rows);
+    EXPECT_EQ(reads("node_mixed", 1), Reads::all) << "stored in another order";
+}
+
+TEST(Pipeline, KnowsWhoReadsTheInputsOfTheNetwork) {
+    const auto pipeline = whole_pipeline(attention());
+    ASSERT_EQ(pipeline.inputs.size(), 1U);
+    EXPECT_EQ(pipeline.inputs[0].name, "x");
+    EXPECT_EQ(pipeline.inputs[0].rows, 6U);
+    EXPECT_EQ(pipeline.inputs[0].bytes, 48.0);
+    EXPECT_EQ(step_named(pipeline, "node_k").network, (std::vector<StepInput>{{0, Reads::rows}}));
+    EXPECT_EQ(step_named(pipeline, "node_q").input_bytes, 48.0);
+    const auto extended = with_input_steps(pipeline);
+    ASSERT_EQ(extended.steps.size(), pipeline.steps.size() + 1);
+    EXPECT_EQ(extended.steps[0].op, "Input");
+    EXPECT_EQ(step_named(extended, "node_k").inputs, (std::vector<StepInput>{{0, Reads::rows}}));
+    EXPECT_EQ(step_named(extended, "node_q").input_bytes, 0.0);
 }
 
 TEST(Pipeline, NeedsKnownSizes) {

@@ -66,7 +66,29 @@ TEST(WhatIf, CombinesAxes) {
     EXPECT_EQ(points[1].constants[1].second, "1.4");
 }
 
+TEST(WhatIf, NodesChangeEnergyAndAreaOnly) {
+    const auto points = points_of({"node=14,7"});
+    EXPECT_LT(points[1].joules->value, points[0].joules->value);
+    EXPECT_LT(points[1].area_mm2->value, points[0].area_mm2->value);
+    EXPECT_GT(points[1].joules->high - points[1].joules->low, points[0].joules->high - points[0].joules->low);
+    EXPECT_EQ(points[1].latency_seconds, points[0].latency_seconds) << "pulses are as long";
+    EXPECT_EQ(points[1].error.mean, points[0].error.mean);
+}
+
+// One small core per chip: three matrices need several chips, unless crossbars are stacked.
+TEST(WhatIf, TiersSaveChipsButShareConverters) {
+    const auto points = points_of({"core.rows=8", "core.cols=8", "chip.cores=1", "tiers=1,8"});
+    EXPECT_EQ(points[1].cores, points[0].cores) << "as many crossbars";
+    EXPECT_LT(points[1].chips, points[0].chips);
+    EXPECT_LT(points[1].area_mm2->value, points[0].area_mm2->value);
+    EXPECT_GT(points[1].latency_seconds, points[0].latency_seconds) << "tiers multiply one after another";
+    EXPECT_THAT(assumptions_of(std::vector{parse_axis("tiers=1,4")}), testing::Not(testing::IsEmpty()));
+    EXPECT_THAT(assumptions_of(std::vector{parse_axis("core.adc_noise=1,4")}), testing::IsEmpty());
+}
+
 TEST(WhatIf, RefusesUnknownConstants) {
+    EXPECT_THAT(error_of([] { (void)points_of({"tiers=0"}); }), HasSubstr("tiers"));
+    EXPECT_THAT(error_of([] { (void)points_of({"chip.cores=65536", "tiers=2"}); }), HasSubstr("cores"));
     EXPECT_THAT(error_of([] { (void)points_of({"core.row=64"}); }), HasSubstr("core.row"));
     EXPECT_THAT(error_of([] { (void)points_of({"core.rows=-1"}); }), HasSubstr("core.rows"));
 }

@@ -72,7 +72,7 @@ TEST(AttentionCommand, WritesADeployedLayer) {
     EXPECT_THAT(r.out, HasSubstr("deployed layer in"));
     const auto described = run_imka("run" + plan);
     ASSERT_EQ(described.exit_code, 0) << described.err;
-    EXPECT_THAT(described.out, AllOf(HasSubstr("omega"), HasSubstr("on hermes: 1 of 1 matrices")));
+    EXPECT_THAT(described.out, AllOf(HasSubstr("omega"), HasSubstr("on hermes: 1 of 1 matrix, 1 core")));
     expect_fails(kSmall + " --plan" + plan, 2, "expected a chip as --backend");
 }
 

@@ -97,7 +97,7 @@ TEST(ChipCli, FeaturesOfAFileMatchItsRows) {
     const auto exact = read("fp32.npy");
     const auto rounded = read("ideal.npy");
     ASSERT_EQ(exact.size(), rounded.size());
-    const std::size_t count = 5000 * 64;
+    const std::size_t count = std::size_t{5000} * 64;
     const auto floats = [&](const std::string& bytes) {
         std::vector<float> values(count);
         std::memcpy(values.data(), bytes.data() + (bytes.size() - count * sizeof(float)),

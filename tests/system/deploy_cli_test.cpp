@@ -94,9 +94,27 @@ TEST(DeployCli, CompilesRunsRecordsAndReplays) {
     run_json("run " + model("mlp_opset17.onnx") + " --backend hermes --calibrate " + x + " --input " + x +
              " --output " + once);
     EXPECT_EQ(imka::read_file(once, 1 << 24), imka::read_file(y, 1 << 24)) << "deployed and run at once";
-    EXPECT_THAT(run_imka("run " + plan).out, HasSubstr("on hermes: 3 of 3 matrices, 1 cores"));
+    EXPECT_THAT(run_imka("run " + plan).out,
+                HasSubstr("on hermes: 3 of 3 matrices, 1 core; programmed; chip seed 0"));
     EXPECT_THAT(run_imka("deploy --verify " + plan).out, HasSubstr("verified"));
     EXPECT_EQ(run_imka("deploy --diff " + plan + " " + plan).exit_code, 0);
+}
+
+// An option takes one value, so that the model may come behind it; the page repeats the option.
+TEST(DeployCli, TakesTheModelLast) {
+    IMKA_NEED_ONNX();
+    const TempDir dir;
+    const auto mlp = model("mlp_opset17.onnx");
+    const auto x = write_rows(dir / "x.npy", 20);
+    const auto y = (dir / "y.npy").string();
+    EXPECT_EQ(run_json("deploy --calibrate " + x + " " + mlp).at("state"), "programmed");
+    EXPECT_EQ(run_json("deploy --chip-set core.rows=64 " + mlp).at("cores"), 1);
+    EXPECT_EQ(run_json("run --input " + x + " --output " + y + " " + mlp).at("outputs").size(), 1U);
+    const auto page = (dir / "p.html").string();
+    run_json("deploy --chip-set core.rows=64 --chip-set core.cols=32 " + mlp + " --page " + page);
+    EXPECT_THAT(imka::read_file(page, 1 << 24),
+                HasSubstr("mlp_opset17.onnx --chip-set core.rows=64 --chip-set core.cols=32 --page"));
+    EXPECT_EQ(run_imka("deploy " + mlp + " --chip-set core.rows=64 core.cols=32").exit_code, 2);
 }
 
 TEST(DeployCli, PlansWithoutAModel) {
@@ -105,6 +123,86 @@ TEST(DeployCli, PlansWithoutAModel) {
     EXPECT_TRUE(j.at("optimal"));
     EXPECT_GT(j.at("energy_joules"), 0.0);
     EXPECT_EQ(run_imka("deploy --shapes 4096x4096 --chips 1").exit_code, 2);
+}
+
+TEST(DeployCli, UsesAGivenMapping) {
+    IMKA_NEED_ONNX();
+    const TempDir dir;
+    const auto x = write_rows(dir / "x.npy", 100);
+    const auto mlp = model("mlp_opset17.onnx");
+    const auto file = [&](const char* name) { return (dir / name).string(); };
+    const auto deploy = "deploy " + mlp + " --chip-set core.cols=10 --calibrate " + x;
+    run_json(deploy + " --cuts even --mapping " + file("m.json") + " --output " + file("a.plan"));
+    const auto bytes = imka::read_file(file("a.plan"), 1 << 24);
+    for (const auto* from : {"m.json", "a.plan"}) {
+        const auto j = run_json(deploy + " --from-mapping " + file(from) + " --output " + file("b.plan"));
+        EXPECT_EQ(imka::read_file(file("b.plan"), 1 << 24), bytes) << from;
+        EXPECT_EQ(j.at("cuts"), "given");
+        EXPECT_TRUE(j.at("objective").is_null());
+    }
+    const auto given = "deploy " + mlp + " --from-mapping " + file("m.json");
+    EXPECT_THAT(run_imka(given + " --on-chip all-but-last").err, HasSubstr("the mapping places a matrix"));
+    EXPECT_THAT(run_imka(given + " --cuts free").err, HasSubstr("--cuts has no effect"));
+    EXPECT_THAT(run_imka(given + " --pareto").err, HasSubstr("--pareto has no effect"));
+    EXPECT_THAT(run_imka("deploy " + mlp + " --from-mapping " + file("a.plan")).err,
+                HasSubstr("the mapping is for 64 cores of 256 x 10 per chip"));
+    EXPECT_THAT(run_imka("deploy --shapes 3x3 --from-mapping " + file("m.json")).err,
+                HasSubstr("--from-mapping has no effect"));
+}
+
+TEST(DeployCli, ComparesChips) {
+    IMKA_NEED_ONNX();
+    const TempDir dir;
+    const auto x = write_rows(dir / "x.npy", 60);
+    const auto deploy = "deploy " + model("mlp_opset17.onnx") + " --calibrate " + x + " --explain-chips 2 ";
+    const auto j = run_json(deploy + "--what-if node=14,7 --what-if tiers=1,2");
+    ASSERT_EQ(j.at("chips").size(), 4U);
+    EXPECT_LT(j.at("chips")[2].at("energy_joules").at("value"),
+              j.at("chips")[0].at("energy_joules").at("value"));
+    EXPECT_EQ(j.at("chips")[0].at("area_mm2").at("value"), 144.0);
+    EXPECT_EQ(j.at("assumptions")[0].at("source").get<std::string>().substr(0, 10), "assumption");
+    EXPECT_TRUE(run_json(deploy + "--what-if core.adc_noise=1").at("assumptions").empty());
+    EXPECT_THAT(run_imka(deploy + "--what-if node=14,7").out,
+                testing::AllOf(HasSubstr("mm2 (interval)"), HasSubstr("analog_energy_exponent")));
+    EXPECT_THAT(run_imka(deploy + "--what-if node=7 --host-link-rate 1e9").err,
+                HasSubstr("--host-link-rate has no effect"));
+    EXPECT_THAT(run_imka(deploy + "--what-if node=7 --page " + (dir / "p.html").string() + " --chart-js " +
+                         (dir / "none.js").string())
+                    .err,
+                HasSubstr("the page needs Chart.js"));
+    EXPECT_THAT(run_imka(deploy + "--chart-js none.js").err, HasSubstr("--chart-js has no effect"));
+}
+
+TEST(DeployCli, SchedulesTheHostLink) {
+    IMKA_NEED_ONNX();
+    const auto deploy = "deploy " + model("mlp_opset17.onnx");
+    const auto without = run_json(deploy);
+    EXPECT_TRUE(without.at("schedule").at("host_link").is_null());
+    const auto slow = run_json(deploy + " --host-link-rate 1e6 --host-link-latency 0.001");
+    EXPECT_EQ(slow.at("schedule").at("host_link").at("latency_seconds"), 0.001);
+    // 12 inputs and 5 outputs of one byte, and the latency each way.
+    EXPECT_NEAR(slow.at("latency_seconds").get<double>(),
+                without.at("latency_seconds").get<double>() + 17e-6 + 2e-3, 1e-9);
+    EXPECT_EQ(run_json(deploy + " --host-link-rate 1e9").at("schedule").at("host_link").at("latency_seconds"),
+              1e-6)
+        << "of costs.yaml";
+    EXPECT_THAT(run_imka(deploy + " --host-link-rate 1e6 --timeline-text").out, HasSubstr("host link"));
+    EXPECT_THAT(run_imka(deploy + " --host-link-latency 1").err, HasSubstr("without --host-link-rate"));
+    const auto list = run_json("map --shapes 64x64@10 --host-link-rate 1e6");
+    EXPECT_GT(list.at("schedule").at("makespan_seconds"), 1e-3);
+}
+
+TEST(DeployCli, MapsAndCostsOnASecondChip) {
+    const auto map = run_json("map --network resnet32-cifar --backend neurram");
+    EXPECT_EQ(map.at("backend"), "neurram");
+    EXPECT_GT(map.at("energy_joules"), 0.0);
+    const auto cost = run_json("cost --shapes 256x256@10 --backend neurram");
+    ASSERT_EQ(cost.at("cases").size(), 2U) << "one read mode, one copy and filled";
+    EXPECT_EQ(cost.at("cases")[0].at("read_mode"), "one_phase");
+    EXPECT_TRUE(cost.at("cases")[0].at("area_mm2").is_null());
+    const auto paper = run_json("cost paper");
+    EXPECT_LT(paper.at("neurram_median_tops_error"), 0.1);
+    EXPECT_NEAR(paper.at("neurram_preset").at("model_tops"), 0.744, 0.02);
 }
 
 TEST(DeployCli, ExplainsTheError) {
@@ -119,6 +217,12 @@ TEST(DeployCli, ExplainsTheError) {
     EXPECT_NEAR(sum, error.at("squared_error").at("mean"), 1e-9);
     EXPECT_GT(error.at("causes").size(), 5U);
     EXPECT_EQ(j.at("state"), "aged");
+    EXPECT_EQ(error.at("inferences"), 20) << "those that were not used for calibration";
+    EXPECT_FALSE(error.at("inferences_of_calibration"));
+    EXPECT_THAT(run_imka("deploy " + model("mlp_opset17.onnx") + " --calibrate " + x +
+                         " --explain --explain-chips 1 --explain-inputs 7")
+                    .out,
+                HasSubstr("over 1 chip and 7 inferences of the calibration\n"));
 }
 
 TEST(DeployCli, RefusesWhatDoesNotFit) {
@@ -133,7 +237,12 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     const auto wrong = write_rows(dir / "wrong.npy", 10, 13);
     const auto x = write_rows(dir / "x.npy", 10);
     const auto plan = (dir / "a.plan").string();
-    EXPECT_THAT(message("deploy " + mlp + " --calibrate " + wrong), HasSubstr("x"));
+    const auto svg = (dir / "floor.svg").string();
+    EXPECT_THAT(message("deploy " + mlp + " --calibrate " + wrong + " --svg " + svg),
+                HasSubstr("input 'x' is f32[batch, 12]; it cannot have shape 10x13"));
+    EXPECT_FALSE(std::filesystem::exists(svg)) << "written before the error";
+    EXPECT_THAT(message("deploy " + mlp + " --input-shape 1x13"), HasSubstr("it cannot have shape 1x13"));
+    EXPECT_THAT(message("deploy " + mlp + " --input-shape 1x12x1"), HasSubstr("cannot have shape 1x12x1"));
     EXPECT_THAT(message("deploy " + mlp + " --output " + plan), HasSubstr("--calibrate"));
     EXPECT_THAT(message("deploy " + mlp + " --on-chip nothing"), HasSubstr("no matrix or node 'nothing'"));
     EXPECT_THAT(message("deploy " + mlp + " --shapes 3x3"), HasSubstr("expected a model, or one of"));
@@ -142,8 +251,19 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     EXPECT_THAT(message("deploy --verify " + x + " --cuts free"), HasSubstr("--cuts has no effect"));
     EXPECT_THAT(message("deploy " + mlp + " --pareto --svg f.svg"), HasSubstr("--svg has no effect"));
     EXPECT_THAT(message("deploy " + mlp + " --figure f.svg"), HasSubstr("--figure has no effect"));
+    EXPECT_THAT(message("deploy " + mlp + " --at 1d"),
+                HasSubstr("--at has no effect: nothing is programmed"));
+    EXPECT_THAT(message("deploy " + mlp + " --explain --at 1d"), HasSubstr("add --calibrate"));
+    EXPECT_THAT(message("deploy " + mlp + " --calibrate " + x + " --explain-chips 2"),
+                HasSubstr("only --explain and --what-if need it"));
     ASSERT_EQ(run_imka("deploy " + mlp + " --calibrate " + x + " --output " + plan).exit_code, 0);
     EXPECT_THAT(message("run " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));
+    EXPECT_THAT(message("cost " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));
+    EXPECT_THAT(message("cost " + plan + " --divisions 3"), HasSubstr("--divisions has no effect"));
+    EXPECT_THAT(message("cost " + mlp), HasSubstr("'imka deploy " + mlp + "' says what a model costs"));
+    EXPECT_THAT(message("deploy " + plan), HasSubstr("is deployed already"));
+    EXPECT_THAT(message("run " + plan + " --input " + x + " --output z=y.npy"),
+                HasSubstr("expected y=FILE.npy or FILE.npy"));
     EXPECT_THAT(message("run " + mlp + " --seed 3"), HasSubstr("--seed has no effect"));
     EXPECT_THAT(
         message("run " + mlp + " --backend hermes --input " + x + " --output " + (dir / "y.npy").string()),

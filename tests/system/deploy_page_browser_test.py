@@ -339,6 +339,13 @@ class Network(DeployPage):
         self.assertLess(os.path.getsize(self.url[7:]), 3_000_000)
         self.assertIn("no weights", self.run_js("return document.querySelector('#error').innerText"))
 
+    def test_cores_are_in_columns(self):
+        lefts, tops = self.run_js("""const cores = [...document.querySelectorAll('.core')];
+            return [new Set(cores.map((e) => e.offsetLeft)).size, new Set(cores.map((e) => e.offsetTop)).size];""")
+        self.assertGreater(lefts, 1)
+        self.assertLess((tops - 1) * lefts, 179)
+        self.assertGreaterEqual(tops * lefts, 179)
+
     def test_a_layer_is_highlighted_on_all_its_cores(self):
         self.click("#layers tr[data-layer='3'] button")
         self.assert_chosen(3)

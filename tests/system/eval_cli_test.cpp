@@ -7,6 +7,7 @@
 #include "imka/io/npy.hpp"
 #include "imka/train/performer.hpp"
 #include "support/command.hpp"
+#include "support/small_performer.hpp"
 
 namespace imka {
 namespace {
@@ -16,17 +17,7 @@ using testing::HasSubstr;
 // A model of the generated task, before training.
 class EvalCli : public testing::Test {
 protected:
-    EvalCli() {
-        save_performer(model_, initial_performer({.vocabulary = 5,
-                                                  .length = 64,
-                                                  .classes = 4,
-                                                  .width = 8,
-                                                  .hidden = 12,
-                                                  .heads = 2,
-                                                  .classifier_hidden = 10,
-                                                  .n_directions = 16},
-                                                 "tiny", 5));
-    }
+    EvalCli() { save_performer(model_, untrained_tiny()); }
     std::string eval(const std::string& arguments) const {
         return "eval --checkpoint '" + model_.string() + "' " + arguments;
     }

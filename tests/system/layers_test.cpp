@@ -62,18 +62,17 @@ struct Ban {
 };
 // Banned in the code of the library, outside comments and strings.
 const std::vector<Ban> kBans = {
-    {"\\bs?rand\\s*\\(|\\bstd::rand\\b|mt19937|random_device|random_engine",
+    {R"(\bs?rand\s*\(|\bstd::rand\b|mt19937|random_device|random_engine)",
      "random numbers come from base/random"},
-    {"\\bgetenv\\b|\\benviron\\b", "the library does not read the environment"},
-    {"\\b[fs]?printf\\b|\\bputs\\b|\\bfmt::print\\b|\\bstd::(cout|cerr|clog)\\b|<iostream>",
+    {R"(\bgetenv\b|\benviron\b)", "the library does not read the environment"},
+    {R"(\b[fs]?printf\b|\bputs\b|\bfmt::print\b|\bstd::(cout|cerr|clog)\b|<iostream>)",
      "the library does not print"},
-    {"\\b(_?exit|quick_exit|abort|std::terminate)\\s*\\(", "the library does not end the program"},
+    {R"(\b(_?exit|quick_exit|abort|std::terminate)\s*\()", "the library does not end the program"},
     {"\\bshared_ptr\\b", "a value or a unique_ptr has one owner"},
-    {"\\bnew\\s+[A-Za-z_:(]|\\bmalloc\\s*\\(", "use a container for memory"},
-    {"\\busing\\s+namespace\\s+std\\s*;", "write std:: in full"},
+    {R"(\bnew\s+[A-Za-z_:(]|\bmalloc\s*\()", "use a container for memory"},
+    {R"(\busing\s+namespace\s+std\s*;)", "write std:: in full"},
 };
-const Ban kForeignLinkage = {"extern\\s+\"C\"|\\bcblas_",
-                             "BLAS and LAPACK are declared and called in linalg"};
+const Ban kForeignLinkage = {R"(extern\s+"C"|\bcblas_)", "BLAS and LAPACK are declared and called in linalg"};
 const std::vector<Ban> kBuildBans = {{"-ffast-math|-Ofast|-march=native|-ffp-contract=fast",
                                       "results must not depend on the machine that compiled"}};
 
@@ -172,7 +171,7 @@ void check_foreign_include(const std::string& path, const std::string& header, P
 }
 
 void check_includes(const std::string& path, const std::string& text, Problems& problems) {
-    const std::regex include("#\\s*include\\s*([<\"])([^>\"]+)[>\"]");
+    const std::regex include(R"(#\s*include\s*([<"])([^>"]+)[>"])");
     const auto code = strip(text, Strip::comments);
     for (std::sregex_iterator it(code.begin(), code.end(), include), end; it != end; ++it) {
         if ((*it)[1] == "\"") {
@@ -324,7 +323,7 @@ TEST(LayerCheck, IgnoresCommentsStringsAndSimilarNames) {
     for (const auto* code :
          {"// printf and std::cout are for apps", "/* exit(1)\n new int */",
           "const auto* s = \"std::cout << exit(1)\";", "auto c = '\"'; auto n = 1'000'000; // new int",
-          "auto r = R\"x(printf(\")x\";", "on_exit(); strand(); newest x;", "void* p = ::operator new(8);",
+          R"y(auto r = R"x(printf(")x";)y", "on_exit(); strand(); newest x;", "void* p = ::operator new(8);",
           "#include <new>", "snprintf_like();"}) {
         EXPECT_THAT(check_source("src/imka/data/a.hpp", kHead + code + "\n"), IsEmpty()) << code;
     }

@@ -42,6 +42,20 @@ TEST(MapCli, WritesVerifiesAndComparesFiles) {
     EXPECT_EQ(json::parse(cost.out)["cases"][0]["cores"], 3);
 }
 
+// One vector per inference: the copies take turns.
+TEST(MapCli, SchedulesTheThroughputThatWasAskedFor) {
+    for (const auto* inferences : {"1", "2", "60"}) {
+        const auto r =
+            run_imka(std::string("map --shapes 64x64 --throughput 1e7 --json --inferences ") + inferences);
+        ASSERT_EQ(r.exit_code, 0) << r.err;
+        const auto j = json::parse(r.out);
+        EXPECT_GT(j["cores"], 1);
+        EXPECT_LE(j["interval_seconds"], 1e-7);
+        EXPECT_LE(j["schedule"]["interval_seconds"], 1e-7) << inferences;
+        EXPECT_GT(j["schedule"]["interval_seconds"], 5e-8) << inferences;
+    }
+}
+
 TEST(MapCli, RefusesWhatDoesNotFitOrHasNoEffect) {
     expect_fails("map --network resnet18-in --chips 1", 2, "115 are missing; what fits: 3 chips");
     expect_fails("map", 2, "give one of --network");

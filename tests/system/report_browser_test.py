@@ -54,6 +54,34 @@ def write_chip_records(path):
                             file.write(json.dumps(line) + "\n")
 
 
+def performer_record(mode, seconds, seed):
+    """One test of a hardware-aware model on the chip after some time."""
+    config = {"dataset": "cifar10", "checkpoint": "TASK-hwa.safetensors", "mode": mode, "samples": "auto", "data_seed": "0",
+              "saved_omega": "false", "omega_law": "gaussian", "seeds": str(seed), "origin": "files"}
+    if mode != "fp32":
+        config.update(read_seconds=str(seconds), compensation="none", backend="hermes")
+    return {"schema": "imka-record-1", "key": "-".join([mode, str(seconds), str(seed)]), "experiment": "performer_drift",
+            "kind": "performer", "seed": seed, "config": config, "data_sha256": "d1",
+            "results": {"accuracy": 0.45 - 0.01 * (seconds > 0) + 0.002 * seed, "loss": 1.5, "examples": 10000},
+            "error": "", "imka_version": "0.1.0", "build": "test", "instruction_set": "AVX2", "wall_seconds": 0.1,
+            "peak_memory_mb": 10, "finished": "2026-01-31T12:00:00Z"}
+
+
+def write_performer_records(path):
+    with open(path, "w", encoding="utf-8") as file:
+        for seed in range(3):
+            for mode, seconds in [("fp32", 0), ("all", 0), ("all", 3600), ("all", 86400)]:
+                file.write(json.dumps(performer_record(mode, seconds, seed)) + "\n")
+
+
+def write_log(folder):
+    os.mkdir(folder)
+    with open(os.path.join(folder, "cifar10-hwa.jsonl"), "w", encoding="utf-8") as file:
+        for step in range(50, 5001, 50):
+            for kind in ["train"] + (["valid"] if step % 500 == 0 else []):
+                file.write(json.dumps({"kind": kind, "step": step, "loss": 2 - step / 5000, "accuracy": step / 10000}) + "\n")
+
+
 class Report(Browser):
     """A page of synthetic records; the classes below contain the tests."""
     write = None
@@ -243,6 +271,36 @@ class ChipPage(Report):
             c.update();
             return [c.options.scales.x.type, c.tooltip.title[0]];""")
         self.assertEqual(text, ["logarithmic", "ijcnn1, rff, r = 1"])
+
+
+class PerformerPage(Report):
+    @classmethod
+    def write_page(cls, folder, page):
+        records = os.path.join(folder, "records.jsonl")
+        write_performer_records(records)
+        write_log(os.path.join(folder, "logs"))
+        imka("report", records, "--logs", os.path.join(folder, "logs"), "--output", page)
+
+    def test_drift_and_learning_curves_are_drawn(self):
+        self.check_quiet_and_offline()
+        colours = self.colours_drawn()
+        self.assertEqual(len(colours), 3)
+        self.assertGreater(min(colours), 20)
+
+    def test_axes_have_names_of_times_and_round_steps(self):
+        ticks = """const c = Chart.getChart(document.getElementById(arguments[0]));
+                   return c.scales.x.ticks.map((t) => t.label);"""
+        self.assertEqual(self.run_js(ticks, "c-performer-drift-cifar10-drift"), ["at once", "1 h", "1 d"])
+        self.assertEqual(self.run_js(ticks, "c-training-cifar10-hwa-loss"), ["0", "1000", "2000", "3000", "4000", "5000"])
+        radius = "return Chart.getChart('c-training-cifar10-hwa-loss').data.datasets.map((s) => s.pointRadius)"
+        self.assertEqual(self.run_js(radius), [0, 4])
+
+    def test_tables_have_rows_per_time(self):
+        text = self.run_js("return document.querySelector('main').textContent")
+        for part in ["All on chip, after 1 h", "44.20 ± 0.20", "−1.00 ± 0.00", "Learning curves"]:
+            self.assertIn(part, text)
+        for word in ["undefined", "NaN", "[object"]:
+            self.assertNotIn(word, text)
 
 
 if __name__ == "__main__":

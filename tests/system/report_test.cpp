@@ -9,8 +9,11 @@
 #include <string>
 
 #include "imka/base/file.hpp"
+#include "imka/train/performer.hpp"
+#include "imka/train/progress.hpp"
 #include "report/records.hpp"
 #include "support/command.hpp"
+#include "support/small_performer.hpp"
 #include "support/temp_dir.hpp"
 
 namespace {
@@ -217,22 +220,90 @@ TEST(ReproduceCommand, ListsTheReproductions) {
     const auto r = run_imka("reproduce list --json");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto list = json::parse(r.out).at("reproductions");
-    ASSERT_EQ(list.size(), 9U);
+    ASSERT_EQ(list.size(), 21U);
     EXPECT_EQ(list.at(0).at("name"), "ridge");
     EXPECT_EQ(list.at(0).at("runs"), 3600);
     EXPECT_EQ(list.at(1).at("name"), "fidelity");
     EXPECT_EQ(list.at(1).at("runs"), 2400);
     EXPECT_EQ(list.at(4).at("runs"), 450);
+    EXPECT_EQ(list.at(20).at("name"), "data");
+    EXPECT_EQ(list.at(20).at("runs"), 0);
 }
 
 TEST(ReproduceCommand, ChecksBeforeItRuns) {
     const TempDir dir;
     expect_fails("reproduce nothing --output" + quoted(dir / "r"), 2,
                  "known: ridge, fidelity, ridge_fp32, ridge_measured, liu, choromanski, attention_error, "
-                 "attention_scaling, table1, all, list");
+                 "attention_error_trained, attention_scaling, table1, full_test, relu, resampling, "
+                 "saved_omega, shared_omega, width, hwa_noise, embedding_init, performer_drift, "
+                 "hyper_parameters, data, "
+                 "all, list");
+    expect_fails("reproduce liu --models models --output" + quoted(dir / "r"), 2,
+                 "--models has no effect: liu uses no trained models");
     expect_fails("reproduce liu --output" + quoted(dir / "r") + " --chart-js" + quoted(dir / "none.js"), 4,
                  "apt-get install libjs-chart.js");
     EXPECT_FALSE(fs::exists(dir / "r"));
+}
+
+TEST(ReproduceCommand, PrintsSettingsBesideThePublishedOnes) {
+    const TempDir dir;
+    const auto r = run_imka("reproduce hyper_parameters --output" + quoted(dir.path()) + chart_option(dir));
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_TRUE(has(r.out, "* 22000 (10000)")) << r.out;
+    EXPECT_TRUE(has(r.out, "the released value; the text says 20,000")) << r.out;
+    EXPECT_TRUE(has(imka::read_file(dir / "hyper_parameters.html", kMost), "Settings of training"));
+}
+
+TEST(ReproduceCommand, SaysHowToTrainWhatIsMissing) {
+    const TempDir dir;
+    expect_fails("reproduce relu --quiet --models" + quoted(dir.path()) + " --output" + quoted(dir / "r") +
+                     chart_option(dir),
+                 4, "to train it: imka train --task cifar10_relu --output runs/cifar10_relu-vanilla && cp");
+    expect_fails("reproduce hwa_noise --quiet --models" + quoted(dir.path()) + " --output" +
+                     quoted(dir / "r") + chart_option(dir),
+                 4, "to train it: imka train --task cifar10_hwa_fitted --from");
+    expect_fails("reproduce attention_error_trained --quiet --models" + quoted(dir.path()) + " --output" +
+                     quoted(dir / "r") + chart_option(dir),
+                 4, "imka train --task imdb_hwa --from");
+}
+
+// A model of the generated task takes the place of that of imdb.
+TEST(ReproduceCommand, TakesQueriesKeysAndValuesFromAModel) {
+    const TempDir dir;
+    imka::save_performer(dir / "imdb-hwa.safetensors", untrained_tiny());
+    const auto command =
+        "reproduce attention_error_trained --quiet --seeds 0 --set n_directions=[7,15] --set "
+        "backend=fp32 --set sequences=4 --models" +
+        quoted(dir.path()) + " --output" + quoted(dir / "r") + chart_option(dir);
+    const auto first = run_imka(command);
+    ASSERT_EQ(first.exit_code, 0) << first.err;
+    EXPECT_TRUE(has(first.out, "error of the output")) << first.out;
+    const auto again = run_imka(command);
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    std::size_t dumps = 0;
+    for (const auto& entry : fs::directory_iterator(dir / "r" / "attention_error_trained"))
+        dumps += entry.path().extension() == ".npy" ? 1 : 0;
+    EXPECT_EQ(dumps, 1U);
+}
+
+TEST(ReproduceCommand, ShowsTheLearningCurvesOfItsModels) {
+    const TempDir dir;
+    imka::save_performer(dir / "tiny-vanilla.safetensors", untrained_tiny());
+    fs::create_directories(dir / "logs");
+    for (const auto* name : {"tiny-vanilla", "other"})
+        write_text(dir / "logs" / (name + std::string(".jsonl")),
+                   imka::event_json({.kind = "train", .step = 50, .loss = 1.0, .accuracy = 0.5}) + "\n");
+    const auto j = json_of(
+        "reproduce table1 --quiet --seeds 0 --set dataset=tiny --set samples=20 --set "
+        "calibration_examples=20 --models" +
+        quoted(dir.path()) + " --output" + quoted(dir / "r") + chart_option(dir));
+    const auto& plots = j.at("experiments").at(0).at("plots").at(0).at("plots");
+    ASSERT_EQ(plots.size(), 2U) << "of the model that was tested";
+    EXPECT_EQ(plots.at(0).at("title"), "tiny-vanilla: loss");
+    // The same from any folder.
+    const auto all = json_of("report --logs" + quoted(dir / "logs"));
+    EXPECT_EQ(all.at("experiments").at(0).at("plots").at(0).at("plots").size(), 4U);
+    expect_fails("report", 2, "expected folders or files of records, or --logs");
 }
 
 }  // namespace

@@ -66,8 +66,9 @@ void add_chip_options(CLI::App& verb, ChipArgs& args) {
         ->type_name("NAME|FILE.yaml")
         ->capture_default_str();
     verb.add_option("--chip-set,--set", args.overrides,
-                    "Change a constant of the chip, e.g. --chip-set core.adc_noise=2")
-        ->type_name("KEY=VALUE");
+                    "Change a constant of the chip, e.g. --chip-set core.adc_noise=2; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
 }
 
 void add_seed_options(CLI::App& verb, ChipArgs& args) {

@@ -113,6 +113,7 @@ CostData parse_cost_data(std::string_view text, std::string_view where) {
     CostData data;
     const auto sources = read_sources(reader.map("sources"));
     data.parameters = read_parameters(reader, "parameters", sources);
+    data.technology = read_parameters(reader, "technology", sources);
     for (auto& entry : reader.maps("machines")) data.machines.push_back(read_machine(entry, sources));
     for (auto& entry : reader.maps("published")) data.published.push_back(read_published(entry));
     data.neurram = read_neurram(reader.map("neurram"), sources);
@@ -126,6 +127,14 @@ CostData cost_data() {
 
 const CostParameter& parameter(const std::vector<CostParameter>& list, std::string_view name) {
     return named(list, name, "cost parameter");
+}
+
+std::optional<CostParameter> chip_parameter(const CostData& data, std::string_view chip,
+                                            std::string_view name) {
+    if (chip != "neurram") return parameter(data.parameters, name);
+    const auto found = std::ranges::find(data.neurram.constants, name, &CostParameter::name);
+    if (found == data.neurram.constants.end()) return std::nullopt;
+    return *found;
 }
 
 const Machine& machine(const CostData& data, std::string_view name) {

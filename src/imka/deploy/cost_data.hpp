@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,7 @@ struct NeurramData {
 
 struct CostData {
     std::vector<CostParameter> parameters;
+    std::vector<CostParameter> technology;  // of chips that do not exist (deploy/technology.hpp)
     std::vector<Machine> machines;
     std::vector<PublishedValue> published;
     NeurramData neurram;
@@ -71,6 +73,9 @@ CostData cost_data();
 
 // Error{bad_config} if there is none of this name.
 const CostParameter& parameter(const std::vector<CostParameter>& list, std::string_view name);
+// Area or node of a chip: NeuRRAM has its own, all other chips have those of hermes. None: unknown.
+std::optional<CostParameter> chip_parameter(const CostData& data, std::string_view chip,
+                                            std::string_view name);
 const Machine& machine(const CostData& data, std::string_view name);
 
 }  // namespace imka

@@ -8,6 +8,8 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
+#include "imka/chip/program/calibrate_plan.hpp"
+#include "imka/deploy/given_mapping.hpp"
 #include "imka/deploy/model_calibration.hpp"
 #include "imka/deploy/on_chip.hpp"
 #include "imka/graph/static_matrices.hpp"
@@ -31,16 +33,14 @@ std::uint64_t seed_of(std::uint64_t seed, const ModelCall& call) {
 // The chip of a plan whose samples are given.
 ProgrammedChip built_chip(Plan plan, std::span<const Matrix<float>> samples, const Rebuild& how,
                           const Exec& exec) {
-    Progress progress(exec, "calibrating matrices", samples.size());
-    CalibrationConfig calibration;
-    for (std::uint32_t k = 0; k < samples.size(); ++k) {
-        calibration = calibration_of(how.build, samples[k].view());
-        plan = calibrated(std::move(plan),
-                          {.matrix = k, .sample = samples[k].view(), .config = calibration, .seed = how.seed},
-                          without_progress(exec));
-        progress.update(k + 1);
-    }
-    return build_chip(std::move(plan), steps_of(how.build, calibration), how.seed, exec);
+    std::vector<Calibration> calibrations;
+    for (std::uint32_t k = 0; k < samples.size(); ++k)
+        calibrations.push_back({.matrix = k,
+                                .sample = samples[k].view(),
+                                .config = calibration_of(how.build, samples[k].view()),
+                                .seed = how.seed});
+    plan = calibrated(std::move(plan), calibrations, exec);
+    return build_chip(std::move(plan), steps_of(how.build, {}), how.seed, exec);
 }
 
 }  // namespace
@@ -50,8 +50,9 @@ ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const Deplo
     out.inference = with_one_inference(graph, options.input_shapes);
     out.matrices = choose_matrices(graph, options.on_chip);
     out.pipeline = pipeline_of(out.inference, out.matrices);
-    out.result =
-        map_matrices(matrix_list(out.inference, out.matrices), grid_of(chip), options.map, out.pipeline);
+    const auto list = matrix_list(out.inference, out.matrices);
+    out.result = options.mapping ? given_mapping(*options.mapping, list, grid_of(chip))
+                                 : map_matrices(list, grid_of(chip), options.map, out.pipeline);
     out.graph = std::move(graph);
     return out;
 }
@@ -107,17 +108,32 @@ Pipeline pipeline_of(const graph::Graph& inference, std::span<const std::string>
     return pipeline_of(inference, numbers);
 }
 
+ChipHook::ChipHook(ChipDriver& driver, std::uint64_t seed)
+    : driver_(driver), gpu_driver_(dynamic_cast<GpuDriver*>(&driver)), seed_(seed) {}
+
+void ChipHook::count(const ModelCall& call, std::size_t rows, const Trace& trace, const Exec& exec) {
+    trace_.add(trace);
+    record(exec, trace);
+    const auto shape = driver_.shape(call.matrix);
+    multiply_adds_ +=
+        static_cast<double>(rows) * static_cast<double>(shape.inputs) * static_cast<double>(shape.outputs);
+}
+
 bool ChipHook::multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                         MatrixView<float> y) {
     const auto trace = driver_.multiply(call.matrix, x, {seed_of(seed_, call), call.first_row}, exec, y);
-    trace_.add(trace);
-    record(exec, trace);
-    multiply_adds_ +=
-        static_cast<double>(x.rows()) * static_cast<double>(x.cols()) * static_cast<double>(y.cols());
+    count(call, x.rows(), trace, exec);
     return true;
 }
 
-ModelRun ModelRunner::run(ChipDriver& driver, std::span<const graph::Tensor> inputs, std::uint64_t seed,
+bool ChipHook::multiply_on_gpu(const ModelCall& call, const cuda::ProductRows& rows, const Exec& exec) {
+    const auto trace =
+        gpu_driver_->multiply_on_gpu(call.matrix, rows, {seed_of(seed_, call), call.first_row});
+    count(call, rows.rows, trace, exec);
+    return true;
+}
+
+ModelRun ModelRunner::run(ChipDriver& driver, std::span<const graph::TensorView> inputs, std::uint64_t seed,
                           const Exec& exec) {
     if (driver.matrices() != model_.matrices.size())
         fail(ErrorCode::bad_data, fmt::format("the chip has {} matrices, the model {}", driver.matrices(),
@@ -128,6 +144,7 @@ ModelRun ModelRunner::run(ChipDriver& driver, std::span<const graph::Tensor> inp
     run.trace = hook.trace();
     run.multiply_adds = hook.multiply_adds();
     run.digital = batches_.digital_work();
+    run.on_processor = batches_.on_processor();
     return run;
 }
 

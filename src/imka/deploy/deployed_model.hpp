@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "imka/base/exec.hpp"
 #include "imka/chip/build.hpp"
 #include "imka/chip/driver.hpp"
+#include "imka/chip/simulate/cuda_emulator.hpp"
 #include "imka/deploy/map.hpp"
 #include "imka/deploy/model_batches.hpp"
 #include "imka/deploy/pipeline.hpp"
@@ -28,6 +30,7 @@ struct DeployOptions {
     std::string on_chip = "all";  // choose_matrices
     MapOptions map;
     std::vector<graph::Shape> input_shapes = {};  // for sizes that the graph leaves open; may be empty
+    std::optional<Mapping> mapping = {};          // used instead of `map` (given_mapping)
 };
 
 // Where the matrices of a model go. Needs no calibration inputs and touches no weights.
@@ -38,7 +41,7 @@ struct ModelPlacement {
     Pipeline pipeline;                  // the steps of one inference
     MapResult result;
 };
-// Error{bad_config} if they do not fit the chip.
+// Error{bad_config} if they do not fit the chip; Error{bad_data} if a given mapping has other matrices.
 ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const DeployOptions& options);
 
 // Calibrates with the inputs (config.calibration_inputs inferences drawn by the seed; a note if there are
@@ -64,14 +67,19 @@ Pipeline pipeline_of(const graph::Graph& inference, std::span<const std::string>
 // Multiplies on a chip. Every use of a matrix has noise of its own, derived from the seed.
 class ChipHook : public ModelHook {
 public:
-    ChipHook(ChipDriver& driver, std::uint64_t seed) : driver_(driver), seed_(seed) {}
+    ChipHook(ChipDriver& driver, std::uint64_t seed);
     bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                   MatrixView<float> y) override;
+    bool takes_gpu_rows() const override { return gpu_driver_ != nullptr; }
+    bool multiply_on_gpu(const ModelCall& call, const cuda::ProductRows& rows, const Exec& exec) override;
     const Trace& trace() const { return trace_; }
     double multiply_adds() const { return multiply_adds_; }
 
 private:
+    void count(const ModelCall& call, std::size_t rows, const Trace& trace, const Exec& exec);
+
     ChipDriver& driver_;
+    GpuDriver* gpu_driver_;  // the same driver if it is one; otherwise null
     std::uint64_t seed_;
     Trace trace_;
     double multiply_adds_ = 0.0;
@@ -79,9 +87,10 @@ private:
 
 struct ModelRun {
     std::vector<graph::Tensor> outputs;
-    Trace trace;                 // of the chip
-    double multiply_adds = 0.0;  // of the products on the chip: weights times rows
-    DigitalWork digital;         // all other operators of the model
+    Trace trace;                            // of the chip
+    double multiply_adds = 0.0;             // of the products on the chip: weights times rows
+    DigitalWork digital;                    // all other operators of the model
+    std::vector<std::string> on_processor;  // names of nodes that have no variant for the GPU of exec.device
 };
 // A deployed model prepared for many runs.
 class ModelRunner {
@@ -90,8 +99,12 @@ public:
     explicit ModelRunner(const DeployedModel& model) : model_(model), batches_(model.graph, model.matrices) {}
     // `seed`: of the noise of products. Error{bad_data} if the driver has other matrices or the inputs do not
     // fit.
-    ModelRun run(ChipDriver& driver, std::span<const graph::Tensor> inputs, std::uint64_t seed,
+    ModelRun run(ChipDriver& driver, std::span<const graph::TensorView> inputs, std::uint64_t seed,
                  const Exec& exec);
+    ModelRun run(ChipDriver& driver, std::span<const graph::Tensor> inputs, std::uint64_t seed,
+                 const Exec& exec) {
+        return run(driver, views_of(inputs), seed, exec);
+    }
 
 private:
     const DeployedModel& model_;

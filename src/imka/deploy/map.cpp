@@ -219,8 +219,9 @@ std::vector<std::string> changes_that_fit(const MatrixList& list, const CoreGrid
         changes.push_back(fmt::format("{} {}", fit, fit == 1 ? "replica" : "replicas"));
     if (options.core_products > 0.0) {
         if (const auto limit = products_that_fit(list, grid, options, available))
-            changes.push_back(fmt::format("{:.4g} products per core and inference instead of {:.4g}", *limit,
-                                          options.core_products));
+            // 0.995: three digits, never rounded up.
+            changes.push_back(
+                fmt::format("{:.3g} of the throughput", 0.995 * options.core_products / *limit));
     }
     changes.push_back(chips_text(ceil_divide(needed.cores, grid.cores)));
     return changes;

@@ -114,7 +114,8 @@ MappingCost cost_of(const Mapping& mapping, const ChipSpec& spec, const Surround
     if (const auto joules = product_joules(spec.core)) cost.core_joules = *joules * cost.core_products;
     cost.host_bytes = around.host_bytes;
     add_digital(around.work, data, cost);
-    cost.area_mm2 = parameter(data.parameters, "chip_area").value * static_cast<double>(mapping.grid.chips);
+    if (const auto area = chip_parameter(data, spec.name, "chip_area"))
+        cost.area_mm2 = area->value * static_cast<double>(mapping.grid.chips);
     cost.lifetime_writes = parameter(data.parameters, "endurance").value;
     return cost;
 }

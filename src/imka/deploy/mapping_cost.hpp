@@ -47,8 +47,8 @@ struct MappingCost {
     CostValue digital_joules;
     CostValue link_seconds;
     CostValue link_joules;
-    double area_mm2 = 0.0;       // of all chips
-    double lifetime_writes = 0;  // how often the chip can be written with new weights
+    std::optional<double> area_mm2;  // of all chips; none if it is unknown
+    double lifetime_writes = 0;      // how often the chip can be written with new weights
 };
 
 // Regions of one matrix on different cores work at once, on one core one after another.

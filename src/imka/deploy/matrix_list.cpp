@@ -15,7 +15,7 @@
 #include "imka/io/npy.hpp"
 #include "imka/io/safetensors.hpp"
 #include "imka/io/text.hpp"
-#include "imka/io/yaml.hpp"
+#include "imka/io/yaml_list.hpp"
 
 namespace imka {
 namespace embedded {
@@ -209,7 +209,6 @@ Network read_network(YamlReader& reader) {
     } else {
         network.matrices = read_yaml_list(reader);
     }
-    reader.done();
     validate(network.matrices);
     return network;
 }
@@ -263,12 +262,7 @@ MatrixList load_matrix_list(const std::filesystem::path& path) {
 }
 
 std::vector<Network> known_networks() {
-    const auto tree = parse_yaml(embedded::networks, "networks.yaml");
-    YamlReader reader(tree);
-    std::vector<Network> networks;
-    for (auto& entry : reader.maps("networks")) networks.push_back(read_network(entry));
-    reader.done();
-    return networks;
+    return parse_yaml_list(embedded::networks, "networks.yaml", "networks", read_network);
 }
 
 Network known_network(const std::string& name) {

@@ -7,10 +7,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "imka/base/error.hpp"
 #include "imka/base/names.hpp"
+#include "imka/deploy/batch_size.hpp"
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/graph/simplify.hpp"
 
@@ -20,10 +22,7 @@ namespace {
 using graph::Graph;
 using graph::Shape;
 using graph::Tensor;
-
-// Elements of one input, and of one intermediate tensor, per batch.
-constexpr std::size_t kBatchElements = std::size_t{1} << 20U;
-constexpr std::size_t kMostElements = std::size_t{1} << 26U;
+using graph::TensorView;
 
 // Translates the calls of one executor.
 class CallNames : public graph::MatrixHook {
@@ -43,11 +42,14 @@ public:
 
     bool multiply(const graph::MatrixCall& call, MatrixView<const float> x, const Exec& exec,
                   MatrixView<float> y) override {
-        const auto found = calls_.find({call.matrix, call.node});
-        if (found == calls_.end()) return false;
-        auto& [id, done, in_batch] = found->second;
-        in_batch = std::max<std::uint64_t>(in_batch, call.first_row + x.rows());
-        return hook_.multiply({id.matrix, id.use, done + call.first_row}, x, exec, y);
+        const auto named = model_call(call, x.rows());
+        return named && hook_.multiply(*named, x, exec, y);
+    }
+    bool takes_gpu_rows() const override { return hook_.takes_gpu_rows(); }
+    bool multiply_on_gpu(const graph::MatrixCall& call, const cuda::ProductRows& rows,
+                         const Exec& exec) override {
+        const auto named = model_call(call, rows.rows);
+        return named && hook_.multiply_on_gpu(*named, rows, exec);
     }
 
     void end_batch() {
@@ -73,47 +75,18 @@ private:
         std::uint64_t done = 0;      // rows of earlier batches
         std::uint64_t in_batch = 0;  // rows of this batch so far
     };
+    // nullopt if the matrix is not one of the hook's.
+    std::optional<ModelCall> model_call(const graph::MatrixCall& call, std::size_t rows) {
+        const auto found = calls_.find({call.matrix, call.node});
+        if (found == calls_.end()) return std::nullopt;
+        auto& [id, done, in_batch] = found->second;
+        in_batch = std::max<std::uint64_t>(in_batch, call.first_row + rows);
+        return ModelCall{id.matrix, id.use, done + call.first_row};
+    }
+
     ModelHook& hook_;
     std::map<std::pair<std::size_t, std::size_t>, Use> calls_;  // by matrix and node of the executor
 };
-
-std::vector<Shape> shapes_of(std::span<const Tensor> inputs, std::size_t batch) {
-    std::vector<Shape> shapes;
-    for (const auto& t : inputs) {
-        shapes.push_back(t.shape);
-        shapes.back()[0] = static_cast<std::int64_t>(batch);
-    }
-    return shapes;
-}
-
-// The fixed first axis of the graph's inputs, if it has one.
-std::optional<std::size_t> fixed_batch(const Graph& graph) {
-    for (const auto id : graph.inputs) {
-        const auto& dims = graph.values[id].type.dims;
-        if (dims && !dims->empty() && dims->front().known())
-            return static_cast<std::size_t>(dims->front().size);
-    }
-    return std::nullopt;
-}
-
-// Elements of the largest intermediate tensor of one inference. A byte of text can become a vector of many.
-std::size_t largest_tensor(const Graph& graph, std::span<const Tensor> inputs, std::size_t inferences) {
-    std::size_t most = 1;
-    for (const auto& value : graph::with_input_shapes(graph, shapes_of(inputs, inferences)).values) {
-        const auto shape = known_shape(value.type);
-        if (shape && !value.constant) most = std::max(most, graph::element_count(*shape));
-    }
-    return (most + inferences - 1) / inferences;
-}
-
-std::size_t batch_of(const Graph& graph, std::span<const Tensor> inputs, std::size_t inferences) {
-    if (const auto fixed = fixed_batch(graph)) return *fixed;
-    std::size_t elements = 1;
-    for (const auto& t : inputs) elements = std::max(elements, t.view().count() / inferences);
-    const auto batch = std::min(kBatchElements / elements, inferences);
-    if (batch <= 1) return 1;
-    return std::clamp<std::size_t>(kMostElements / largest_tensor(graph, inputs, inferences), 1, batch);
-}
 
 std::vector<std::uint32_t> batch_rows(std::size_t first, std::size_t batch, std::size_t inferences) {
     std::vector<std::uint32_t> rows(batch);
@@ -147,15 +120,15 @@ void append(const std::vector<Tensor>& batch_outputs, std::size_t batch, std::si
     }
 }
 
-std::vector<graph::TensorView> views_of(const std::vector<Tensor>& tensors) {
-    std::vector<graph::TensorView> views(tensors.size());
+}  // namespace
+
+std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
+    std::vector<TensorView> views(tensors.size());
     std::ranges::transform(tensors, views.begin(), [](const Tensor& t) { return t.view(); });
     return views;
 }
 
-}  // namespace
-
-std::size_t count_inferences(const Graph& graph, std::span<const Tensor> inputs) {
+std::size_t count_inferences(const Graph& graph, std::span<const TensorView> inputs) {
     if (inputs.size() != graph.inputs.size())
         fail(ErrorCode::bad_data,
              fmt::format("the model has {} inputs, got {}", graph.inputs.size(), inputs.size()));
@@ -176,15 +149,16 @@ std::size_t count_inferences(const Graph& graph, std::span<const Tensor> inputs)
 struct BatchRunner::Prepared {
     std::vector<Shape> shapes;
     graph::Executor executor;
-    std::size_t runs = 0;  // of the last call
+    std::size_t runs = 0;                        // of the last call
+    std::vector<std::size_t> on_processor = {};  // in its last run
 };
 
 BatchRunner::BatchRunner(const Graph& graph, std::span<const std::string> matrices, std::string_view label)
     : graph_(graph), matrices_(matrices), label_(label) {}
 BatchRunner::~BatchRunner() = default;
 
-BatchRunner::Prepared& BatchRunner::prepared(std::span<const Tensor> inputs, std::size_t batch) {
-    auto shapes = shapes_of(inputs, batch);
+BatchRunner::Prepared& BatchRunner::prepared(std::span<const TensorView> inputs, std::size_t batch) {
+    auto shapes = batch_shapes(inputs, batch);
     for (auto& p : prepared_) {
         if (p->shapes == shapes) return *p;
     }
@@ -195,10 +169,13 @@ BatchRunner::Prepared& BatchRunner::prepared(std::span<const Tensor> inputs, std
     return *prepared_.back();
 }
 
-std::vector<Tensor> BatchRunner::run(std::span<const Tensor> all, ModelHook* hook, const Exec& exec) {
+std::vector<Tensor> BatchRunner::run(std::span<const TensorView> all, ModelHook* hook, const Exec& exec) {
     const auto inferences = count_inferences(graph_, all);
     const auto fixed = fixed_batch(graph_).has_value();
-    const auto batch = batch_of(graph_, all, inferences);
+    // Sizes that were run before need no new look at all tensors of the graph.
+    const auto whole = batch_shapes(all, inferences);
+    const bool known = std::ranges::any_of(prepared_, [&](const auto& p) { return p->shapes == whole; });
+    const auto batch = known ? inferences : batch_size(graph_, all);
     for (auto& p : prepared_) p->runs = 0;
     std::vector<Tensor> outputs;
     std::optional<CallNames> names;
@@ -217,6 +194,7 @@ std::vector<Tensor> BatchRunner::run(std::span<const Tensor> all, ModelHook* hoo
         const auto inputs = select_inferences(all, batch_rows(first, size, inferences));
         auto result = now.executor.run(views_of(inputs), names ? &*names : nullptr, without_progress(exec));
         ++now.runs;
+        now.on_processor = std::move(result.on_processor);
         if (first == 0 && count == size && count == inferences) return std::move(result.outputs);
         append(result.outputs, size, count, outputs);
         if (names) names->end_batch();
@@ -235,19 +213,30 @@ DigitalWork BatchRunner::digital_work() const {
     return work;
 }
 
+std::vector<std::string> BatchRunner::on_processor() const {
+    std::set<std::string> names;
+    for (const auto& p : prepared_) {
+        for (const auto n : p->on_processor) {
+            if (p->runs > 0) names.insert(p->executor.graph().nodes[n].name);
+        }
+    }
+    return {names.begin(), names.end()};
+}
+
 std::vector<Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec) {
     return BatchRunner(job.graph, job.matrices, job.label).run(job.inputs, hook, exec);
 }
 
-std::vector<Tensor> select_inferences(std::span<const Tensor> inputs, std::span<const std::uint32_t> order) {
+std::vector<Tensor> select_inferences(std::span<const TensorView> inputs,
+                                      std::span<const std::uint32_t> order) {
     std::vector<Tensor> out;
     for (const auto& from : inputs) {
         auto shape = from.shape;
-        const auto bytes = from.bytes.size() / static_cast<std::size_t>(shape[0]);
+        const auto bytes = from.bytes() / static_cast<std::size_t>(shape[0]);
         shape[0] = static_cast<std::int64_t>(order.size());
         Tensor& to = out.emplace_back(from.type, shape);
         for (std::size_t i = 0; i < order.size() && bytes > 0; ++i)
-            std::memcpy(to.bytes.data() + i * bytes, from.bytes.data() + order[i] * bytes, bytes);
+            std::memcpy(to.bytes.data() + i * bytes, from.data + order[i] * bytes, bytes);
     }
     return out;
 }

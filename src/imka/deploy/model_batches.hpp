@@ -28,11 +28,20 @@ public:
     // False if the product stays digital; then y is not used.
     virtual bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                           MatrixView<float> y) = 0;
+    // Whether multiply_on_gpu works. If not, a run with this hook is on the processor.
+    virtual bool takes_gpu_rows() const { return false; }
+    // The same for rows in the memory of GPU exec.device.number.
+    virtual bool multiply_on_gpu(const ModelCall& /*call*/, const cuda::ProductRows& /*rows*/,
+                                 const Exec& /*exec*/) {
+        return false;
+    }
 };
 
 // Number of inferences in the inputs: the size of their first axis. Error{bad_data} if they differ, or an
 // input does not fit the graph.
-std::size_t count_inferences(const graph::Graph& graph, std::span<const graph::Tensor> inputs);
+std::size_t count_inferences(const graph::Graph& graph, std::span<const graph::TensorView> inputs);
+
+std::vector<graph::TensorView> views_of(std::span<const graph::Tensor> tensors);
 
 // A graph prepared for many runs over inputs of the same shape.
 class BatchRunner {
@@ -48,13 +57,19 @@ public:
     // Inputs and outputs in the order of the graph's. A graph with a fixed first axis runs in chunks of it;
     // the last one is filled by repeating its last inference. Results do not depend on the size of the
     // batches. hook may be null. Error{bad_data} if inputs do not fit.
-    std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs, ModelHook* hook, const Exec& exec);
+    std::vector<graph::Tensor> run(std::span<const graph::TensorView> inputs, ModelHook* hook,
+                                   const Exec& exec);
+    std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs, ModelHook* hook, const Exec& exec) {
+        return run(views_of(inputs), hook, exec);
+    }
     // Of the last run: all operators but the products with `matrices`.
     DigitalWork digital_work() const;
+    // Of the last run: names of nodes that have no variant for the GPU of exec.device.
+    std::vector<std::string> on_processor() const;
 
 private:
     struct Prepared;
-    Prepared& prepared(std::span<const graph::Tensor> inputs, std::size_t batch);
+    Prepared& prepared(std::span<const graph::TensorView> inputs, std::size_t batch);
 
     const graph::Graph& graph_;
     std::span<const std::string> matrices_;
@@ -72,7 +87,7 @@ struct BatchJob {
 std::vector<graph::Tensor> run_batches(const BatchJob& job, ModelHook* hook, const Exec& exec);
 
 // These inferences of all inputs, in this order.
-std::vector<graph::Tensor> select_inferences(std::span<const graph::Tensor> inputs,
+std::vector<graph::Tensor> select_inferences(std::span<const graph::TensorView> inputs,
                                              std::span<const std::uint32_t> order);
 
 }  // namespace imka

@@ -76,10 +76,23 @@ Wanted wanted(const Graph& graph, const std::vector<StaticMatrix>& matrices, std
     };
 }
 
+// Sizes behind the first axis, which counts inferences.
+void check_fit(const graph::Value& input, const graph::Shape& example) {
+    const auto& dims = *input.type.dims;
+    bool fits = dims.size() == example.size();
+    for (std::size_t a = 1; fits && a < dims.size(); ++a)
+        fits = !dims[a].known() || dims[a].size == example[a];
+    if (!fits)
+        fail(ErrorCode::bad_data,
+             fmt::format("input {} is {}; it cannot have shape {}", in_quotes(input.name),
+                         graph::to_text(input.type), graph::to_text(example)));
+}
+
 graph::Shape one_inference(const graph::Value& input, const graph::Shape* example) {
     if (!input.type.dims && example == nullptr)
         fail(ErrorCode::bad_data, fmt::format("the shape of the input {} is unknown", in_quotes(input.name)));
     if (!input.type.dims) return *example;
+    if (example != nullptr) check_fit(input, *example);
     graph::Shape shape;
     for (std::size_t a = 0; a < input.type.dims->size(); ++a) {
         const auto& dim = (*input.type.dims)[a];

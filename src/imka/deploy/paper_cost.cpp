@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -128,6 +129,21 @@ Steps steps_of(const NeurramPoint& point, int most_bits_of_one_phase) {
     return steps;
 }
 
+// The chip file beside the measured point with as many bits.
+NeurramRow preset_row(const NeurramData& data) {
+    const auto spec = chip_preset("neurram");
+    const auto capacity = chip_capacity(spec);
+    const int input_bits =
+        static_cast<int>(std::bit_width(static_cast<unsigned>(spec.core.dac.levels))) + 1;  // and the sign
+    for (const auto& point : data.points) {
+        if (point.input_bits == input_bits && point.output_bits == spec.core.affine.output_bits)
+            return {
+                .measured = point, .tops = capacity.tops, .tops_per_watt = capacity.tops_per_watt.value()};
+    }
+    fail(ErrorCode::bad_config,
+         fmt::format("no measured point of {} bits in and {} out", input_bits, spec.core.affine.output_bits));
+}
+
 }  // namespace
 
 std::vector<PaperRow> paper_rows(const CostData& data) {
@@ -166,6 +182,7 @@ NeurramCheck neurram_check(const NeurramData& data) {
         watt_errors.push_back(std::abs(row.tops_per_watt / point.tops_per_watt - 1));
         check.rows.push_back(row);
     }
+    check.preset = preset_row(data);
     check.median_tops_error = median(tops_errors);
     check.median_tops_per_watt_error = median(watt_errors);
     return check;

@@ -26,11 +26,13 @@ struct NeurramRow {
 };
 struct NeurramCheck {
     std::vector<NeurramRow> rows;
+    NeurramRow preset;               // the chip file, at its operating point
     double median_tops_error = 0.0;  // of |model / measured - 1|
     double median_tops_per_watt_error = 0.0;
 };
 // A product takes integration steps (2^bits - 1 per phase of an input), conversion steps (one per bit of the
-// output that is left) and a fixed time per phase; its energy also has a part per bit of the input.
+// output that is left) and a fixed time per phase; its energy also has a part per bit of the input. The chip
+// file `neurram` has time and power of one of the points.
 NeurramCheck neurram_check(const NeurramData& data);
 
 }  // namespace imka

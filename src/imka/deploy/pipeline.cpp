@@ -364,6 +364,28 @@ std::string pipeline_text(const Pipeline& pipeline) {
     return Writer(pipeline).text;
 }
 
+Pipeline with_input_steps(Pipeline pipeline) {
+    std::vector<PipelineStep> steps;
+    for (const auto& input : pipeline.inputs)
+        steps.push_back({.name = input.name,
+                         .op = "Input",
+                         .inputs = {},
+                         .matrices = {},
+                         .rows = input.rows,
+                         .input_bytes = input.bytes,
+                         .output_bytes = input.bytes});
+    const auto count = steps.size();
+    for (auto& step : pipeline.steps) {
+        for (auto& input : step.inputs) input.step += count;
+        step.inputs.insert(step.inputs.end(), step.network.begin(), step.network.end());
+        if (!step.network.empty()) step.input_bytes = 0.0;
+        step.network.clear();
+        steps.push_back(std::move(step));
+    }
+    auto chains = chains_of(steps);
+    return {.steps = std::move(steps), .chains = std::move(chains)};
+}
+
 DigitalWork digital_work(const Pipeline& pipeline) {
     DigitalWork sum;
     for (const auto& step : pipeline.steps) add_work(step.work, 1.0, sum);

@@ -39,12 +39,13 @@ struct PipelineStep {
     std::string name;
     std::string op;
     std::vector<StepInput> inputs;
+    std::vector<StepInput> network = {};  // inputs of the network that it reads; `step`: in Pipeline::inputs
     std::vector<std::uint32_t> matrices;  // in the mapping; several: a grouped convolution; none: digital
     std::size_t rows = 1;                 // of its result; vectors that each matrix multiplies; >= 1
     DigitalWork work;                     // per inference, without partial sums
-    double input_bytes = 0.0;             // inputs of the network that it reads, one byte per value
-    double output_bytes = 0.0;            // its result
-    bool is_output = false;               // of the network
+    double input_bytes = 0.0;   // inputs of the network that no step before reads, one byte per value
+    double output_bytes = 0.0;  // its result
+    bool is_output = false;     // of the network
 };
 
 // Steps that have to wait for all steps of the chain before; branches can work at the same time. Digital
@@ -53,9 +54,17 @@ struct Chain {
     std::vector<std::vector<std::size_t>> branches;
 };
 
+// An input of the network, for the host link.
+struct NetworkInput {
+    std::string name;
+    std::size_t rows = 1;
+    double bytes = 0.0;  // one per value
+};
+
 struct Pipeline {
     std::vector<PipelineStep> steps;  // inputs before their readers
     std::vector<Chain> chains;        // every step once
+    std::vector<NetworkInput> inputs = {};
 };
 
 // Every node of the graph that depends on its inputs is a step. on_chip[k]: index in static_matrices(graph)
@@ -65,6 +74,10 @@ Pipeline pipeline_of(const graph::Graph& graph, std::span<const std::size_t> on_
 // One step per call site of the matrices. Digital work between them is not known and left out.
 // Error{bad_config} if they wait for each other in a circle.
 Pipeline pipeline_of(const MatrixList& list);
+
+// The same with one more step per input of the network, in front, that sends it over the host link. Readers
+// wait for the rows that they need. Lists of matrices have no inputs: their first step sends its own.
+Pipeline with_input_steps(Pipeline pipeline);
 
 // Of all steps.
 DigitalWork digital_work(const Pipeline& pipeline);

@@ -154,8 +154,18 @@ double elements(const Shape& shape) {
 struct ValueInfo {
     Shape shape;
     bool channels_first = false;
-    std::size_t step = kNone;  // that computes it; kNone: an input or a constant
+    std::size_t step = kNone;     // that computes it; kNone: an input or a constant
+    std::size_t network = kNone;  // number of an input of the network
+    // Order in which the rows are computed: the leading axes without those of size 1, outermost first. Empty:
+    // as they are stored. A transpose of leading axes does not move rows, it only renames them.
+    std::vector<std::size_t> flow = {};
 
+    // Sizes of the axes of rows, without those of size 1.
+    Shape lead() const {
+        Shape sizes(shape.begin(), shape.empty() ? shape.end() : shape.end() - 1);
+        std::erase(sizes, 1);
+        return sizes;
+    }
     std::size_t rows() const {
         std::size_t n = 1;
         for (std::size_t a = 0; a < shape.size(); ++a) {
@@ -210,6 +220,7 @@ private:
         for (const auto id : node.outputs) {
             if (id == graph::kNoValue) continue;
             values_[id] = {shape_of(node, id), has_channels_first(node, id), pipeline_.steps.size()};
+            values_[id].flow = flow_of(node, values_[id]);
             step.output_bytes += elements(values_[id].shape);
             if (step.name.empty()) step.name = graph_.values[id].name;
         }
@@ -234,18 +245,84 @@ private:
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             const auto id = node.inputs[i];
             if (id == graph::kNoValue) continue;
-            if (unread_.erase(id) > 0) step.input_bytes += elements(values_[id].shape);
-            if (values_[id].step == kNone) continue;
+            if (unread_.erase(id) > 0) add_network_input(id, step);
+            const auto& value = values_[id];
+            if (value.step == kNone && value.network == kNone) continue;
             StepInput input = reads(node, i, out);
-            input.step = values_[id].step;
-            step.inputs.push_back(input);
+            input.step = value.step == kNone ? value.network : value.step;
+            (value.step == kNone ? step.network : step.inputs).push_back(input);
         }
+    }
+
+    void add_network_input(ValueId id, PipelineStep& step) {
+        auto& value = values_[id];
+        if (value.shape.size() > 2) value.channels_first = is_one_of(step.op, kChannelsFirst);
+        value.network = pipeline_.inputs.size();
+        step.input_bytes += elements(value.shape);
+        pipeline_.inputs.push_back({graph_.values[id].name, value.rows(), elements(value.shape)});
+    }
+
+    // The order of the input with the same rows. Any order is right if it says which rows are there first.
+    std::vector<std::size_t> flow_of(const Node& node, const ValueInfo& out) const {
+        if (node.op == "Transpose") return transposed_flow(node, values_[node.inputs[0]]);
+        for (const auto id : node.inputs) {
+            if (id == graph::kNoValue || values_[id].step == kNone) continue;
+            if (same_lead(values_[id], out)) return values_[id].flow;
+        }
+        return {};
+    }
+
+    static bool same_lead(const ValueInfo& a, const ValueInfo& b) {
+        return !a.channels_first && !b.channels_first && a.lead() == b.lead();
+    }
+
+    static std::vector<std::int64_t> order_of(const Node& node, std::size_t rank) {
+        std::vector<std::int64_t> reversed;
+        for (auto a = static_cast<std::int64_t>(rank); a-- > 0;) reversed.push_back(a);
+        return graph::ints_attribute(node, "perm", reversed);
+    }
+
+    // The elements of a row stay together.
+    static bool permutes_rows(const Node& node, const ValueInfo& in) {
+        const auto order = order_of(node, in.shape.size());
+        return !in.channels_first && !order.empty() &&
+               order.back() + 1 == static_cast<std::int64_t>(order.size());
+    }
+
+    // Where the axes of rows went, in the order in which they flow.
+    static std::vector<std::size_t> transposed_flow(const Node& node, const ValueInfo& in) {
+        if (!permutes_rows(node, in)) return {};
+        const auto order = order_of(node, in.shape.size());
+        std::vector<std::size_t> axes;  // of the input, outermost first
+        for (std::size_t a = 0; a + 1 < in.shape.size(); ++a) {
+            if (in.shape[a] != 1) axes.push_back(a);
+        }
+        std::vector<std::size_t> moved;  // of the result, as lead() counts them
+        for (const auto a : order) {
+            const auto axis_of_input = static_cast<std::size_t>(a);
+            if (const auto found = std::ranges::find(axes, axis_of_input); found != axes.end())
+                moved.push_back(static_cast<std::size_t>(found - axes.begin()));
+        }
+        std::vector<std::size_t> flow;
+        for (std::size_t k = 0; k < axes.size(); ++k) {
+            const auto from = in.flow.empty() ? k : in.flow[k];
+            flow.push_back(static_cast<std::size_t>(std::ranges::find(moved, from) - moved.begin()));
+        }
+        if (std::ranges::is_sorted(flow)) flow.clear();
+        return flow;
+    }
+
+    // Both have their rows in the order in which they are stored, or in the same other one.
+    static bool same_flow(const ValueInfo& in, const ValueInfo& out) {
+        if (in.rows() == 1 || (in.flow.empty() && out.flow.empty())) return true;
+        return in.flow == out.flow && same_lead(in, out);
     }
 
     StepInput reads(const Node& node, std::size_t i, const ValueInfo& out) const {
         const auto& in = values_[node.inputs[i]];
         if (i == 0 && is_one_of(node.op, kWindowed)) return reads_window(node, in);
-        return {.reads = reads_rows(node, i, out) ? Reads::rows : Reads::all};
+        if (node.op == "Transpose" && permutes_rows(node, in)) return {.reads = Reads::rows};
+        return {.reads = same_flow(in, out) && reads_rows(node, i, out) ? Reads::rows : Reads::all};
     }
 
     bool reads_rows(const Node& node, std::size_t i, const ValueInfo& out) const {
@@ -255,6 +332,7 @@ private:
         if (node.op == "MatMul") return i == 0 && same;
         if (node.op == "Gemm")
             return i != 1 && same && (i != 0 || graph::int_attribute(node, "transA", 0) == 0);
+        if (node.op == "Einsum") return i == 0 && same && einsum_keeps_rows(node);
         if (node.op == "Gather") return i == 1;
         if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool") return true;
         if (node.op == "Transpose") return keeps_rows(node, in);
@@ -291,13 +369,27 @@ private:
 
     // Rows stay in order if only axes of size 1 move, or if the channels go to the end.
     static bool keeps_rows(const Node& node, const ValueInfo& in) {
-        const auto rank = static_cast<std::int64_t>(in.shape.size());
-        std::vector<std::int64_t> reversed;
-        for (std::int64_t a = rank; a-- > 0;) reversed.push_back(a);
-        auto order = graph::ints_attribute(node, "perm", reversed);
+        auto order = order_of(node, in.shape.size());
         if (in.channels_first && order.back() == 1) order.pop_back();
         std::erase_if(order, [&](std::int64_t a) { return in.shape[static_cast<std::size_t>(a)] == 1; });
         return std::ranges::is_sorted(order) && (!in.channels_first || order.size() < in.shape.size());
+    }
+
+    // "...d,md->...m": the first operand and the result have the same rows, which the second one does not
+    // name.
+    static bool einsum_keeps_rows(const Node& node) {
+        auto equation = graph::text_attribute(node, "equation", "");
+        std::erase(equation, ' ');
+        const auto comma = equation.find(',');
+        const auto arrow = equation.find("->");
+        if (comma == std::string::npos || arrow == std::string::npos || arrow < comma + 2) return false;
+        const auto first = equation.substr(0, comma);
+        const auto second = equation.substr(comma + 1, arrow - comma - 1);
+        const auto result = equation.substr(arrow + 2);
+        if (first.size() < 2 || first.size() != result.size()) return false;
+        const auto rows = first.substr(0, first.size() - 1);
+        return result.starts_with(rows) && second.find_first_of(rows) == std::string::npos &&
+               second.find(first.back()) != std::string::npos;
     }
 
     // Leading axes that are kept stay in order.

@@ -31,7 +31,35 @@ struct Lane {
 };
 
 // Lanes that work at once.
-using Phase = std::vector<Lane>;
+struct Phase {
+    std::vector<Lane> lanes;
+    double delay = 0.0;  // seconds from their end until the rows are there
+};
+
+// A way to the end of the network from a step, when a share of its rows is done: (1 - share) rows + rest.
+struct Way {
+    double rows = 0.0;  // seconds of all rows of the slowest step until rows have to wait for each other
+    double rest = 0.0;  // seconds of everything else
+    double seconds(double share) const { return (1.0 - share) * rows + rest; }
+};
+
+double longest(const std::vector<Way>& ways, double share) {
+    double seconds = 0.0;
+    for (const auto& way : ways) seconds = std::max(seconds, way.seconds(share));
+    return seconds;
+}
+
+// Drops ways that are never the longest.
+void prune(std::vector<Way>& ways) {
+    std::ranges::sort(ways, [](const Way& a, const Way& b) {
+        return std::pair(-a.rows, -a.rest) < std::pair(-b.rows, -b.rest);
+    });
+    std::vector<Way> kept;
+    for (const auto& way : ways) {
+        if (kept.empty() || way.rest > kept.back().rest) kept.push_back(way);
+    }
+    ways = std::move(kept);
+}
 
 // A step as work: phases one after another, in blocks of rows.
 struct Stage {
@@ -39,9 +67,14 @@ struct Stage {
     std::size_t rows = 1;
     std::size_t parts = 1;  // most copies that share the rows
     std::size_t block = 1;  // rows
-    double priority = 0.0;  // seconds to the end of the network
+    double path = 0.0;      // seconds to the end of the network, one step after another
+    std::vector<Way> ways;  // the same, with rows that flow from step to step
     std::size_t blocks() const { return (rows + block - 1) / block; }
     std::size_t first_row(std::size_t b) const { return std::min(rows, b * block); }
+    // Seconds from a block to the end of the network.
+    double way(std::size_t b) const {
+        return longest(ways, static_cast<double>(first_row(b)) / static_cast<double>(rows));
+    }
 };
 
 double operations(const DigitalWork& w) {
@@ -60,6 +93,10 @@ void check(const Pipeline& pipeline, const Mapping& mapping, const ScheduleOptio
     if (options.inferences < 1 || options.inferences > kMostInferences)
         fail(ErrorCode::bad_config,
              fmt::format("{} inferences; expected 1 to {}", options.inferences, kMostInferences));
+    if (options.link && !(options.link->bytes_per_second > 0.0 && options.link->latency_seconds >= 0.0))
+        fail(ErrorCode::bad_config,
+             fmt::format("a host link of {} B/s and {} s; expected more than 0 B/s and at least 0 s",
+                         options.link->bytes_per_second, options.link->latency_seconds));
     for (const auto& step : pipeline.steps) {
         for (const auto m : step.matrices) {
             if (m >= mapping.matrices.size())
@@ -109,8 +146,7 @@ public:
         : pipeline_(pipeline),
           mapping_(mapping),
           product_(product_seconds(spec.core)),
-          digital_rate_(parameter(data.parameters, "digital_rate").value),
-          link_rate_(parameter(data.parameters, "host_link_rate").value) {
+          digital_rate_(parameter(data.parameters, "digital_rate").value) {
         for (const auto& r : mapping.regions) {
             ++regions_[{r.matrix, r.replica}][r.core];
             output_cols_[{r.matrix, r.replica}] += static_cast<double>(r.tile.cols);
@@ -119,36 +155,40 @@ public:
 
     std::vector<Stage> build(const CopyShares& shares, const ScheduleOptions& options) const {
         std::vector<Stage> stages;
-        const auto moved = options.links ? moved_steps() : std::vector<bool>(pipeline_.steps.size());
+        const auto moved = options.link ? moved_steps() : std::vector<bool>(pipeline_.steps.size());
         for (std::size_t s = 0; s < pipeline_.steps.size(); ++s) {
             const auto& step = pipeline_.steps[s];
             Stage stage{.phases = {}, .rows = step.rows};
             const auto rows = static_cast<double>(step.rows);
-            if (options.links) add_single(ResourceKind::link, step.input_bytes / link_rate_ / rows, stage);
+            if (options.link) add_transfer(*options.link, step.input_bytes / rows, stage);
             double additions = 0.0;
-            if (!step.matrices.empty()) stage.phases.push_back(products(s, shares, additions));
-            if (options.digital)
-                add_single(ResourceKind::digital, (operations(step.work) / rows + additions) / digital_rate_,
-                           stage);
-            if (moved[s]) add_single(ResourceKind::link, step.output_bytes / link_rate_ / rows, stage);
+            if (!step.matrices.empty()) stage.phases.push_back({products(s, shares, additions)});
+            const double seconds = (operations(step.work) / rows + additions) / digital_rate_;
+            if (options.digital && seconds > 0.0)
+                stage.phases.push_back({{Lane{.resource = {ResourceKind::digital, 0}, .seconds = seconds}}});
+            if (moved[s]) add_transfer(*options.link, step.output_bytes / rows, stage);
             for (const auto& phase : stage.phases) {
-                for (const auto& lane : phase) stage.parts = std::max(stage.parts, lane.parts);
+                for (const auto& lane : phase.lanes) stage.parts = std::max(stage.parts, lane.parts);
             }
             stages.push_back(std::move(stage));
         }
-        set_priorities(stages);
+        set_paths(stages);
+        set_ways(stages);
         set_blocks(options, stages);
         return stages;
     }
 
 private:
-    static void add_single(ResourceKind kind, double seconds, Stage& stage) {
-        if (seconds > 0.0) stage.phases.push_back({Lane{.resource = {kind, 0}, .seconds = seconds}});
+    static void add_transfer(const HostLink& link, double bytes, Stage& stage) {
+        if (bytes > 0.0)
+            stage.phases.push_back(
+                {{Lane{.resource = {ResourceKind::link, 0}, .seconds = bytes / link.bytes_per_second}},
+                 link.latency_seconds});
     }
 
     // additions: partial sums per row.
-    Phase products(std::size_t s, const CopyShares& shares, double& additions) const {
-        Phase phase;
+    std::vector<Lane> products(std::size_t s, const CopyShares& shares, double& additions) const {
+        std::vector<Lane> lanes;
         for (const auto m : pipeline_.steps[s].matrices) {
             const auto copies = shares.copies(m, s, mapping_.matrices[m].replicas);
             for (std::size_t k = 0; k < copies.size(); ++k) {
@@ -158,7 +198,7 @@ private:
                          fmt::format("matrix {}, replica {}: has no region",
                                      in_quotes(mapping_.matrices[m].shape.name), copies[k]));
                 for (const auto& [core, regions] : found->second)
-                    phase.push_back({.resource = {ResourceKind::core, core},
+                    lanes.push_back({.resource = {ResourceKind::core, core},
                                      .matrix = m,
                                      .copy = copies[k],
                                      .part = k,
@@ -169,7 +209,7 @@ private:
                              static_cast<double>(copies.size());
             }
         }
-        return phase;
+        return lanes;
     }
 
     // Steps whose results go over the host link: outputs, and what a product on other chips reads.
@@ -193,19 +233,45 @@ private:
         return moved;
     }
 
-    void set_priorities(std::vector<Stage>& stages) const {
+    void set_paths(std::vector<Stage>& stages) const {
         for (std::size_t s = stages.size(); s-- > 0;) {
-            double seconds = 0.0;
-            for (const auto& phase : stages[s].phases) {
-                double longest = 0.0;
-                for (const auto& lane : phase)
-                    longest = std::max(longest, lane.seconds / static_cast<double>(lane.parts));
-                seconds += longest * static_cast<double>(stages[s].rows);
-            }
-            stages[s].priority += seconds;
+            for (const auto& phase : stages[s].phases)
+                stages[s].path += slowest(phase) * static_cast<double>(stages[s].rows) + phase.delay;
             for (const auto& input : pipeline_.steps[s].inputs)
-                stages[input.step].priority = std::max(stages[input.step].priority, stages[s].priority);
+                stages[input.step].path = std::max(stages[input.step].path, stages[s].path);
         }
+    }
+
+    // A path of steps that read row by row takes the time of all rows of its slowest step, and that of one
+    // row of the others.
+    void set_ways(std::vector<Stage>& stages) const {
+        std::vector<double> after(stages.size(), 0.0);  // seconds behind the last row of a step
+        for (std::size_t s = stages.size(); s-- > 0;) {
+            auto& ways = stages[s].ways;
+            double all_rows = 0.0;
+            double one_row = 0.0;
+            for (const auto& phase : stages[s].phases) {
+                all_rows = std::max(all_rows, slowest(phase) * static_cast<double>(stages[s].rows));
+                one_row += slowest(phase) + phase.delay;
+            }
+            for (auto& way : ways) way.rest += one_row;
+            ways.push_back({all_rows, after[s]});
+            prune(ways);
+            for (const auto& input : pipeline_.steps[s].inputs) {
+                const bool all = input.reads == Reads::all;
+                after[input.step] = std::max(after[input.step], longest(ways, all ? 0.0 : 1.0));
+                auto& before = stages[input.step].ways;
+                if (!all) before.insert(before.end(), ways.begin(), ways.end());
+            }
+        }
+    }
+
+    // Seconds per row, on all copies together.
+    static double slowest(const Phase& phase) {
+        double seconds = 0.0;
+        for (const auto& lane : phase.lanes)
+            seconds = std::max(seconds, lane.seconds / static_cast<double>(lane.parts));
+        return seconds;
     }
 
     static void set_blocks(const ScheduleOptions& options, std::vector<Stage>& stages) {
@@ -214,7 +280,7 @@ private:
             for (auto& stage : stages) {
                 stage.block = stage.parts * ((stage.rows - 1) / (stage.parts * most) + 1);
                 for (const auto& phase : stage.phases)
-                    spans += stage.blocks() * phase.size() * options.inferences;
+                    spans += stage.blocks() * phase.lanes.size() * options.inferences;
             }
             if (spans <= options.most_spans) return;
             if (most == 1 && spans > kMostSpans)
@@ -228,7 +294,6 @@ private:
     const Mapping& mapping_;
     double product_;
     double digital_rate_;
-    double link_rate_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::map<std::uint32_t, std::size_t>> regions_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> output_cols_;
 };
@@ -292,11 +357,11 @@ private:
     static std::set<std::pair<std::size_t, double>> speeds(const Phase& phase) {
         std::map<std::tuple<std::uint32_t, std::uint32_t>, double> copies;
         std::map<std::uint32_t, std::pair<std::size_t, double>> matrices;
-        for (const auto& lane : phase) {
+        for (const auto& lane : phase.lanes) {
             auto& longest = copies[{lane.matrix, lane.copy}];
             longest = std::max(longest, lane.seconds);
         }
-        for (const auto& lane : phase) {
+        for (const auto& lane : phase.lanes) {
             const auto seconds = copies[{lane.matrix, lane.copy}];
             auto& [parts, least] = matrices.try_emplace(lane.matrix, lane.parts, seconds).first->second;
             parts = lane.parts;
@@ -324,6 +389,8 @@ private:
                 last_done[k] = std::max(last_done[k], done);
             }
         }
+        for (auto& time : first_done) time += phase.delay;
+        for (auto& time : last_done) time += phase.delay;
         first = std::move(first_done);
         last = std::move(last_done);
     }
@@ -332,11 +399,19 @@ private:
     std::vector<Samples> steps_;
 };
 
+// What a resource does first: the rows or the step with the longest way to the end.
+enum class Order { rows, steps };
+
 // Simulates the resources, event by event.
 class Simulation {
 public:
-    Simulation(const Pipeline& pipeline, const std::vector<Stage>& stages, std::size_t inferences)
-        : pipeline_(pipeline), stages_(stages), readers_(readers_of(pipeline)), inferences_(inferences) {
+    Simulation(const Pipeline& pipeline, const std::vector<Stage>& stages, std::size_t inferences,
+               Order order)
+        : pipeline_(pipeline),
+          stages_(stages),
+          readers_(readers_of(pipeline)),
+          order_(order),
+          ends_(inferences, 0.0) {
         progress_.resize(inferences * stages.size());
         for (std::size_t i = 0; i < inferences; ++i) {
             for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -395,6 +470,7 @@ private:
         std::size_t number = 0;  // of the span, to break ties
         Task task;
         Resource resource;
+        bool arrived = false;  // the delay of the phase is over
         bool operator<(const Event& other) const {
             return std::pair(other.time, other.number) < std::pair(time, number);
         }
@@ -442,20 +518,25 @@ private:
             return;
         }
         const auto& phase = stages_[s].phases[state.phase];
-        for (std::size_t l = 0; l < phase.size(); ++l) {
-            if (part_of(s, b, phase[l]).second == 0) continue;
+        const auto priority = order_ == Order::rows ? stages_[s].way(b) : stages_[s].path;
+        for (std::size_t l = 0; l < phase.lanes.size(); ++l) {
+            const auto& lane = phase.lanes[l];
+            if (part_of(i, s, b, lane).second == 0) continue;
             ++state.open;
-            queues_[phase[l].resource].waiting.push({i, stages_[s].priority, b, s, l});
-            woken_.insert(phase[l].resource);
+            queues_[lane.resource].waiting.push({i, priority, b, s, l});
+            woken_.insert(lane.resource);
         }
     }
 
-    // First row and number of rows of a lane.
-    std::pair<std::size_t, std::size_t> part_of(std::size_t s, std::size_t b, const Lane& lane) const {
+    // First row and number of rows of a lane. Where rows cannot be shared out evenly, the copies take turns
+    // from inference to inference.
+    std::pair<std::size_t, std::size_t> part_of(std::size_t i, std::size_t s, std::size_t b,
+                                                const Lane& lane) const {
         const auto first = stages_[s].first_row(b);
         const auto rows = stages_[s].first_row(b + 1) - first;
-        const auto begin = rows * lane.part / lane.parts;
-        return {first + begin, rows * (lane.part + 1) / lane.parts - begin};
+        const auto part = rows % lane.parts == 0 ? lane.part : (lane.part + i) % lane.parts;
+        const auto begin = rows * part / lane.parts;
+        return {first + begin, rows * (part + 1) / lane.parts - begin};
     }
 
     void dispatch() {
@@ -466,8 +547,8 @@ private:
             queue.waiting.pop();
             queue.busy = true;
             const auto phase = progress(task.inference, task.step).blocks[task.block].phase;
-            const auto& lane = stages_[task.step].phases[phase][task.lane];
-            const auto [first, rows] = part_of(task.step, task.block, lane);
+            const auto& lane = stages_[task.step].phases[phase].lanes[task.lane];
+            const auto [first, rows] = part_of(task.inference, task.step, task.block, lane);
             const double end = now_ + static_cast<double>(rows) * lane.seconds;
             events_.push({end, spans_.size(), task, resource});
             spans_.push_back({.step = static_cast<std::uint32_t>(task.step),
@@ -485,11 +566,17 @@ private:
 
     void finish(const Event& event) {
         const auto& [i, priority, b, s, lane] = event.task;
-        queues_[event.resource].busy = false;
-        woken_.insert(event.resource);
         auto& p = progress(i, s);
         auto& state = p.blocks[b];
-        if (--state.open > 0) return;
+        if (!event.arrived) {
+            queues_[event.resource].busy = false;
+            woken_.insert(event.resource);
+            if (--state.open > 0) return;
+            if (const double delay = stages_[s].phases[state.phase].delay; delay > 0.0) {
+                events_.push({now_ + delay, event.number, event.task, event.resource, true});
+                return;
+            }
+        }
         ++state.phase;
         const auto before = p.done;
         enter(i, s, b);
@@ -503,23 +590,40 @@ private:
         if (p.done == before) return;
         for (const auto reader : readers_[s]) pending_.push_back({i, reader});
         if (p.done < p.blocks.size()) return;
-        ends_.resize(inferences_, 0.0);
         ends_[i] = now_;
     }
 
     const Pipeline& pipeline_;
     const std::vector<Stage>& stages_;
     std::vector<std::vector<std::size_t>> readers_;
-    std::size_t inferences_;
+    Order order_;
     std::vector<Progress> progress_;
     std::vector<StepRef> pending_;
     std::map<Resource, Queue> queues_;
     std::set<Resource> woken_;
     std::priority_queue<Event> events_;
     std::vector<Span> spans_;
-    std::vector<double> ends_;
+    std::vector<double> ends_;  // of every inference
     double now_ = 0.0;
 };
+
+struct Simulated {
+    std::vector<Span> spans;
+    std::vector<double> ends;  // of every inference
+};
+
+// Neither order is always the better one: rows that flow keep cores busy behind a slow step, and whole steps
+// give work to cores that would wait where all rows are needed.
+Simulated shortest(const Pipeline& pipeline, const std::vector<Stage>& stages, std::size_t inferences) {
+    Simulated best;
+    for (const auto order : {Order::rows, Order::steps}) {
+        Simulation simulation(pipeline, stages, inferences, order);
+        auto spans = simulation.run();
+        if (best.ends.empty() || std::ranges::max(simulation.ends()) < std::ranges::max(best.ends))
+            best = {std::move(spans), simulation.ends()};
+    }
+    return best;
+}
 
 std::vector<ResourceUse> uses_of(const std::vector<Span>& spans) {
     std::map<Resource, double> seconds;
@@ -528,6 +632,22 @@ std::vector<ResourceUse> uses_of(const std::vector<Span>& spans) {
     uses.reserve(seconds.size());
     for (const auto& [resource, busy] : seconds) uses.push_back({resource, busy});
     return uses;
+}
+
+// Seconds of the busiest resource per inference, if copies share all rows evenly: in the mean over many
+// inferences they do.
+double mean_work(const std::vector<Stage>& stages) {
+    std::map<Resource, double> seconds;
+    for (const auto& stage : stages) {
+        for (const auto& phase : stage.phases) {
+            for (const auto& lane : phase.lanes)
+                seconds[lane.resource] +=
+                    lane.seconds * static_cast<double>(stage.rows) / static_cast<double>(lane.parts);
+        }
+    }
+    double most = 0.0;
+    for (const auto& [resource, work] : seconds) most = std::max(most, work);
+    return most;
 }
 
 }  // namespace
@@ -577,27 +697,27 @@ Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const C
     check(pipeline, mapping, options);
     const CopyShares shares(pipeline, mapping, step_windows(pipeline, mapping, spec, data));
     const auto stages = Stages(pipeline, mapping, spec, data).build(shares, options);
-    Simulation simulation(pipeline, stages, options.inferences);
-    Schedule schedule{.grid = mapping.grid, .inferences = options.inferences, .spans = simulation.run()};
+    auto [spans, ends] = shortest(pipeline, stages, options.inferences);
+    Schedule schedule{.grid = mapping.grid,
+                      .inferences = options.inferences,
+                      .spans = std::move(spans),
+                      .makespan_seconds = std::ranges::max(ends)};
     std::ranges::stable_sort(schedule.spans, {}, &Span::begin);
     schedule.uses = uses_of(schedule.spans);
-    for (const auto& span : schedule.spans)
-        schedule.makespan_seconds = std::max(schedule.makespan_seconds, span.end);
+    schedule.link = options.link;
     const auto path = CriticalPath(pipeline, stages).seconds();
     schedule.bound = {.seconds = path, .reason = "critical path", .critical_path_seconds = path};
-    double busiest = 0.0;
     for (const auto& use : schedule.uses) {
-        busiest = std::max(busiest, use.seconds);
         if (use.seconds <= schedule.bound.seconds) continue;
         schedule.bound.seconds = use.seconds;
         schedule.bound.reason = resource_name(use.resource, mapping.grid);
     }
-    schedule.interval_seconds = busiest;
-    if (options.inferences > 1) {
-        const auto& ends = simulation.ends();
+    schedule.interval_seconds = mean_work(stages);
+    if (options.inferences > 1)
+        // Copies that take turns end at the same time, so that a few inferences can seem faster than many.
         schedule.interval_seconds =
-            (ends.back() - ends.front()) / static_cast<double>(options.inferences - 1);
-    }
+            std::max(schedule.interval_seconds,
+                     (ends.back() - ends.front()) / static_cast<double>(options.inferences - 1));
     return schedule;
 }
 

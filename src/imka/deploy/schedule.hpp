@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,10 +47,19 @@ struct Span {
     bool operator==(const Span&) const = default;
 };
 
+// Between host and chips, and between chips. A row arrives `latency` after it was sent; the link can send the
+// next one in the meantime.
+struct HostLink {
+    double bytes_per_second = 0.0;  // > 0
+    double latency_seconds = 0.0;
+    bool operator==(const HostLink&) const = default;
+};
+
 struct ScheduleOptions {
     std::size_t inferences = 1;  // that follow each other
     bool digital = true;         // false: digital operations take no time
-    bool links = false;          // true: inputs, outputs and values between chips take time on the host link
+    // For inputs, outputs and values between chips; none: they take no time.
+    std::optional<HostLink> link = {};
     // Rows are scheduled in blocks, so that there are at most about this many spans.
     std::size_t most_spans = 100'000;
 };
@@ -71,23 +81,26 @@ struct Schedule {
     std::size_t inferences = 1;
     std::vector<Span> spans;  // by begin
     double makespan_seconds = 0.0;
-    // Between the ends of inferences that follow each other; of a single one: the work of the busiest
+    // Between the ends of inferences that follow each other, and at least the mean work of the busiest
     // resource.
     double interval_seconds = 0.0;
     ScheduleBound bound;
     std::vector<ResourceUse> uses;  // of every resource with work
+    std::optional<HostLink> link = {};
 };
 
 // List scheduling: a free resource takes the waiting block with the earliest inference, then the longest path
 // to the end, then the lowest rows. A core does one product at a time; tiles of a matrix on different cores
-// work at once; copies share the rows of a call, and calls that can be at work at the same time have copies
-// of their own where there are enough. Error{bad_config} if pipeline and mapping do not fit.
+// work at once; copies share the rows of a call, or take turns from inference to inference, and calls that
+// can be at work at the same time have copies of their own where there are enough. Error{bad_config} if
+// pipeline and mapping do not fit.
 Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                        const CostData& data, const ScheduleOptions& options = {});
 
 // Independent check, without code of the scheduler: nothing overlaps on a resource, every row begins after
 // the rows that it needs, every row of every matrix is done exactly once on all cores of one copy, and takes
-// the time of its products. Error{bad_data} that names the first problem.
+// the time of its products; with a host link, inputs arrive before they are used and results are sent after
+// they are computed. Error{bad_data} that names the first problem.
 void verify_schedule(const Schedule& schedule, const Pipeline& pipeline, const Mapping& mapping,
                      const ChipSpec& spec);
 

@@ -33,6 +33,7 @@ public:
             for (std::uint32_t s = 0; s < pipeline_.steps.size(); ++s) {
                 check_rows({i, s});
                 check_digital({i, s});
+                check_link({i, s});
                 check_order({i, s});
             }
         }
@@ -117,6 +118,53 @@ private:
                              in_quotes(pipeline_.steps[key.second].name), key.first, end));
     }
 
+    // When the rows of a span are where they are needed next.
+    double arrival(const Span& span) const {
+        const bool sent = span.resource.kind == ResourceKind::link && schedule_.link;
+        return span.end + (sent ? schedule_.link->latency_seconds : 0.0);
+    }
+
+    // Inputs of the network arrive before anything works on their rows; outputs are sent behind everything.
+    void check_link(const Key& key) const {
+        const auto found = spans_.find(key);
+        const auto& step = pipeline_.steps[key.second];
+        const bool sends = schedule_.link && step.is_output && step.output_bytes > 0.0;
+        const bool receives = schedule_.link && step.input_bytes > 0.0;
+        if (found == spans_.end() || (!sends && !receives)) return;
+        std::map<std::size_t, std::vector<const Span*>> sent;  // by first row
+        for (const auto* span : found->second) {
+            if (span->resource.kind == ResourceKind::link) sent[span->first_row].push_back(span);
+        }
+        for (const auto* span : found->second) {
+            if (span->resource.kind == ResourceKind::link) continue;
+            auto block = sent.upper_bound(span->first_row);
+            if (block == sent.begin()) fail_span(*span, "its rows are never sent over the host link");
+            const auto& [in, out] = std::ranges::minmax(std::prev(block)->second, {}, &Span::begin);
+            if (in->first_row + in->rows < span->first_row + span->rows)
+                fail_span(*span, "some of its rows are never sent over the host link");
+            if (receives && arrival(*in) > span->begin)
+                fail_span(*span, fmt::format("begins before its inputs arrive at {} s", arrival(*in)));
+            if (sends && out->begin < span->end)
+                fail_span(*span, fmt::format("ends after its results are sent at {} s", out->begin));
+        }
+        check_sent_rows(key, sent, (sends ? 1U : 0U) + (receives ? 1U : 0U));
+    }
+
+    // Every row goes over the link the given number of times, or more often between chips.
+    void check_sent_rows(const Key& key, const std::map<std::size_t, std::vector<const Span*>>& sent,
+                         std::size_t times) const {
+        const auto& step = pipeline_.steps[key.second];
+        std::size_t end = 0;
+        for (const auto& [first, list] : sent) {
+            if (first != end || list.size() < times) break;
+            end = first + list.front()->rows;
+        }
+        if (end != step.rows)
+            fail(ErrorCode::bad_data,
+                 fmt::format("step {}, inference {}: row {} is not sent over the host link",
+                             in_quotes(step.name), key.first, end));
+    }
+
     // All cores of a copy do the same rows, and the copies together all rows once.
     void check_rows(const Key& key) const {
         using Rows = std::vector<std::pair<std::size_t, std::size_t>>;  // first and end, sorted
@@ -196,7 +244,7 @@ private:
         if (!ends.empty()) return ends;
         double latest = 0.0;
         for (const auto* span : spans) {
-            latest = std::max(latest, span->end);
+            latest = std::max(latest, arrival(*span));
             ends.emplace_back(span->first_row, latest);
         }
         return ends;

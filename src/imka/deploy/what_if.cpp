@@ -14,6 +14,7 @@
 #include "imka/deploy/model_error.hpp"
 #include "imka/deploy/pareto.hpp"
 #include "imka/deploy/schedule.hpp"
+#include "imka/deploy/technology.hpp"
 
 namespace imka {
 namespace {
@@ -35,18 +36,36 @@ std::vector<Constants> combinations(std::span<const WhatIfAxis> axes) {
     return all;
 }
 
-double cells(const ChipSpec& spec) {
-    return static_cast<double>(spec.core.rows) * static_cast<double>(spec.core.cols);
+Redesign redesign(const ChipSpec& from, const Constants& constants) {
+    Redesign out{.from = from, .chip = from, .technology = {}};
+    for (const auto& [key, value] : constants) {
+        if (!set_technology(key, value, out.technology)) set_constant(out.chip, key, value);
+    }
+    return out;
 }
 
-std::optional<CostValue> joules_of(const MappingCost& cost, double size) {
+// The chip with every tier as cores of its own.
+ChipSpec flat(const Redesign& r) {
+    auto spec = r.chip;
+    spec.cores *= r.technology.tiers;
+    validate(spec);
+    return spec;
+}
+
+std::optional<CostValue> joules_of(const MappingCost& cost, const CostValue& factor) {
     if (!cost.core_joules) return std::nullopt;
-    const double scaled = *cost.core_joules * size;
     const auto& digital = cost.digital_joules;
     const auto& link = cost.link_joules;
-    return CostValue{.value = (scaled + *cost.core_joules) / 2.0 + digital.value + link.value,
-                     .low = std::min(scaled, *cost.core_joules) + digital.low + link.low,
-                     .high = std::max(scaled, *cost.core_joules) + digital.high + link.high};
+    return CostValue{.value = *cost.core_joules * factor.value + digital.value + link.value,
+                     .low = *cost.core_joules * factor.low + digital.low + link.low,
+                     .high = *cost.core_joules * factor.high + digital.high + link.high};
+}
+
+std::optional<CostValue> area_of(const Redesign& r, std::size_t chips, const CostData& data) {
+    auto area = chip_area(r, data);
+    if (!area) return std::nullopt;
+    const auto n = static_cast<double>(chips);
+    return CostValue{.value = n * area->value, .low = n * area->low, .high = n * area->high};
 }
 
 Summary errors_of(const WhatIfJob& job, const DeployedModel& model, const Exec& exec) {
@@ -62,18 +81,20 @@ Summary errors_of(const WhatIfJob& job, const DeployedModel& model, const Exec& 
 }
 
 WhatIfPoint measure(const WhatIfJob& job, const Constants& constants, const Exec& exec) {
-    auto spec = job.chip;
-    for (const auto& [key, value] : constants) set_constant(spec, key, value);
+    const auto design = redesign(job.chip, constants);
+    const auto spec = flat(design);
     auto placement = place_model(job.graph, spec, job.options);
     const auto& mapping = placement.result.mapping;
-    const auto data = cost_data();
+    const auto data = in_node(cost_data(), design);
+    const auto stacked = folded(mapping, design.technology.tiers);
     WhatIfPoint point{
         .constants = constants,
         .cores = placement.result.cores,
         .chips = mapping.grid.chips,
-        .latency_seconds = make_schedule(placement.pipeline, mapping, spec, data).makespan_seconds,
+        .latency_seconds = make_schedule(placement.pipeline, stacked, spec, data).makespan_seconds,
         .joules = joules_of(mapping_cost(mapping, spec, digital_work(placement.pipeline), data),
-                            cells(spec) / cells(job.chip))};
+                            core_energy_factor(design, data)),
+        .area_mm2 = area_of(design, mapping.grid.chips, data)};
     const auto model =
         deploy(std::move(placement), spec, job.build, job.calibration, job.seeds.front(), exec);
     point.error = errors_of(job, model, exec);
@@ -94,13 +115,19 @@ WhatIfAxis parse_axis(const std::string& text) {
     return axis;
 }
 
+std::vector<CostParameter> assumptions_of(std::span<const WhatIfAxis> axes) {
+    constexpr std::string_view kKeys[] = {"node", "tiers", "core.rows", "core.cols"};
+    const auto assumed = [&](const WhatIfAxis& axis) {
+        return std::ranges::find(kKeys, axis.key) != std::end(kKeys);
+    };
+    if (std::ranges::none_of(axes, assumed)) return {};
+    return cost_data().technology;
+}
+
 std::vector<WhatIfPoint> what_if(const WhatIfJob& job, const Exec& exec) {
     const auto all = combinations(job.axes);
     // Wrong constants are found before the work begins.
-    for (const auto& constants : all) {
-        auto spec = job.chip;
-        for (const auto& [key, value] : constants) set_constant(spec, key, value);
-    }
+    for (const auto& constants : all) (void)flat(redesign(job.chip, constants));
     std::vector<WhatIfPoint> points;
     Progress progress(exec, "chips", all.size());
     Exec inner = without_progress(exec);

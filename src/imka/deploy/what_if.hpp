@@ -14,7 +14,7 @@
 
 namespace imka {
 
-// Values of one constant, such as core.rows = 64, 128, 256.
+// Values of one constant, such as core.rows = 64, 128, 256; or of the node or the number of tiers.
 struct WhatIfAxis {
     std::string key;
     std::vector<std::string> values;
@@ -22,13 +22,17 @@ struct WhatIfAxis {
 // "core.rows=64,128,256". Error{bad_config} for text of another form.
 WhatIfAxis parse_axis(const std::string& text);
 
+// The parameters behind energies and areas of these chips; none if they have the known cores and node.
+std::vector<CostParameter> assumptions_of(std::span<const WhatIfAxis> axes);
+
 struct WhatIfPoint {
     std::vector<std::pair<std::string, std::string>> constants;
     std::size_t cores = 0;
     std::size_t chips = 0;
-    double latency_seconds = 0.0;     // of one inference
-    std::optional<CostValue> joules;  // of one inference; none if the power of the chip is unknown
-    Summary error;                    // relative error of the outputs, one value per chip
+    double latency_seconds = 0.0;       // of one inference
+    std::optional<CostValue> joules;    // of one inference; none if the power of the chip is unknown
+    std::optional<CostValue> area_mm2;  // of all chips; none if the area of the chip is unknown
+    Summary error;                      // relative error of the outputs, one value per chip
     bool best = false;  // no other point is at least as good in error, energy and latency, and better in one
 };
 
@@ -43,9 +47,11 @@ struct WhatIfJob {
     std::span<const std::uint64_t> seeds;  // of the chips
 };
 
-// Every combination of the values, the last axis fastest. The power of a core is known for one size of core
-// only: for other sizes the interval of the energy goes from power in proportion to the cells to the same
-// power. Error{bad_config} for a constant that is unknown or out of range.
+// Every combination of the values, the last axis fastest. Constants of chip files, "node" and "tiers". Power
+// and area are known for one chip only; for cores of other sizes, other nodes and several tiers they follow
+// from assumptions, with intervals (deploy/technology.hpp). Tiers share converters, so they multiply one
+// after another; the emulator gives each its own converters. Error{bad_config} for a constant that is unknown
+// or out of range.
 std::vector<WhatIfPoint> what_if(const WhatIfJob& job, const Exec& exec);
 
 }  // namespace imka

@@ -83,7 +83,7 @@ TEST_F(Fetch, SkipsCorrectFiles) {
 TEST_F(Fetch, ReplacesADamagedFile) {
     const HttpServer server(files(text_), {});
     std::filesystem::create_directories(target().parent_path());
-    write_file_atomic(target(), text_.substr(0, text_.find("\n") + 1));
+    write_file_atomic(target(), text_.substr(0, text_.find('\n') + 1));
     EXPECT_TRUE(fetch_dataset(set_, options(server), {})[0].downloaded);
     EXPECT_EQ(content(), text_);
 }

@@ -79,6 +79,22 @@ TEST(Imdb, PartsAreDisjointAndCoverTheTrainingFile) {
     EXPECT_FALSE(valid.tokens == dir.load(LraTask::imdb, LraPart::valid, {}, 1).tokens);
 }
 
+// Files that were read are kept, as long as they do not change.
+TEST(Imdb, AFileThatIsWrittenAgainIsReadAgain) {
+    const DataDir dir;
+    dir.write("imdb/imdb_test.tsv", reviews(25'000));
+    const auto first = dir.load(LraTask::imdb, LraPart::test);
+    EXPECT_TRUE(dir.load(LraTask::imdb, LraPart::test).tokens == first.tokens);
+    dir.write("imdb/imdb_test.tsv", reviews(25'000, [](std::size_t i, std::string& line) {
+                  line.back() = i == 7 ? 'x' : line.back();
+              }));
+    EXPECT_EQ(text_of(dir.load(LraTask::imdb, LraPart::test), 7), "review x");
+    dir.write("imdb/imdb_test.tsv", "no review");
+    EXPECT_THAT(dir.error(LraTask::imdb), HasSubstr("imdb_test.tsv"));
+    const DataDir other;
+    EXPECT_THAT(other.error(LraTask::imdb), HasSubstr("no file"));
+}
+
 TEST(Imdb, TextIsCutAt4000BytesAndKeepsTabs) {
     const DataDir dir;
     dir.write("imdb/imdb_test.tsv", reviews(25'000, [](std::size_t i, std::string& line) {
@@ -247,7 +263,7 @@ TEST(Retrieval, BadFilesAreErrorsWithTheirPlace) {
 
 TEST(LraRealData, Cifar10) {
     IMKA_NEED_REAL_DATA(dir);
-    if (!fs::exists(dir / "cifar10")) GTEST_SKIP() << "no cifar10";
+    if (!fs::exists(dir / "cifar10")) GTEST_SKIP() << (dir / "cifar10").string() + " is absent";
     const auto test = load_lra(LraTask::cifar10, LraPart::test, {.data_dir = dir}, {});
     const std::vector<std::uint8_t> first = {3, 8, 8, 0, 6};
     for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(test.examples[i].label, first[i]);
@@ -260,7 +276,7 @@ TEST(LraRealData, Cifar10) {
 
 TEST(LraRealData, Imdb) {
     IMKA_NEED_REAL_DATA(dir);
-    if (!fs::exists(dir / "imdb")) GTEST_SKIP() << "no imdb";
+    if (!fs::exists(dir / "imdb")) GTEST_SKIP() << (dir / "imdb").string() + " is absent";
     const auto s = lra_statistics(load_lra(LraTask::imdb, LraPart::test, {.data_dir = dir}, {}));
     EXPECT_EQ(s.class_counts, (std::vector<std::size_t>{12'500, 12'500}));
     EXPECT_EQ(s.lengths[2], 4000U);
@@ -268,7 +284,7 @@ TEST(LraRealData, Imdb) {
 
 TEST(LraRealData, Retrieval) {
     IMKA_NEED_REAL_DATA(dir);
-    if (!fs::exists(dir / "citations")) GTEST_SKIP() << "no citations";
+    if (!fs::exists(dir / "citations")) GTEST_SKIP() << (dir / "citations").string() + " is absent";
     const auto s = lra_statistics(load_lra(LraTask::retrieval, LraPart::valid, {.data_dir = dir}, {}));
     EXPECT_EQ(s.examples, 5'224U);
     EXPECT_EQ(s.class_counts, (std::vector<std::size_t>{2'612, 2'612}));

@@ -91,16 +91,23 @@ template <int kLevel>
 double share_from(std::span<const std::uint8_t> image) {
     return mean_of(image, [&](std::size_t i) { return image[i] >= kLevel ? 1.0 : 0.0; });
 }
+double row_of(std::size_t pixel) {
+    const auto row = pixel / 32;
+    return static_cast<double>(row);
+}
+double column_of(std::size_t pixel) {
+    return static_cast<double>(pixel % 32);
+}
 template <int kFrom, int kTo>
 double ring(std::span<const std::uint8_t> image) {
     return mean_of(image, [&](std::size_t i) {
-        const double y = static_cast<double>(i / 32) - 15.5;
-        const double x = static_cast<double>(i % 32) - 15.5;
+        const double y = row_of(i) - 15.5;
+        const double x = column_of(i) - 15.5;
         const double r = std::sqrt(y * y + x * x);
         return r >= kFrom && r < kTo ? image[i] : 0.0;
     });
 }
-template <int kDown, int kRight>
+template <std::size_t kDown, std::size_t kRight>
 double neighbours(std::span<const std::uint8_t> image) {
     return mean_of(image, [&](std::size_t i) {
         const bool inside = i / 32 + kDown < 32 && i % 32 + kRight < 32;
@@ -117,14 +124,9 @@ const std::vector<Figure> kFigures = {
     {"from 128", share_from<128>},
     {"from 200", share_from<200>},
     {"white", share_from<255>},
-    {"up and down",
-     [](auto image) {
-         return mean_of(image, [&](auto i) { return image[i] * static_cast<double>(i / 32); });
-     }},
+    {"up and down", [](auto image) { return mean_of(image, [&](auto i) { return image[i] * row_of(i); }); }},
     {"left and right",
-     [](auto image) {
-         return mean_of(image, [&](auto i) { return image[i] * static_cast<double>(i % 32); });
-     }},
+     [](auto image) { return mean_of(image, [&](auto i) { return image[i] * column_of(i); }); }},
     {"centre", ring<0, 4>},
     {"ring 4..8", ring<4, 8>},
     {"ring 8..12", ring<8, 12>},

@@ -98,7 +98,7 @@ TEST(RowBlocks, ASampleTakesEveryRowEquallyOften) {
         for (std::size_t r = 0; r < 2; ++r) ++taken[static_cast<std::size_t>(rows(r, 0))];
     }
     // 5 sigma of 2000 draws with probability 1/4: 5 sqrt(2000 * 3 / 16) = 97
-    for (const int count : taken) EXPECT_NEAR(count, kDraws / 4, 97);
+    for (const int count : taken) EXPECT_NEAR(count, kDraws * 0.25, 97);
 }
 
 // A FIFO with this text, written by another thread.

@@ -135,7 +135,7 @@ Table awkward() {
         const auto bits = random_bits(6, Stream::test, r);
         table.x(r, 0) = std::bit_cast<float>((bits & 0x7f800000U) == 0x7f800000U ? bits & 0x807fffffU : bits);
         table.x(r, 5) = 0;
-        table.labels.push_back(r % 2 == 0 ? "-1" : "word");
+        table.labels.emplace_back(r % 2 == 0 ? "-1" : "word");
     }
     table.x(0, 1) = -0.0F;
     table.x(0, 2) = std::numeric_limits<float>::max();

@@ -283,7 +283,7 @@ NpyArray array_of(const std::vector<std::uint64_t>& shape, const std::vector<flo
 TEST(AttentionFiles, HoldQueriesKeysAndValuesOfSequences) {
     const TempDir dir;
     const auto path = (dir.path() / "qkv.npy").string();
-    std::vector<float> values(12 * 3 * 5 * 2);
+    std::vector<float> values(360);  // 12 x 3 x 5 x 2
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     write_npy_array(path, array_of({12, 3, 5, 2}, values));
     auto data = load_attention({.dataset = path});

@@ -2,9 +2,9 @@
 #include "imka/experiment/journal.hpp"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <atomic>
 #include <fstream>

@@ -13,6 +13,7 @@
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "support/error.hpp"
+#include "support/small_performer.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -23,15 +24,7 @@ using testing::HasSubstr;
 
 // An untrained model whose classes differ.
 Performer tiny_model(std::uint64_t seed = 5) {
-    auto model = initial_performer({.vocabulary = 5,
-                                    .length = 64,
-                                    .classes = 4,
-                                    .width = 8,
-                                    .hidden = 12,
-                                    .heads = 2,
-                                    .classifier_hidden = 10,
-                                    .n_directions = 16},
-                                   "tiny", seed);
+    auto model = untrained_tiny(seed);
     for (auto& x : model.weights.at("classifier.output.weight").values()) x *= 8.0F;
     for (auto& x : model.weights.at("classifier.hidden.weight").values()) x *= 4.0F;
     return model;
@@ -112,7 +105,10 @@ TEST(PerformerRuns, ListWhatIsMissing) {
                    {}, {});
     EXPECT_EQ(plan.runs.size(), 16U);
     EXPECT_THAT(plan.missing,
-                testing::ElementsAre((dir / "tiny-hwa.safetensors").string() + ": no such model"));
+                testing::ElementsAre(testing::AllOf(
+                    testing::StartsWith((dir / "tiny-hwa.safetensors").string() + ": no such model"),
+                    testing::HasSubstr("imka train --task tiny_hwa --from " +
+                                       (dir / "tiny-vanilla.safetensors").string()))));
     // Data that are not there.
     auto imdb = tiny_model();
     imdb.task = "imdb";

@@ -53,7 +53,7 @@ TEST(Losses, NameTheSettingsThatDistinguishRuns) {
 TEST(Losses, ASettingOfADataSetDoesNotMakeARow) {
     std::vector<Record> records;
     for (const auto* dataset : {"eeg", "letter"}) {
-        for (const std::uint64_t seed : {0, 1}) {
+        for (const std::uint64_t seed : {0U, 1U}) {
             records.push_back(run(dataset, "fp32", seed, 0.9));
             records.push_back(run(dataset, "hermes", seed, 0.8));
             records.back().config["input_alpha"] = dataset == std::string("eeg") ? "2" : "auto";

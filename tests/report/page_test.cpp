@@ -91,7 +91,7 @@ TEST(Page, EscapesMaliciousText) {
     // Counts occurrences, so that a failing test does not print whole pages.
     for (const auto* part : {"<script>alert", "alert('x')</", "<!--", "]]>"})
         EXPECT_EQ(times(page, part), 0U) << part;
-    const std::string open = "<script type=\"application/json\" id=\"report\">";
+    const std::string open = R"(<script type="application/json" id="report">)";
     const auto at = page.find(open);
     ASSERT_NE(at, std::string::npos);
     const auto begin = at + open.size();

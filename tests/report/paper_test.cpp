@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "imka/experiment/spec.hpp"
 #include "imka/report/figure.hpp"
 #include "support/error.hpp"
 
@@ -58,7 +61,14 @@ TEST(Paper, RejectsArgumentsThatACheckDoesNotUse) {
 }
 
 TEST(Paper, EmbeddedFileHasWhatReportsNeed) {
-    EXPECT_EQ(reproductions().size(), 9U);
+    EXPECT_EQ(reproductions().size(), 21U);
+    for (const auto& r : reproductions()) {
+        const auto experiments = imka::known_experiments();
+        EXPECT_EQ(r.runs,
+                  std::ranges::find(experiments, r.name, &imka::KnownExperiment::name) != experiments.end())
+            << r.name;
+    }
+    EXPECT_EQ(find_reproduction("attention_error_trained")->qkv_of, "imdb-hwa.safetensors");
     EXPECT_EQ(find_reproduction("liu")->table, "liu");
     EXPECT_EQ(find_reproduction("mine"), nullptr);
     EXPECT_EQ(paper().sizes.size(), 3U);

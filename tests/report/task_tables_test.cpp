@@ -66,6 +66,7 @@ TEST(TaskTables, PublishedAveragesAreThoseOfTheTasks) {
             double sum = 0.0;
             for (const auto& a : r.accuracy) sum += a.value_or(NAN);
             if (!r.average) continue;
+            EXPECT_EQ(table.tasks.size(), 5U);
             EXPECT_NEAR(sum / 5.0, *r.average, 0.00011) << table.name << " " << r.model;
         }
     }
@@ -131,9 +132,85 @@ TEST(TaskTables, KeepOtherSettingsApart) {
     EXPECT_EQ(row(tables[0], "Performer, vanilla training").cells.back().accuracy.n, 1U);
     const auto& table = tables[1];
     EXPECT_EQ(row(table, "Performer, vanilla training").cells.back().accuracy.n, 3U);
-    const auto& chip = row(table, "Performer, vanilla training, attention on chip, read_seconds 86400");
+    const auto& chip = row(table, "Performer, vanilla training, attention on chip, after 1 d");
     EXPECT_NEAR(chip.cells.back().minus_digital->mean, 0.3 - 0.44, 1e-12);
     EXPECT_EQ(row(table, "mine.safetensors, fp32").cells.back().accuracy.mean, 0.5);
+}
+
+std::vector<Record> with_experiment(std::vector<Record> records, const std::string& name) {
+    for (auto& r : records) r.experiment = name;
+    return records;
+}
+
+TEST(TaskTables, BelongToTheirExperiments) {
+    const auto names = [](const std::string& experiment) {
+        std::vector<std::string> all;
+        for (const auto& t : task_tables(with_experiment(vanilla_runs(), experiment))) all.push_back(t.name);
+        return all;
+    };
+    EXPECT_THAT(names("full_test"), ElementsAre("full_test"));
+    EXPECT_THAT(names("shared_omega"), ElementsAre("shared_omega"));
+    EXPECT_THAT(names("mine"), ElementsAre("table1", "full_test"));
+    const auto table = task_tables(with_experiment(vanilla_runs(), "shared_omega")).at(0);
+    EXPECT_EQ(row(table, "Directions per layer").cells.at(0).accuracy.n, 3U);
+    EXPECT_FALSE(row(table, "Directions per layer").cells.at(0).published);
+    EXPECT_THAT(table.missing, ElementsAre("Shared directions: no runs of cifar10",
+                                           "Shared directions, attention on chip: no runs of cifar10"));
+    EXPECT_EQ(table.source, "");
+}
+
+TEST(TaskTables, PairRunsWithTheSameDirections) {
+    auto records = vanilla_runs();
+    for (auto r : vanilla_runs()) {
+        r.config["saved_omega"] = "true";
+        r.results["accuracy"] += r.setting("mode") == "fp32" ? 0.1 : 0.2;
+        records.push_back(r);
+    }
+    auto other = record({.accuracy = 0.2});
+    other.config["omega_law"] = "poisson";
+    records.push_back(other);
+    const auto table = task_tables(with_experiment(records, "saved_omega")).at(0);
+    std::vector<std::string> models;
+    for (const auto& r : table.rows) models.push_back(r.model);
+    EXPECT_THAT(models,
+                ElementsAre("Vanilla training", "Vanilla training, Ω of the Poisson law",
+                            "Vanilla training, Ω of the checkpoint", "Vanilla training, attention on chip",
+                            "Vanilla training, attention on chip, Ω of the checkpoint",
+                            "Hardware-aware training", "Hardware-aware training, all on chip"));
+    EXPECT_NEAR(row(table, models[3]).cells.back().minus_digital->mean, -0.02, 1e-12);
+    EXPECT_NEAR(row(table, models[4]).cells.back().minus_digital->mean, 0.08, 1e-12);
+    EXPECT_NEAR(row(table, models[1]).cells.back().accuracy.mean, 0.2, 1e-12);
+}
+
+TEST(TaskTables, OrderTimesAndDrawThem) {
+    std::vector<Record> records;
+    for (const auto* seconds : {"0", "3600", "86400", "2592000"}) {
+        for (const auto* compensation : {"none", "global"}) {
+            auto r = record({.checkpoint = "TASK-hwa.safetensors", .mode = EvalMode::all, .accuracy = 0.4});
+            if (seconds == std::string("0") && compensation == std::string("global")) continue;
+            r.config["read_seconds"] = seconds;
+            r.config["compensation"] = compensation;
+            records.push_back(r);
+        }
+    }
+    records.push_back(record({.checkpoint = "TASK-hwa.safetensors", .accuracy = 0.5}));
+    const auto report = make_report({.records = with_experiment(records, "performer_drift")}, "");
+    const auto& section = report.sections.at(0);
+    std::vector<std::string> models;
+    for (const auto& r : section.tables.at(0).rows) models.push_back(r.model);
+    EXPECT_THAT(models, ElementsAre("Digital", "All on chip", "All on chip, after 1 h",
+                                    "All on chip, after 1 h, compensation global", "All on chip, after 1 d",
+                                    "All on chip, after 1 d, compensation global", "All on chip, after 30 d",
+                                    "All on chip, after 30 d, compensation global"));
+    const auto& plot = section.plots.at(0).plots.at(0);
+    ASSERT_EQ(plot.series.size(), 3U);
+    for (const auto& s : plot.series) EXPECT_EQ(s.points.size(), 4U) << s.label;
+    EXPECT_EQ(plot.ticks.front().name, "at once");
+    EXPECT_EQ(plot.ticks.back().name, "30 d");
+    EXPECT_NEAR(plot.series[2].points.back().y, 50.0, 1e-9) << plot.series[2].label;
+    EXPECT_EQ(all_plots(report).size(), 1U);
+    // Runs at one time have no such plot.
+    EXPECT_TRUE(make_report({.records = vanilla_runs()}, "").sections.at(0).plots.empty());
 }
 
 TEST(TaskTables, AreInTheReport) {
@@ -156,9 +233,23 @@ TEST(TaskTables, AreInTheReport) {
                                HasSubstr("--mode attention --seeds 0..1")));
 }
 
+// The hash of the data includes the checkpoint.
+TEST(TaskTables, DoNotMixModels) {
+    auto records = vanilla_runs();
+    auto other = record({.checkpoint = "TASK-hwa.safetensors"});
+    other.data_sha256 = "e";
+    records.push_back(other);
+    const auto mixed = [](const std::vector<Record>& all) {
+        return std::ranges::count(find_flags({.records = all}), "mixed", &Flag::name);
+    };
+    EXPECT_EQ(mixed(records), 0);
+    records.front().data_sha256 = "f";
+    EXPECT_EQ(mixed(records), 1);
+}
+
 TEST(TaskTables, RefuseBadFiles) {
     const std::string head =
-        "tables:\n  - name: a\n    title: b\n    source: c\n    tasks: [x, y]\n    rows:\n";
+        "tables:\n  - name: a\n    title: b\n    experiments: [e]\n    tasks: [x, y]\n    rows:\n";
     const auto error = [&](const std::string& row) {
         return error_of([&] { (void)parse_tables(head + row); });
     };

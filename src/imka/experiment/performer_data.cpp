@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/train/recipe.hpp"
 
 namespace imka {
 namespace {
@@ -30,7 +32,27 @@ void add(const LraData& data, Sha256& hash) {
     }
 }
 
+constexpr std::string_view kVanilla = "-vanilla";
+constexpr std::string_view kHardware[] = {"-hwa", "-hwa_fitted"};  // trained from a vanilla model
+
 }  // namespace
+
+// "cifar10_relu-hwa" is trained with the recipe cifar10_relu_hwa, from cifar10_relu-vanilla.
+std::string training_command(const std::filesystem::path& checkpoint) {
+    const auto stem = checkpoint.stem().string();
+    const auto* const hardware =
+        std::ranges::find_if(kHardware, [&](std::string_view end) { return stem.ends_with(end); });
+    const bool vanilla = hardware == std::end(kHardware);
+    if (vanilla && !stem.ends_with(kVanilla)) return {};
+    const auto start = stem.substr(0, stem.rfind('-'));
+    const auto recipe = vanilla ? start : fmt::format("{}_{}", start, hardware->substr(1));
+    const auto known = known_recipes();
+    if (std::ranges::find(known, recipe) == known.end()) return {};
+    const auto from = checkpoint.parent_path() / fmt::format("{}{}.safetensors", start, kVanilla);
+    return fmt::format("imka train --task {}{} --output runs/{} && cp runs/{}/best.safetensors {}", recipe,
+                       vanilla ? "" : fmt::format(" --from {}", from.string()), stem, stem,
+                       checkpoint.string());
+}
 
 Fields fields(PerformerSource& s) {
     return {
@@ -57,12 +79,17 @@ std::filesystem::path checkpoint_path(const PerformerSource& source) {
     return std::filesystem::path(source.models) / name;
 }
 
+void fail_missing_model(const std::filesystem::path& path) {
+    const auto command = training_command(path);
+    fail(ErrorCode::missing_part, fmt::format("{}: no such model{}", path.string(),
+                                              command.empty() ? "" : "; to train it: " + command));
+}
+
 PerformerData load_performer_data(const PerformerSource& source, const std::filesystem::path& data_dir,
                                   const Exec& exec) {
     const auto path = checkpoint_path(source);
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored))
-        fail(ErrorCode::missing_part, fmt::format("{}: no such model", path.string()));
+    if (!std::filesystem::exists(path, ignored)) fail_missing_model(path);
     PerformerData data{.model = load_performer(path)};
     if (data.model.task != source.task)
         fail(ErrorCode::bad_config, fmt::format("{}: a model of the task {}, not {}", path.string(),

@@ -29,6 +29,10 @@ struct PerformerSource {
 Fields fields(PerformerSource& source);
 void validate(const PerformerSource& source);
 std::filesystem::path checkpoint_path(const PerformerSource& source);
+// The command that trains a checkpoint with a name of ours, <recipe>-vanilla or <recipe>-hwa; "" for others.
+std::string training_command(const std::filesystem::path& checkpoint);
+// Error{missing_part} with that command.
+[[noreturn]] void fail_missing_model(const std::filesystem::path& path);
 
 struct PerformerData {
     std::string source_sha256;  // of the checkpoint and of the examples

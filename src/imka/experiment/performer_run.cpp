@@ -51,6 +51,7 @@ SeedResult run_performer(const RunConfig& config, std::uint64_t seed, RunData& d
     EvaluateOptions options{.modes = modes_with(wanted),
                             .seeds = {seed},
                             .saved_omega = config.performer->saved_omega,
+                            .omega_law = config.performer->omega_law,
                             .truncated_omega = true,
                             .build = config.chip.projection};
     if (config.uses_chip()) options.chip = resolve_chip(config.backend, config.chip);

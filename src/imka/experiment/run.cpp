@@ -75,6 +75,7 @@ Fields performer_fields(RunConfig& c) {
     list.push_back(field("mode", run.mode, {.help = "What runs on the chip"}));
     list.push_back(field("saved_omega", run.saved_omega,
                          {.help = "Use the Ω of the checkpoint instead of a new one per seed"}));
+    list.push_back(field("omega_law", run.omega_law, {.help = "Law of the drawn Ω"}));
     list.push_back(
         field("origin", run.origin, {.help = "Where the examples come from; set when a sweep is planned"}));
     list.push_back(field("seeds", c.seeds, {.help = "Each seed has an Ω and a chip of its own"}));

@@ -36,7 +36,8 @@ struct AttentionRun {
 struct PerformerRun {
     PerformerSource source;  // the task is the dataset of the run
     EvalMode mode = EvalMode::fp32;
-    bool saved_omega = false;           // the Ω of the checkpoint instead of one per seed
+    bool saved_omega = false;  // the Ω of the checkpoint instead of one per seed
+    OmegaLaw omega_law = OmegaLaw::gaussian;
     std::optional<std::string> origin;  // of the examples; set when a sweep is planned
 };
 

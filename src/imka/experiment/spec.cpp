@@ -16,19 +16,29 @@ namespace imka {
 namespace embedded {
 extern const std::string_view experiment_ablation;
 extern const std::string_view experiment_attention_error;
+extern const std::string_view experiment_attention_error_trained;
 extern const std::string_view experiment_attention_scaling;
 extern const std::string_view experiment_choromanski;
 extern const std::string_view experiment_drift;
+extern const std::string_view experiment_embedding_init;
 extern const std::string_view experiment_fidelity;
 extern const std::string_view experiment_fidelity_blind;
+extern const std::string_view experiment_full_test;
+extern const std::string_view experiment_hwa_noise;
 extern const std::string_view experiment_liu;
 extern const std::string_view experiment_mitigation;
+extern const std::string_view experiment_performer_drift;
+extern const std::string_view experiment_relu;
 extern const std::string_view experiment_replication;
+extern const std::string_view experiment_resampling;
 extern const std::string_view experiment_ridge;
 extern const std::string_view experiment_ridge_fp32;
 extern const std::string_view experiment_ridge_measured;
+extern const std::string_view experiment_saved_omega;
+extern const std::string_view experiment_shared_omega;
 extern const std::string_view experiment_smoke;
 extern const std::string_view experiment_table1;
+extern const std::string_view experiment_width;
 }  // namespace embedded
 
 namespace {
@@ -379,8 +389,18 @@ std::span<const KnownExperiment> known_experiments() {
         KnownExperiment{"replication", embedded::experiment_replication},
         KnownExperiment{"choromanski", embedded::experiment_choromanski},
         KnownExperiment{"attention_error", embedded::experiment_attention_error},
+        KnownExperiment{"attention_error_trained", embedded::experiment_attention_error_trained},
         KnownExperiment{"attention_scaling", embedded::experiment_attention_scaling},
         KnownExperiment{"table1", embedded::experiment_table1},
+        KnownExperiment{"full_test", embedded::experiment_full_test},
+        KnownExperiment{"relu", embedded::experiment_relu},
+        KnownExperiment{"resampling", embedded::experiment_resampling},
+        KnownExperiment{"saved_omega", embedded::experiment_saved_omega},
+        KnownExperiment{"shared_omega", embedded::experiment_shared_omega},
+        KnownExperiment{"width", embedded::experiment_width},
+        KnownExperiment{"hwa_noise", embedded::experiment_hwa_noise},
+        KnownExperiment{"embedding_init", embedded::experiment_embedding_init},
+        KnownExperiment{"performer_drift", embedded::experiment_performer_drift},
         KnownExperiment{"smoke", embedded::experiment_smoke},
     };
     return list;

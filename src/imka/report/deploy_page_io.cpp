@@ -214,7 +214,7 @@ std::string deploy_json(const DeployPage& page) {
                   {"plan", plan_json(page.result)},
                   {"time", time_json(page.schedule)},
                   {"energy", energy_json(page.cost)},
-                  {"area_mm2", page.cost.area_mm2},
+                  {"area_mm2", page.cost.area_mm2 ? Json(*page.cost.area_mm2) : Json()},
                   {"core_products", page.cost.core_products},
                   {"operations", page.cost.operations},
                   {"layers", layers_json(page, steps)},

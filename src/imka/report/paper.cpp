@@ -33,6 +33,8 @@ Reproduction read_reproduction(YamlReader& reader) {
             .table = reader.text("table"),
             .backend = reader.find_text("backend").value_or(""),
             .averages = find_yes_no(reader, "averages").value_or(false),
+            .runs = find_yes_no(reader, "runs").value_or(true),
+            .qkv_of = reader.find_text("qkv_of").value_or(""),
             .title = reader.text("title"),
             .what = reader.text("what"),
             .note = reader.find_text("note").value_or("")};

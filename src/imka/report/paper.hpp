@@ -21,6 +21,8 @@ struct Reproduction {
     std::string table;    // table of the published values
     std::string backend;  // backend of the published values that it repeats; "" for all
     bool averages = false;
+    bool runs = true;    // an experiment; otherwise a table of settings (report/setting_tables.hpp)
+    std::string qkv_of;  // checkpoint whose queries, keys and values are the data set; may be empty
     std::string title;
     std::string what;
     std::string note;  // a remark on the figures; may be empty

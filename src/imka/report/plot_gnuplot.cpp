@@ -127,6 +127,7 @@ std::string plot_line(const Plot& plot) {
 
 std::string named_ticks(const std::vector<Tick>& ticks) {
     std::vector<std::string> names;
+    names.reserve(ticks.size());
     for (const auto& t : ticks) names.push_back(fmt::format("{} {}", quote_gnuplot(t.name), t.at));
     return fmt::format("({})", fmt::join(names, ", "));
 }

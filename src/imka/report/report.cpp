@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "imka/report/drift_plots.hpp"
 #include "imka/report/figure.hpp"
 
 namespace imka::report {
@@ -52,7 +53,9 @@ void add_failed(const RecordSet& set, std::vector<Flag>& flags) {
 
 std::string place_of(const Record& r) {
     const auto protocol = r.setting("protocol");
-    return fmt::format("{}, {}{}", r.experiment, r.setting("dataset"),
+    // The hash of a test of a Performer is also that of its checkpoint.
+    const auto model = r.kind == "performer" ? ", " + r.setting("checkpoint") : "";
+    return fmt::format("{}, {}{}{}", r.experiment, r.setting("dataset"), model,
                        protocol == "default" || protocol.empty() ? "" : " (" + protocol + ")");
 }
 
@@ -188,6 +191,13 @@ Report make_report(RecordSet set, const std::string& title, const std::vector<Pu
         auto& section = section_for(report.sections, table.experiment);
         section.tables.push_back(std::move(table));
     }
+    for (auto& [experiment, plots] : drift_plots(report.set.records))
+        section_for(report.sections, experiment)
+            .plots.push_back({.title = "Accuracy after some time",
+                              .caption =
+                                  "Means over seeds; error bars are one standard deviation. The digital "
+                                  "accuracy does not depend on the time.",
+                              .plots = std::move(plots)});
     for (const auto& a : report.absent) section_for(report.sections, a.experiment).counts.missing += a.values;
     for (auto& section : report.sections) {
         report.counts.add(section.counts);
@@ -212,6 +222,22 @@ void add_heat_maps(Report& report, const Exec& exec) {
         section_for(report.sections, maps.experiment).heat_maps.push_back(std::move(maps));
 }
 
+void add_learning_curves(Report& report, const std::string& experiment,
+                         const std::vector<TrainingLog>& logs) {
+    section_for(report.sections, experiment)
+        .plots.push_back({.title = "Learning curves",
+                          .caption =
+                              "Loss and accuracy of the training examples (means over steps) and of the "
+                              "validation examples, against the steps of training.",
+                          .plots = learning_curves(logs)});
+    if (report.title.empty() || report.title == "No results") report.title = title_of(report.sections);
+}
+
+void add_settings(Report& report, SettingTable table) {
+    section_for(report.sections, table.name).settings.push_back(std::move(table));
+    report.title = title_of(report.sections);
+}
+
 std::vector<Plot> all_plots(const Report& report) {
     std::vector<Plot> plots;
     for (const auto& section : report.sections) {
@@ -219,6 +245,8 @@ std::vector<Plot> all_plots(const Report& report) {
             plots.insert(plots.end(), drawn->begin(), drawn->end());
         for (const auto& drawn : section.figures) plots.push_back(drawn.plot);
         for (const auto& figure : section.attention) plots.push_back(figure.plot);
+        for (const auto& group : section.plots)
+            plots.insert(plots.end(), group.plots.begin(), group.plots.end());
     }
     return plots;
 }

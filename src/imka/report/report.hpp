@@ -12,8 +12,10 @@
 #include "imka/report/averages.hpp"
 #include "imka/report/fidelity.hpp"
 #include "imka/report/figure.hpp"
+#include "imka/report/learning_curves.hpp"
 #include "imka/report/paper.hpp"
 #include "imka/report/plot.hpp"
+#include "imka/report/setting_tables.hpp"
 #include "imka/report/task_tables.hpp"
 
 namespace imka::report {
@@ -34,6 +36,13 @@ struct DrawnFigure {
     Counts counts;
 };
 
+// Plots with one caption.
+struct PlotGroup {
+    std::string title;
+    std::string caption;
+    std::vector<Plot> plots;
+};
+
 // The figures of one experiment.
 struct Section {
     std::string experiment;
@@ -52,6 +61,8 @@ struct Section {
     std::vector<AttentionFigure> attention;
     std::vector<AttentionMaps> heat_maps;
     std::vector<TaskTable> tables;
+    std::vector<PlotGroup> plots;        // drift of Performers, learning curves
+    std::vector<SettingTable> settings;  // not from records
 };
 
 struct Report {
@@ -70,6 +81,12 @@ Report make_report(RecordSet set, const std::string& title,
 
 // Adds pictures of attention matrices, which are not in the records.
 void add_heat_maps(Report& report, const Exec& exec);
+
+// Adds the learning curves of trainings to an experiment.
+void add_learning_curves(Report& report, const std::string& experiment, const std::vector<TrainingLog>& logs);
+
+// Adds a table of settings, as the section with its name.
+void add_settings(Report& report, SettingTable table);
 
 // All plots, in the order of the page.
 std::vector<Plot> all_plots(const Report& report);

@@ -63,7 +63,8 @@ Json plot_json(const Plot& plot) {
                     {"style", s.style},
                     {"dashed", s.dashed},
                     {"published", s.published},
-                    {"line", s.draw == Draw::joined},
+                    {"line", s.draw != Draw::marks},
+                    {"marks", s.draw != Draw::curve},
                     {"shift", shift_of(plot, s)},
                     {"points", list_json(s.points, plot_point_json)}};
     });
@@ -365,6 +366,25 @@ Json task_table_json(const TaskTable& t) {
             {"tasks", t.tasks}, {"rows", rows},     {"missing", t.missing}, {"notes", t.notes}};
 }
 
+Json plot_group_json(const PlotGroup& g) {
+    return {{"title", g.title}, {"caption", g.caption}, {"plots", list_json(g.plots, plot_json)}};
+}
+
+// Settings beside published ones
+
+Json setting_table_json(const SettingTable& t) {
+    const auto rows = list_json(t.rows, [](const SettingRow& row) {
+        return Json{{"name", row.name}, {"cells", list_json(row.cells, [](const SettingCell& c) {
+                                             return Json{{"imka", c.imka},
+                                                         {"published", c.published},
+                                                         {"differs", c.differs},
+                                                         {"reason", c.reason}};
+                                         })}};
+    });
+    return {{"name", t.name},   {"title", t.title}, {"source", t.source},
+            {"tasks", t.tasks}, {"rows", rows},     {"notes", t.notes}};
+}
+
 Json section_json(const Section& s) {
     Json j = {{"name", s.experiment},
               {"title", s.title},
@@ -382,6 +402,8 @@ Json section_json(const Section& s) {
     if (!s.attention.empty()) j["attention"] = list_json(s.attention, attention_json);
     if (!s.note.empty()) j["note"] = s.note;
     if (!s.tables.empty()) j["tables"] = list_json(s.tables, task_table_json);
+    if (!s.plots.empty()) j["plots"] = list_json(s.plots, plot_group_json);
+    if (!s.settings.empty()) j["settings"] = list_json(s.settings, setting_table_json);
     if (!s.heat_maps.empty()) j["heat_maps"] = list_json(s.heat_maps, heat_maps_json);
     return j;
 }

@@ -9,9 +9,10 @@
 #include <tuple>
 #include <utility>
 
+#include "imka/base/duration.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/io/text.hpp"
-#include "imka/io/yaml.hpp"
+#include "imka/io/yaml_list.hpp"
 
 namespace imka::embedded {
 extern const std::string_view published_tables;
@@ -39,10 +40,12 @@ PublishedRow read_row(YamlReader& reader, std::size_t tasks) {
     PublishedRow row{.model = reader.text("model"),
                      .checkpoint = reader.find_text("checkpoint").value_or(""),
                      .mode = reader.find_text("mode").value_or(""),
-                     .accuracy = shares(reader, "accuracy", tasks),
+                     .accuracy = std::vector<std::optional<double>>(tasks),
                      .deviation = std::vector<std::optional<double>>(tasks)};
     if (row.checkpoint.empty() != row.mode.empty())
         reader.fail_here("expected both checkpoint and mode, or neither");
+    if (row.checkpoint.empty() || reader.find("accuracy") != nullptr)
+        row.accuracy = shares(reader, "accuracy", tasks);
     if (reader.find("deviation") != nullptr) row.deviation = shares(reader, "deviation", tasks);
     if (const auto average = reader.find_number("average")) row.average = *average / 100.0;
     reader.done();
@@ -52,42 +55,59 @@ PublishedRow read_row(YamlReader& reader, std::size_t tasks) {
 PublishedTable read_table(YamlReader& reader) {
     PublishedTable table{.name = reader.text("name"),
                          .title = reader.text("title"),
-                         .source = reader.text("source"),
+                         .source = reader.find_text("source").value_or(""),
+                         .experiments = reader.texts("experiments"),
                          .whole_test = reader.find_text("whole_test").value_or("no") == "yes",
                          .baseline = reader.find_text("baseline").value_or(""),
                          .tasks = reader.texts("tasks")};
+    if (table.experiments.empty()) reader.fail_key("experiments", "expected at least one name");
     for (auto& row : reader.maps("rows")) table.rows.push_back(read_row(row, table.tasks.size()));
-    reader.done();
     return table;
 }
 
 // Grouping
 
 using Group = std::vector<const Record*>;
-// (experiment, samples, data_seed, saved_omega): runs of one table
-using TableKey = std::tuple<std::string, std::string, std::string, std::string>;
-// (checkpoint, mode, changed chip settings): runs of one row
-using RowKey = std::tuple<std::string, std::string, std::string>;
+// (experiment, samples, data_seed): runs of one table
+using TableKey = std::tuple<std::string, std::string, std::string>;
+// Runs of one row.
+struct RowKey {
+    std::string checkpoint;
+    std::string mode;
+    std::string omega;      // if it is not drawn from the usual law
+    double seconds = 0.0;   // since programming
+    std::string chip = {};  // other settings
+
+    auto operator<=>(const RowKey&) const = default;
+    RowKey digital() const { return {.checkpoint = checkpoint, .mode = "fp32", .omega = omega}; }
+    // ", Ω of the checkpoint, after 1 d, compensation global"
+    std::string settings() const {
+        const auto when = seconds > 0.0 ? fmt::format(", after {}", duration_text(seconds)) : "";
+        return omega + when + chip;
+    }
+};
 // By task and seed.
 using RowRuns = std::map<std::string, std::map<std::uint64_t, const Record*>>;
 
 // Settings that have a place of their own in a table, or are known from others.
-const std::set<std::string, std::less<>> kPlaced = {
-    "dataset", "seeds", "samples", "data_seed", "saved_omega", "checkpoint", "mode", "origin", "chip_hash"};
+const std::set<std::string, std::less<>> kPlaced = {"dataset",     "seeds",     "samples",     "data_seed",
+                                                    "saved_omega", "omega_law", "checkpoint",  "mode",
+                                                    "origin",      "chip_hash", "read_seconds"};
 
-std::string other_settings(const Record& r) {
-    std::string text;
+RowKey row_key(const Record& r) {
+    RowKey key{.checkpoint = r.setting("checkpoint"), .mode = r.setting("mode")};
+    if (r.setting("saved_omega") == "true") key.omega = ", Ω of the checkpoint";
+    if (r.setting("omega_law") == "poisson") key.omega = ", Ω of the Poisson law";
+    key.seconds = parse_double(r.setting("read_seconds")).value_or(0.0);
     for (const auto& [name, value] : changed_settings(r.config, default_settings_text(kKind))) {
-        if (!kPlaced.contains(name)) text += fmt::format(", {} {}", name, value);
+        if (!kPlaced.contains(name)) key.chip += fmt::format(", {} {}", name, value);
     }
-    return text;
+    return key;
 }
 
 std::map<RowKey, RowRuns> rows_of(const Group& group) {
     std::map<RowKey, RowRuns> rows;
-    for (const auto* r : group)
-        rows[{r->setting("checkpoint"), r->setting("mode"), other_settings(*r)}][r->setting("dataset")]
-            [r->seed] = r;
+    for (const auto* r : group) rows[row_key(*r)][r->setting("dataset")][r->seed] = r;
     return rows;
 }
 
@@ -134,22 +154,32 @@ public:
 
     std::vector<TaskRow> rows() const {
         std::vector<TaskRow> rows;
-        for (const auto& p : published_.rows) rows.push_back(row({p.checkpoint, p.mode, ""}, &p));
+        for (const auto& p : published_.rows) {
+            rows.push_back(row({.checkpoint = p.checkpoint, .mode = p.mode}, &p));
+            if (published_.baseline.empty()) add_variants(p, rows);
+        }
         if (!published_.baseline.empty()) return rows;
         for (const auto& [key, runs] : rows_) {
-            const auto& [checkpoint, mode, other] = key;
-            const auto* known = published_row(published_, checkpoint, mode);
-            if (known == nullptr || !other.empty()) rows.push_back(row(key, known));
+            if (published_row(published_, key.checkpoint, key.mode) == nullptr)
+                rows.push_back(row(key, nullptr));
         }
         return rows;
     }
 
 private:
+    // Runs of a published row with other settings.
+    void add_variants(const PublishedRow& p, std::vector<TaskRow>& rows) const {
+        for (const auto& [key, runs] : rows_) {
+            if (key.checkpoint == p.checkpoint && key.mode == p.mode && !key.settings().empty())
+                rows.push_back(row(key, &p));
+        }
+    }
+
     TaskRow row(const RowKey& key, const PublishedRow* published) const {
-        const auto& [checkpoint, mode, other] = key;
-        TaskRow row{.model = published != nullptr ? published->model + other
-                                                  : fmt::format("{}, {}{}", checkpoint, mode, other),
-                    .mode = mode};
+        TaskRow row{.model = (published != nullptr ? published->model
+                                                   : fmt::format("{}, {}", key.checkpoint, key.mode)) +
+                             key.settings(),
+                    .mode = key.mode};
         if (published != nullptr) row.published_average = published->average;
         for (std::size_t t = 0; t < published_.tasks.size(); ++t)
             row.cells.push_back(cell(key, published, t));
@@ -159,17 +189,15 @@ private:
 
     TaskCell cell(const RowKey& key, const PublishedRow* published, std::size_t task) const {
         TaskCell cell;
-        const auto& [checkpoint, mode, other] = key;
-        const RowKey digital{checkpoint, "fp32", ""};
         const auto& name = published_.tasks[task];
         const auto* runs = find(key, name);
         if (runs != nullptr) add_runs(*runs, cell);
-        const auto* base = mode == "fp32" ? nullptr : find(digital, name);
+        const auto* base = key.mode == "fp32" ? nullptr : find(key.digital(), name);
         if (runs != nullptr && base != nullptr) cell.minus_digital = paired(*runs, *base);
         if (published == nullptr) return cell;
         cell.published = published->accuracy[task];
         cell.published_deviation = published->deviation[task];
-        const auto* before = mode == "fp32" ? nullptr : published_row(published_, checkpoint, "fp32");
+        const auto* before = key.mode == "fp32" ? nullptr : published_row(published_, key.checkpoint, "fp32");
         if (before != nullptr && cell.published && before->accuracy[task])
             cell.published_minus_digital = *cell.published - *before->accuracy[task];
         return cell;
@@ -243,6 +271,19 @@ std::vector<std::string> notes_of(const Group& group, const std::vector<std::str
     return notes;
 }
 
+// Those of the experiment; if it has none, those of the first one in the file.
+std::vector<const PublishedTable*> tables_for(const std::vector<PublishedTable>& published,
+                                              const std::string& experiment) {
+    std::vector<const PublishedTable*> tables;
+    for (const auto& table : published) {
+        if (std::ranges::find(table.experiments, experiment) != table.experiments.end())
+            tables.push_back(&table);
+    }
+    if (!tables.empty() || published.empty()) return tables;
+    const auto& first = published.front().experiments.front();
+    return first == experiment ? tables : tables_for(published, first);
+}
+
 bool is_whole(const TableKey& key) {
     return std::get<1>(key) == "auto";
 }
@@ -259,7 +300,6 @@ TaskTable make_table(const PublishedTable& published, const TableKey& key, const
                     .rows = Builder(published, group).rows()};
     table.missing = missing_of(table);
     table.notes = notes_of(group, published.tasks);
-    if (std::get<3>(key) == "true") table.notes.emplace_back("Ω of the checkpoint for all seeds");
     return table;
 }
 
@@ -271,12 +311,7 @@ double TaskCell::example_error() const {
 }
 
 std::vector<PublishedTable> parse_tables(std::string_view yaml) {
-    const auto tree = parse_yaml(yaml, "tables.yaml");
-    YamlReader reader(tree);
-    std::vector<PublishedTable> tables;
-    for (auto& entry : reader.maps("tables")) tables.push_back(read_table(entry));
-    reader.done();
-    return tables;
+    return parse_yaml_list(yaml, "tables.yaml", "tables", read_table);
 }
 
 const std::vector<PublishedTable>& published_tables() {
@@ -290,13 +325,12 @@ std::vector<TaskTable> task_tables(const std::vector<Record>& records,
     for (const auto& r : records) {
         if (!r.ok() || r.kind != kKind || !r.results.contains("accuracy") || !r.results.contains("examples"))
             continue;
-        groups[{r.experiment, r.setting("samples"), r.setting("data_seed"), r.setting("saved_omega")}]
-            .push_back(&r);
+        groups[{r.experiment, r.setting("samples"), r.setting("data_seed")}].push_back(&r);
     }
     std::vector<TaskTable> tables;
     for (const auto& [key, group] : groups) {
-        for (const auto& table : published) {
-            if (!table.whole_test || is_whole(key)) tables.push_back(make_table(table, key, group));
+        for (const auto* table : tables_for(published, std::get<0>(key))) {
+            if (!table->whole_test || is_whole(key)) tables.push_back(make_table(*table, key, group));
         }
     }
     return tables;

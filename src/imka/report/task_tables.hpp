@@ -24,9 +24,10 @@ struct PublishedRow {
 struct PublishedTable {
     std::string name;
     std::string title;
-    std::string source;
-    bool whole_test = false;  // only compared with runs on all test examples
-    std::string baseline;     // model whose average is subtracted; may be empty
+    std::string source;                    // of the published values; may be empty
+    std::vector<std::string> experiments;  // whose runs it shows
+    bool whole_test = false;               // only compared with runs on all test examples
+    std::string baseline;                  // model whose average is subtracted; may be empty
     std::vector<std::string> tasks;
     std::vector<PublishedRow> rows;
 };

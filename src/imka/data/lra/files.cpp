@@ -4,7 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <list>
+#include <mutex>
+#include <system_error>
+#include <tuple>
+#include <utility>
 
 #include "imka/base/error.hpp"
 #include "imka/base/random.hpp"
@@ -32,6 +39,45 @@ LraData empty_data(LraTask task, std::size_t documents, std::string origin) {
     data.lengths.resize(documents);
     data.examples.resize(documents);
     return data;
+}
+
+// The files that were read last. Parts of a task can share a file, and one process may test many models of a
+// task.
+class LastFiles {
+public:
+    using Read = LraData (*)(const std::filesystem::path& path, const Exec& exec);
+    using Part = std::function<LraData(const LraData&)>;
+    // A part of the file. One thread at a time.
+    LraData part_of(const std::filesystem::path& path, Read read, const Part& part, const Exec& exec) {
+        std::error_code ignored;  // reading the file tells what is wrong with it
+        const Key key{std::filesystem::absolute(path, ignored), std::filesystem::file_size(path, ignored),
+                      std::filesystem::last_write_time(path, ignored)};
+        const std::scoped_lock lock(mutex_);
+        auto found = std::ranges::find(files_, key, &File::key);
+        if (found == files_.end()) {
+            auto data = read(path, exec);
+            constexpr std::size_t kMost = 2;  // both files of imdb; at most 200 MB
+            if (files_.size() == kMost) files_.pop_front();
+            files_.push_back({key, std::move(data)});
+            found = std::prev(files_.end());
+        }
+        return part(found->data);
+    }
+
+private:
+    // A file that was written again is another file.
+    using Key = std::tuple<std::filesystem::path, std::uintmax_t, std::filesystem::file_time_type>;
+    struct File {
+        Key key;
+        LraData data;
+    };
+    std::mutex mutex_;
+    std::list<File> files_;
+};
+
+LastFiles& last_files() {
+    static LastFiles files;
+    return files;
 }
 
 LraData read_reviews(const std::filesystem::path& path, const Exec& exec) {
@@ -163,22 +209,29 @@ std::uint32_t copy_text(const ByteStream& stream, std::string_view text, std::sp
 }
 
 LraData load_imdb(LraPart part, const LraSource& source, const Exec& exec) {
-    if (part == LraPart::test)
-        return read_reviews(need_lra_file(LraTask::imdb, source, "imdb/imdb_test.tsv"), exec);
-    const auto all = read_reviews(need_lra_file(LraTask::imdb, source, "imdb/imdb_train.tsv"), exec);
-    const auto order = permutation(source.seed, Stream::split, kReviews);
-    const std::span rows(order);
-    return chosen(all, part == LraPart::valid ? rows.first(kHeldBack) : rows.subspan(kHeldBack));
+    const bool test = part == LraPart::test;
+    const auto file =
+        need_lra_file(LraTask::imdb, source, test ? "imdb/imdb_test.tsv" : "imdb/imdb_train.tsv");
+    const auto choose = [&](const LraData& all) {
+        if (test) return all;
+        const auto order = permutation(source.seed, Stream::split, kReviews);
+        const std::span rows(order);
+        return chosen(all, part == LraPart::valid ? rows.first(kHeldBack) : rows.subspan(kHeldBack));
+    };
+    return last_files().part_of(file, read_reviews, choose, exec);
 }
 
 LraData load_cifar10(LraPart part, const LraSource& source, const Exec& exec) {
     const auto images = need_lra_file(LraTask::cifar10, source, "cifar10/gray.bin");
     const auto split = need_lra_file(LraTask::cifar10, source, "cifar10/split_perm50000.u16");
     const auto order = read_split(split, exec);
-    const auto all = read_images(images, exec);
-    if (part == LraPart::test) return chosen(all, numbers(kTraining, kImages - kTraining));
-    const std::span rows(order);
-    return chosen(all, part == LraPart::valid ? rows.last(kValidation) : rows.first(kTraining - kValidation));
+    const auto choose = [&](const LraData& all) {
+        if (part == LraPart::test) return chosen(all, numbers(kTraining, kImages - kTraining));
+        const std::span rows(order);
+        return chosen(all,
+                      part == LraPart::valid ? rows.last(kValidation) : rows.first(kTraining - kValidation));
+    };
+    return last_files().part_of(images, read_images, choose, exec);
 }
 
 }  // namespace imka

@@ -1,6 +1,7 @@
 // The generated tasks: each writes one example from its own random numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,6 +14,9 @@ struct GeneratedExample {
     std::uint32_t length = 0;
     std::uint8_t label = 0;
 };
+
+// Examples in a part of a generated task.
+std::size_t generated_examples(LraTask task, LraPart part);
 
 // tokens: as many zeros as the task's length.
 GeneratedExample generate_listops(ExampleRandom& random, std::span<std::uint8_t> tokens);

@@ -95,7 +95,7 @@ bool is_inside(Point p) {
 }
 
 std::size_t index_of(Point p) {
-    return static_cast<std::size_t>(p.y * kSide + p.x);
+    return static_cast<std::size_t>(p.y) * kSide + static_cast<std::size_t>(p.x);
 }
 
 // Every patch and marker, drawn once.
@@ -206,7 +206,8 @@ Bits dilated(const Bits& bits, std::span<const Point> offsets) {
     Bits out{};
     for (const auto offset : offsets) {
         for (int y = std::max(0, -offset.y); y < std::min(kSide, kSide - offset.y); ++y) {
-            const auto row = bits[static_cast<std::size_t>(y + offset.y)];
+            const auto from = y + offset.y;
+            const auto row = bits[static_cast<std::size_t>(from)];
             out[static_cast<std::size_t>(y)] |= offset.x >= 0 ? row >> offset.x : row << -offset.x;
         }
     }
@@ -403,6 +404,7 @@ void stretch(const Scene& scene, std::span<std::uint8_t> pixels) {
     const auto [least, most] = std::ranges::minmax(scene.levels);
     const double scale = 255.0 / (most - least);
     for (std::size_t i = 0; i < pixels.size(); ++i)
+        // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative, and the bits of the published images
         pixels[i] = static_cast<std::uint8_t>((scene.levels[i] - least) * scale + 0.5);
 }
 

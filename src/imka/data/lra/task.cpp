@@ -36,9 +36,17 @@ TaskGenerator generator_of(LraTask task) {
     return {{2'000, 500, 500}, generate_tiny};
 }
 
+}  // namespace
+
+std::size_t generated_examples(LraTask task, LraPart part) {
+    return generator_of(task).sizes.at(static_cast<std::size_t>(part));
+}
+
+namespace {
+
 LraData generate(const LraTaskInfo& info, LraPart part, const LraSource& source, const Exec& exec) {
     const auto generator = generator_of(info.task);
-    const auto count = source.examples.value_or(generator.sizes.at(static_cast<std::size_t>(part)));
+    const auto count = source.examples.value_or(generated_examples(info.task, part));
     const auto length = static_cast<std::size_t>(info.length);
     if (count > std::numeric_limits<std::uint32_t>::max())
         fail(ErrorCode::bad_config, fmt::format("a part has at most 2^32 - 1 examples, not {}", count));

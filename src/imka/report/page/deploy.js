@@ -2,7 +2,7 @@
 // Renders the JSON document of a deployed model: floor plan, time line, energy, time, error and a table of its layers. A
 // layer that is clicked in one view is highlighted in all. No network, no storage.
 (() => {
-  const { colour, make, svg, note, tile, fixed, grouped, plural, text, number, integer, nothing, table, command, themeSwitch } = shared;
+  const { colour, make, svg, note, tile, grouped, plural, text, number, integer, nothing, table, command, themeSwitch, short, prefixOf, si, percent, interval, mean } = shared;
   const model = JSON.parse(document.getElementById("model").textContent);
   const { layers, steps, plan, regions, timeline } = model;
   let chosen = null;  // number of a layer
@@ -10,17 +10,6 @@
 
   // Numbers
 
-  const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
-  const short = (x) => (Math.abs(x) >= 1000 ? fixed(x, 0) : String(Number(x.toPrecision(3))));
-  const prefixOf = (x) => PREFIXES.find(([scale]) => Math.abs(x) >= scale) ?? (x === 0 ? [1, ""] : PREFIXES.at(-1));
-  // null: not known.
-  const si = (x, unit) => (x === null ? "unknown" : short(x / prefixOf(x)[0]) + " " + prefixOf(x)[1] + unit);
-  const percent = (share) => short(100 * share) + " %";
-  const interval = ({ value, low, high }, unit) => {
-    const shown = (x) => short(x / prefixOf(value)[0]);
-    return si(value, unit) + (low < high ? " (" + shown(low) + " to " + shown(high) + ")" : "");
-  };
-  const mean = (m, scale = 1) => short(100 * scale * m.mean) + (m.ci95 === null ? "" : " ± " + Number((100 * scale * m.ci95).toPrecision(2))) + " %";
   const range = (first, count) => first + " to " + (first + count - 1);
   const coreName = (core) => (plan.chips > 1 ? "chip " + Math.floor(core / plan.chip_cores) + ", " : "") + "core " + core % plan.chip_cores;
   // "chip 1, core 3" as "1 / 3", where there is little room.
@@ -106,7 +95,7 @@
       + ", " + si(model.operations, "").trim() + " operations" + " per inference";
     return make("section", { id: "summary" }, make("div", { class: "tiles" },
       tile(plan.optimal ? "good" : "miss", grouped(plan.cores), plan.cores === 1 ? "core" : "cores", (plan.optimal ? "optimal: the lower bound is " : "lower bound: ") + plan.lower_bound + " (" + plan.bound + "); " + percent(plan.utilisation) + " of their cells in use"),
-      tile("mute", grouped(plan.chips), plan.chips === 1 ? "chip" : "chips", grouped(plan.chip_cores) + " cores of " + plan.core_rows + " × " + plan.core_columns + " cells per chip; " + si(model.area_mm2, "mm²") + " in all"),
+      tile("mute", grouped(plan.chips), plan.chips === 1 ? "chip" : "chips", grouped(plan.chip_cores) + " cores of " + plan.core_rows + " × " + plan.core_columns + " cells per chip" + (model.area_mm2 === null ? "" : "; " + si(model.area_mm2, "mm²") + " in all")),
       tile("mute", si(time.latency_seconds, "s"), "latency", "at least " + si(time.latency_bound_seconds, "s") + " (" + time.latency_bound + "); then one inference every " + si(time.interval_seconds, "s")),
       tile("mute", si(energy.joules, "J"), "energy per inference", "cores " + si(energy.core_joules, "J") + ", digital unit " + interval(energy.digital_joules, "J") + ", links " + interval(energy.link_joules, "J")),
       model.error ? tile("mute", percent(Math.sqrt(model.error.squared_error.mean)), "error of the outputs", "relative to FP32, over " + plural(model.error.chips, "chip")) : tile("mute", "–", "error of the outputs", "not measured"),
@@ -138,10 +127,10 @@
   const floorPlan = () => {
     const byCore = new Map(model.cores.map((use) => [use.core, []]));
     for (const region of regions) byCore.get(region[2]).push(region);
-    const size = plan.cores <= 2 ? 340 : plan.cores <= 3 ? 280 : plan.cores <= 12 ? 180 : plan.cores <= 40 ? 120 : 76;
+    const size = plan.cores <= 2 ? 340 : plan.cores <= 3 ? 280 : plan.cores <= 12 ? 180 : plan.cores <= 40 ? 120 : 96;
     return make("section", { id: "floor-plan" }, make("h2", {}, "Floor plan"),
       note("Every used core and the tiles on it, one colour per matrix: inputs from top to bottom, outputs from left to right" + (plan.chips > 1 ? ". Titles: chip / core, share of the cells in use." : "; the share of the cells in use.")),
-      make("div", { class: "card" }, make("div", { class: "cores" }, model.cores.map((use) => coreFigure(use, size, byCore.get(use.core))))));
+      make("div", { class: "card" }, make("div", { class: "cores", style: "grid-template-columns:repeat(auto-fill," + size + "px)" }, model.cores.map((use) => coreFigure(use, size, byCore.get(use.core))))));
   };
 
   // Time line
@@ -169,14 +158,15 @@
   };
   const drawAxis = (pen) => {
     const tick = tickOf((view.to - view.from) * Math.max(1, 500 / plotWidth()));
-    const unit = PREFIXES.find(([s]) => view.to * NANO >= s) ?? PREFIXES.at(-1);
+    const unit = prefixOf(view.to * NANO);
     pen.textAlign = "center";
     for (let n = Math.ceil(view.from / tick); n * tick <= view.to; ++n) {
       const x = xOf(n * tick);
       pen.strokeStyle = colour("line");
       pen.beginPath(); pen.moveTo(x, TOP); pen.lineTo(x, bottom + 3); pen.stroke();
       pen.fillStyle = colour("soft");
-      pen.fillText(Number(((n * tick * NANO) / unit[0]).toPrecision(6)) + " " + unit[1] + "s", x, bottom + 14);
+      const label = Number(((n * tick * NANO) / unit[0]).toPrecision(6)) + " " + unit[1] + "s";
+      pen.fillText(label, Math.min(x, canvas.clientWidth - pen.measureText(label).width / 2), bottom + 14);
     }
   };
   const drawLanes = (pen) => {

@@ -137,32 +137,55 @@
   const heatMaps = (list) => list.map((one) => make("figure", { class: "card maps" }, make("h4", {}, one.title),
     make("div", { class: "maprow" }, one.maps.map((m) => make("div", {}, make("b", {}, m.name), make("img", { src: "data:image/png;base64," + m.png, alt: "Attention matrix, " + m.name })))),
     make("figcaption", {}, "Attention matrices: a row per query, a column per key, bright where the weight is large. Each is scaled from its smallest value to the level that about 3 % of its values exceed (4 % in FP32).")));
-  const attention = (section) => [section.note ? note(section.note) : null, make("div", { class: "grid" }, section.attention.map(attentionCard)), heatMaps(section.heat_maps ?? [])];
+  const attention = (section) => [make("div", { class: "grid" }, section.attention.map(attentionCard)), heatMaps(section.heat_maps ?? [])];
 
   // Tables of accuracies by task
 
-  const shareCell = (s) => number(s.mean, meanText(s.mean, s.std, PERCENT));
-  const taskCells = (cell) => [cell.imka ? shareCell(cell.imka) : nothing(), cell.published ? shareCell(cell.published) : nothing()];
-  const averageCells = (row) => [row.average ? number(row.average.mean, fixed(100 * row.average.mean, 2) + " (" + plural(row.average.tasks.length, "task") + ")") : nothing(),
-    row.average ? number(row.average.published, fixed(100 * row.average.published, 2)) : nothing(),
-    row.published_average === undefined ? nothing() : number(row.published_average, fixed(100 * row.published_average, 2))];
-  const baselineCells = (row) => ["minus_baseline", "published_minus_baseline"].map((name) => (row.average?.[name] === undefined ? nothing() : number(row.average[name], signed(100 * row.average[name], 2))));
-  const accuraciesByTask = (one) => table("Test accuracy in percent, mean ± standard deviation over seeds, beside the published value. The averages are those of the tasks that have runs, and the published average of all tasks",
-    ["model", ...one.tasks.flatMap((task) => [task, "published"]), "average", "published, same tasks", "published, all tasks", ...(one.baseline ? ["average minus " + one.baseline, "published"] : [])],
-    one.rows.map((row) => [text(row.model), ...row.cells.flatMap(taskCells), ...averageCells(row), ...(one.baseline ? baselineCells(row) : [])]));
-  const lossCells = (cell) => [cell.minus_digital ? number(cell.minus_digital.mean, signed(100 * cell.minus_digital.mean, 2) + plusMinus(cell.minus_digital.standard_error === null ? null : 100 * cell.minus_digital.standard_error, 2)) : nothing(),
-    cell.published_minus_digital === undefined ? nothing() : number(cell.published_minus_digital, signed(100 * cell.published_minus_digital, 2))];
+  // Ours, and below it in small type the published value.
+  const pair = (ours, published) => ({
+    body: [ours ? ours.shown : "–", published ? make("small", {}, published.shown) : null], sort: ours?.value ?? published?.value, number: true, pair: true,
+  });
+  const share = (s) => s && { value: s.mean, shown: meanText(s.mean, s.std, PERCENT) };
+  const percent = (value, after = "") => (value === undefined ? undefined : { value, shown: fixed(100 * value, 2) + after });
+  const inPoints = (value) => (value === undefined ? undefined : { value, shown: signed(100 * value, 2) });
+  const averageCell = (row) => {
+    const all = percent(row.published_average);
+    const same = row.average && row.average.tasks.length < row.cells.length ? percent(row.average.published, " of these") : undefined;
+    return pair(percent(row.average?.mean, row.average ? " (" + plural(row.average.tasks.length, "task") + ")" : ""),
+      same ? { value: same.value, shown: same.shown + (all ? ", " + all.shown + " of all" : "") } : all ?? percent(row.average?.published));
+  };
+  const accuraciesByTask = (one) => {
+    const averages = one.tasks.length > 1 && one.rows.some((row) => row.average || row.published_average !== undefined);
+    return table("Test accuracy in percent, mean ± standard deviation over seeds" + (one.source ? "; below it in small type the published value" : "") + (averages ? ". The averages are those of the tasks that have runs" : ""),
+      ["model", ...one.tasks, ...(averages ? ["average"] : []), ...(one.baseline ? ["average minus " + one.baseline] : [])],
+      one.rows.map((row) => [text(row.model), ...row.cells.map((cell) => pair(share(cell.imka), share(cell.published))), ...(averages ? [averageCell(row)] : []),
+        ...(one.baseline ? [pair(inPoints(row.average?.minus_baseline), inPoints(row.average?.published_minus_baseline))] : [])]));
+  };
+  const loss = (d) => d && { value: d.mean, shown: signed(100 * d.mean, 2) + plusMinus(d.standard_error === null ? null : 100 * d.standard_error, 2) };
   const lossesByTask = (one) => {
     const rows = one.rows.filter((row) => row.cells.some((cell) => cell.minus_digital));
-    return rows.length ? table("What the chip changes: accuracy on the chip minus that of the digital run with the same model and seed, in points ± standard error over seeds",
-      ["model", ...one.tasks.flatMap((task) => [task, "published"])], rows.map((row) => [text(row.model), ...row.cells.flatMap(lossCells)])) : null;
+    return rows.length ? table("What the chip changes: accuracy on the chip minus that of the digital run with the same model and seed, in points ± standard error over seeds" + (one.source ? "; below it the published difference" : ""),
+      ["model", ...one.tasks], rows.map((row) => [text(row.model), ...row.cells.map((cell) => pair(loss(cell.minus_digital), inPoints(cell.published_minus_digital)))])) : null;
   };
   const errorsByTask = (one) => details("Seeds and standard errors", {}, table("Standard errors of the accuracies in points: of the mean over seeds, and from the choice of examples (binomial)",
     ["model", "task", "seeds", "examples", "accuracy, %", "error, seeds", "error, examples"],
     one.rows.flatMap((row) => row.cells.filter((cell) => cell.imka).map((cell) => [text(row.model), text(cell.task), integer(cell.imka.n), integer(cell.imka.examples), number(cell.imka.mean, fixed(100 * cell.imka.mean, 2)),
       cell.imka.standard_error === null ? nothing() : number(cell.imka.standard_error, fixed(100 * cell.imka.standard_error, 2)), number(cell.imka.standard_error_examples, fixed(100 * cell.imka.standard_error_examples, 2))]))));
-  const taskTable = (one) => [accuraciesByTask(one), lossesByTask(one), errorsByTask(one), note("Published values: " + one.source + "."), listOf(one.notes),
-    one.missing.length ? [boldNote("note", "Missing.", "There are no runs of:"), listOf(one.missing)] : null];
+  const taskTable = (one) => [accuraciesByTask(one), lossesByTask(one), errorsByTask(one), one.source ? note("Published values: " + one.source + ".") : null, listOf(one.notes),
+    one.missing.length ? [boldNote("note", "Missing runs.", ""), listOf(one.missing)] : null];
+
+  // Settings beside published ones
+
+  const settingCell = (c) => ({
+    body: [c.differs ? make("span", { class: "v miss", title: c.reason }, c.imka) : c.imka === "-" ? "–" : c.imka, c.published === "-" ? null : make("small", {}, c.published)], number: true, pair: true,
+  });
+  const settingTable = (one) => {
+    const differences = one.rows.flatMap((row) => row.cells.map((c, i) => ({ row: row.name, task: one.tasks[i], ...c })).filter((c) => c.differs));
+    return [table("Ours; below it in small type the published value. Marked where they differ", ["setting", ...one.tasks], one.rows.map((row) => [text(row.name), ...row.cells.map(settingCell)])),
+      differences.length ? table("Differences and their reasons", ["setting", "task", "imka", "published", "reason"],
+        differences.map((d) => [text(d.row), text(d.task), text(d.imka), text(d.published), text(d.reason)])) : null,
+      note("Published values: " + one.source + "."), one.notes.length ? listOf(one.notes) : null];
+  };
 
   // A thumbnail of the curves without axes.
   const thumbnail = (plot) => {
@@ -296,6 +319,8 @@
     if (section.fidelity.length) parts.push({ id: id + "--fidelity", title: "Emulated against measured chip", link: "Emulated against measured", body: () => fidelity(section) });
     if (section.accuracy.length || section.statements.length || section.normalised_plots.length) parts.push({ id: id + "--paper", title: "What the paper says", body: () => paper(section) });
     for (const one of section.tables ?? []) parts.push({ id: unique(id + "--" + slug(one.title)), title: one.title, body: () => taskTable(one) });
+    for (const one of section.plots ?? []) parts.push({ id: unique(id + "--" + slug(one.title)), title: one.title, body: () => plainCards(one.plots, one.caption) });
+    for (const one of section.settings ?? []) parts.push({ id: unique(id + "--settings"), title: one.title, body: () => settingTable(one) });
     if (section.attention) parts.push({ id: id + "--attention", title: "Attention", body: () => attention(section) });
     for (const dataset of new Set(section.figures.map((f) => f.dataset)))
       parts.push({ id: unique(id + "--" + slug(dataset)), title: dataset, body: () => make("div", { class: "grid" }, section.figures.filter((f) => f.dataset === dataset).map(figureCard)) });
@@ -309,6 +334,7 @@
     contents.append(link(id, one.name, make("ul", {}, parts.map((p) => link(p.id, p.link ?? p.title)))));
     return make("section", { id }, make("h2", {}, one.title),
       one.what ? [make("p", { class: "lead" }, one.what + "."), command("imka reproduce " + one.name)] : null,
+      one.note ? note(one.note) : null,
       one.verdicts.other_protocol > 0 ? note(report.notes.other_protocol) : null,
       parts.map((p) => part(p.id, p.title, p.body())));
   };
@@ -328,10 +354,13 @@
   const build = () => {
     document.title = report.title;
     document.querySelector("h1").textContent = report.title;
-    document.querySelector("header .lead").textContent = grouped(report.records) + " runs of " + report.provenance.experiments.join(", ") + (report.records ? ", the last finished " + report.provenance.finished : "");
     const contents = document.querySelector("nav ul");
+    const sections = () => report.experiments.map((one, i) => section(one, i, contents));
+    // Learning curves and tables of settings have no runs.
+    if (report.records === 0 && report.flags.length === 0 && report.experiments.length > 0) { document.querySelector("main").append(...sections()); return; }
+    document.querySelector("header .lead").textContent = grouped(report.records) + " runs of " + report.provenance.experiments.join(", ") + (report.records ? ", the last finished " + report.provenance.finished : "");
     contents.append(link("summary", "Summary"), link("flags", "Warnings (" + report.flags.length + ")"));
-    document.querySelector("main").append(summary(), warnings(), ...report.experiments.map((one, i) => section(one, i, contents)), provenance());
+    document.querySelector("main").append(summary(), warnings(), ...sections(), provenance());
     contents.append(link("provenance", "Where this comes from"));
   };
 
@@ -431,7 +460,7 @@
         borderWidth: s.published ? 1.4 : 2,
         borderDash: s.dashed ? [6, 4] : [],
         pointStyle: MARKS[s.style] || "circle",
-        pointRadius: s.published ? 7 : 4,
+        pointRadius: s.published ? 7 : s.marks ? (s.points.length > 30 ? 2 : 4) : 0,
         pointHoverRadius: s.published ? 8 : 6,
         pointBorderWidth: s.published ? 1.4 : 1,
         order: s.published ? 1 : 0,
@@ -471,7 +500,7 @@
     const [least, most] = [Math.min(...xs), Math.max(...xs)];
     const room = Math.max(plot.ticks.length ? 0.6 : 0.3, 0.03 * (most - least));
     const y = { type: plot.log_y ? "logarithmic" : "linear", ...(plot.log_y ? { min: low, max: high } : { suggestedMin: low, suggestedMax: high }), ...axis(plot.y) };
-    if (plot.log_x) return { x: { type: "logarithmic", min: least / 1.2, max: most * 1.2, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs); }, ticks: { ...axis(plot.x).ticks, callback: String } }, y };
+    if (plot.log_x) return { x: { type: "logarithmic", min: least / 1.2, max: most * 1.2, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, ticks: { ...axis(plot.x).ticks, callback: (value, i, ticks) => ticks[i].label ?? String(value) } }, y };
     return {
       x: { type: "linear", min: least - room, max: most + room, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, afterTickToLabelConversion: (a) => { if (plot.ticks.length) a.ticks.forEach((t, i) => { t.label = plot.ticks[i].label; }); } },
       y,
@@ -515,7 +544,7 @@
     star: "M13 2v10M8 7h10M9.5 3.5l7 7M16.5 3.5l-7 7", cross: "M13 2v10M8 7h10",
   };
   const key = (s) => svg("svg", { class: "s-" + s.style, viewBox: "0 0 26 14", stroke: "currentColor", "stroke-width": 1.6, fill: s.published ? "none" : "currentColor", "aria-hidden": "true" },
-    s.published || !s.line ? null : svg("path", { d: "M0 7h26", "stroke-dasharray": s.dashed ? "5 3" : undefined }), svg("path", { d: SHAPES[MARKS[s.style] || "circle"] }));
+    s.published || !s.line ? null : svg("path", { d: "M0 7h26", "stroke-dasharray": s.dashed ? "5 3" : undefined }), s.marks ? svg("path", { d: SHAPES[MARKS[s.style] || "circle"] }) : null);
 
   const addLegend = (plot, chart) => {
     const box = document.querySelector(`.legend[data-for="${plot.id}"]`);

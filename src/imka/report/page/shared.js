@@ -35,6 +35,18 @@ const shared = (() => {
   const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
   const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
 
+  const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
+  const short = (x) => (Math.abs(x) >= 1000 ? fixed(x, 0) : String(Number(x.toPrecision(3))));
+  const prefixOf = (x) => PREFIXES.find(([scale]) => Math.abs(x) >= scale) ?? (x === 0 ? [1, ""] : PREFIXES.at(-1));
+  // null: not known.
+  const si = (x, unit) => (x === null ? "unknown" : short(x / prefixOf(x)[0]) + " " + prefixOf(x)[1] + unit);
+  const percent = (share) => short(100 * share) + " %";
+  const interval = ({ value, low, high }, unit) => {
+    const shown = (x) => short(x / prefixOf(value)[0]);
+    return si(value, unit) + (low < high ? " (" + shown(low) + " to " + shown(high) + ")" : "");
+  };
+  const mean = (m, scale = 1) => short(100 * scale * m.mean) + (m.ci95 === null ? "" : " ± " + Number((100 * scale * m.ci95).toPrecision(2))) + " %";
+
   // Tables: a click sorts by a column, using `sort` or the text of a cell.
 
   const text = (value) => ({ body: [value] });
@@ -43,7 +55,7 @@ const shared = (() => {
   const nothing = () => ({ body: ["–"], number: true });
 
   const table = (caption, head, rows) => {
-    const cell = (c) => make("td", { class: c.number ? "n" : undefined, "data-v": c.sort }, c.body);
+    const cell = (c) => make("td", { class: c.number ? (c.pair ? "n pair" : "n") : undefined, "data-v": c.sort }, c.body);
     const columns = head.map((name, i) => make("th", { scope: "col", class: rows.length && rows[0][i].number ? "n" : undefined }, make("button", { type: "button" }, name)));
     const element = make("table", { class: "sortable", "aria-label": caption }, make("thead", {}, make("tr", {}, columns)), make("tbody", {}, rows.map((row) => make("tr", {}, row.map(cell)))));
     columns.forEach((column, i) => column.firstChild.addEventListener("click", () => sortBy(element, i, column)));
@@ -95,5 +107,5 @@ const shared = (() => {
     addEventListener("afterprint", () => set(before));
   };
 
-  return { colour, make, svg, fill, details, listOf, note, tile, fixed, grouped, plural, text, number, integer, nothing, table, command, themeSwitch };
+  return { colour, make, svg, fill, details, listOf, note, tile, fixed, grouped, plural, text, number, integer, nothing, table, command, themeSwitch, short, prefixOf, si, percent, interval, mean };
 })();

@@ -1,0 +1,17 @@
+// Accuracy of Performers on a chip against the time since programming.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "imka/experiment/record.hpp"
+#include "imka/report/plot.hpp"
+
+namespace imka::report {
+
+// By experiment: one plot per task whose runs have several times; modes and compensations are curves. Runs at
+// once are drawn at 1 s.
+std::map<std::string, std::vector<Plot>> drift_plots(const std::vector<Record>& records);
+
+}  // namespace imka::report

@@ -1,19 +1,19 @@
 """Kernel approximation with random features, in float32 and on an emulated analog chip.
 
 Estimators (need scikit-learn): RandomFeatures, KernelRidgeClassifier, KernelRidgeRegressor, ChipProjection.
-Chips: Chip, ProgrammedChip. Networks: Model, deploy, run. Verbs of the program: cost, gram, ridge, sweep, report,
-command, help_of. Data: datasets. Attention: attention.
+Chips: Chip, ProgrammedChip. Networks: Model, deploy, run. Verbs of the program: cost, evaluate, gram, ridge,
+sweep, report, command, help_of. Data: datasets. Attention: attention.
 """
 import importlib
 from typing import TYPE_CHECKING
 
 from . import attention, datasets
 from ._chip import Chip, ProgrammedChip
-from ._errors import ConfigError, DataError, Error, FileError, MissingPartError, NumericError
+from ._errors import ConfigError, DataError, Error, FileError, MissingPartError, NumericError, missing_package
 from ._imka import version as __version__
 from ._model import Deployment, Model, deploy, run
 from ._result import Result
-from ._verbs import command, cost, gram, help_of, report, ridge, sweep
+from ._verbs import command, cost, evaluate, gram, help_of, report, ridge, sweep
 
 if TYPE_CHECKING:
     from ._estimators import ChipProjection, KernelRidgeClassifier, KernelRidgeRegressor, RandomFeatures
@@ -22,8 +22,8 @@ _ESTIMATORS = ("RandomFeatures", "KernelRidgeClassifier", "KernelRidgeRegressor"
 
 __all__ = [
     *_ESTIMATORS, "Chip", "ConfigError", "DataError", "Deployment", "Error", "FileError", "MissingPartError", "Model",
-    "NumericError", "ProgrammedChip", "Result", "attention", "command", "cost", "datasets", "deploy", "gram", "help_of", "report",
-    "ridge", "run", "sweep", "__version__",
+    "NumericError", "ProgrammedChip", "Result", "attention", "command", "cost", "datasets", "deploy", "evaluate", "gram",
+    "help_of", "report", "ridge", "run", "sweep", "__version__",
 ]
 
 
@@ -36,7 +36,7 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("sklearn", "scipy"):
             raise
-        raise ImportError(f"imka.{name} needs scikit-learn: pip install scikit-learn") from error
+        raise missing_package(f"imka.{name}", "scikit-learn") from error
     for estimator in _ESTIMATORS:
         globals()[estimator] = getattr(estimators, estimator)
     return globals()[name]

@@ -1,39 +1,56 @@
 """Chips: constants, programming, ageing, products, causes of the error."""
 from __future__ import annotations
 
-import os
-import tempfile
 from typing import Any, Optional, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _imka
-from ._errors import DataError
-from ._exec import make_exec
+from ._errors import ConfigError, DataError
+from ._exec import make_exec, typed_array
+from ._pickle import check_stamp, pack_chip, stamp, with_chip
 from ._result import Result
-from ._settings import default_seed, fields, settings_of, text_of
-from ._verbs import Path, run_verb
+from ._settings import default_seed, fields, settings_of, text_of, whole
+from ._verbs import Path, path_text, run_verb
 
 _COMPENSATION = next(p.default for p in fields("build") if p.name == "compensation")
 
 
 def _rows(x, what):
-    array = np.ascontiguousarray(x, dtype=np.float32)
+    array = typed_array(x, what)
     if array.ndim != 2:
         raise DataError(f"{what}: {array.ndim} dimensions; expected a matrix")
     if not np.isfinite(array).all():
-        raise DataError(f"{what}: NaN or infinity; expected finite numbers")
+        raise DataError(f"{what}: NaN, infinity or a number too large for float32; expected finite numbers")
     return array
 
 
-def _restored(content, factors, lost):
-    """The ProgrammedChip of a pickle."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "chip")
-        with open(path, "wb") as file:
-            file.write(content)
-        return ProgrammedChip(_imka.load_programmed((path, factors, lost), make_exec()))
+def make_spec(name, changes):
+    """The constants of a chip, with changes as a dict or text."""
+    name = path_text(name)
+    if name == "fp32":
+        raise ConfigError(f"'fp32' is the processor, not a chip; known chips: {', '.join(_imka.chip_names())}, or a file "
+                          "(NAME.yaml)")
+    return _imka.make_chip(name, text_of(changes or ""))
+
+
+def count_of(number, what):
+    """'1 core', '2 cores'."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _restored(found, *parts):
+    """The Chip or ProgrammedChip of a pickle."""
+    check_stamp(found, "a chip", "Create the chip again")
+    if len(parts) == 1:
+        return ProgrammedChip(with_chip(parts[0], lambda packed: _imka.load_programmed(packed, make_exec())))
+    name, changes, wanted = parts
+    chip = Chip(name, changes)
+    if chip.hash != wanted:
+        raise DataError(f"the constants of the chip '{name}' have changed since it was pickled: their hash is "
+                        f"{chip.hash[:12]}, it was {wanted[:12]}")
+    return chip
 
 
 class Chip:
@@ -44,11 +61,11 @@ class Chip:
     """
 
     def __init__(self, name: Path, set: Union[dict, str, None] = None):  # noqa: A002 (named as in the program)
-        self._name, self._set = os.fspath(name), text_of(set or "")
-        self._spec = _imka.make_chip(self._name, self._set)
+        self._name, self._set = path_text(name), text_of(set or "")
+        self._spec = make_spec(self._name, self._set)
 
     def __reduce__(self):
-        return Chip, (self._name, self._set)
+        return _restored, (stamp(), self._name, self._set, self.hash)
 
     @staticmethod
     def names() -> list[str]:
@@ -72,7 +89,7 @@ class Chip:
 
     def constants(self) -> Result:
         """Every constant with value, unit, source and help."""
-        return Result({"constants": self._spec.constants()}, table="constants")
+        return Result({"constants": self._spec.constants()}, table="constants", columns=("name", "value", "unit"))
 
     def to_yaml(self) -> str:
         """The text of its file."""
@@ -88,7 +105,7 @@ class Chip:
         settings : input_range, programming, output_calibration, read_seconds, compensation, replicas, ...
         """
         built = self._spec.program(_rows(weights, "weights"), _rows(inputs, "inputs"), settings_of(settings, "build"),
-                                   default_seed() if seed is None else seed, make_exec(n_jobs, verbose))
+                                   default_seed() if seed is None else whole(seed, "seed"), make_exec(n_jobs, verbose))
         return ProgrammedChip(built)
 
     def explain(self, **options: Any) -> Result:
@@ -105,11 +122,11 @@ class Chip:
 
     def __repr__(self):
         rows, cols = self._spec.core_shape
-        return f"<imka.Chip {self.name}: {self.cores} cores of {rows} x {cols}, {self.hash[:12]}>"
+        return f"<imka.Chip {self.name}: {count_of(self.cores, 'core')} of {rows} x {cols}, {self.hash[:12]}>"
 
 
 class ProgrammedChip:
-    """A matrix on a chip. Ageing returns a new value; this one stays as it is."""
+    """A matrix on a chip, made by Chip.program. Ageing returns a new value; this one stays as it is."""
 
     def __init__(self, built):
         self._built = built
@@ -121,13 +138,14 @@ class ProgrammedChip:
         Row r of x is product number first + r. The noise is a function of this number and of seed (None: derived from
         the seed of the chip).
         """
-        return self._built.mvm(_rows(x, "x"), seed, first, make_exec(n_jobs, verbose))
+        seed = None if seed is None else whole(seed, "seed")
+        return self._built.mvm(_rows(x, "x"), seed, whole(first, "first"), make_exec(n_jobs, verbose))
 
     def age(self, at: Union[float, str], compensation: str = _COMPENSATION,
             n_jobs: Optional[int] = None) -> ProgrammedChip:
         """The chip at a time after programming (seconds, or text such as '1h', '7d'), with drift compensation."""
         seconds = _imka.parse_duration(at) if isinstance(at, str) else float(at)
-        return ProgrammedChip(self._built.age(seconds, compensation, make_exec(n_jobs)))
+        return ProgrammedChip(self._built.age(seconds, text_of(compensation), make_exec(n_jobs)))
 
     @property
     def state(self) -> str:
@@ -156,23 +174,20 @@ class ProgrammedChip:
 
     def __reduce__(self):
         """Pickles hold the file of the chip."""
-        with tempfile.TemporaryDirectory() as folder:
-            path, factors, lost = self._built.save(os.path.join(folder, "chip"))
-            with open(path, "rb") as file:
-                return _restored, (file.read(), list(factors), lost)
+        return _restored, (stamp(), pack_chip(self._built.save))
 
     def save(self, path: Path) -> None:
         """Writes the chip and every device to a file; `imka chip mvm --load` reads it."""
-        _, factors, lost = self._built.save(os.fspath(path))
-        if len(factors) or lost:
-            raise DataError("a chip with range_scaling or lost_rows has corrections that its file cannot hold")
+        if self._built.corrected:
+            raise DataError("a chip with range_scaling or lost_rows has corrections that its file cannot hold; pickle it")
+        self._built.save(path_text(path))
 
     @classmethod
     def load(cls, path: Path, n_jobs: Optional[int] = None) -> ProgrammedChip:
         """The chip in a file."""
-        return cls(_imka.load_programmed((os.fspath(path), [], 0), make_exec(n_jobs)))
+        return cls(_imka.load_programmed((path_text(path), [], 0), make_exec(n_jobs)))
 
     def __repr__(self):
         inputs, outputs = self.shape
-        return (f"<imka.ProgrammedChip {self._built.name}: {inputs} x {outputs} on {self.cores} cores, {self.state} "
-                f"at {self.seconds:g} s>")
+        return (f"<imka.ProgrammedChip {self._built.name}: {inputs} x {outputs} on {count_of(self.cores, 'core')}, "
+                f"{self.state} at {self.seconds:g} s>")

@@ -23,3 +23,8 @@ class NumericError(Error, ArithmeticError):
 
 class MissingPartError(Error, RuntimeError):
     """An optional part or a data set that is not installed."""
+
+
+def missing_package(what, package):
+    """The error of a function whose optional package is not installed."""
+    return ImportError(f"{what} needs {package}: pip install {package}")

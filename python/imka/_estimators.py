@@ -1,18 +1,23 @@
 """scikit-learn estimators. All computation is in C++; this file checks inputs and keeps state."""
-import os
-import tempfile
+from __future__ import annotations
+
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from . import _imka
+from ._chip import make_spec
 from ._errors import ConfigError, DataError
-from ._exec import make_exec
+from ._exec import as_array, make_exec, typed_array
+from ._pickle import bytes_of, check_stamp, from_bytes, pack_chip, stamp, with_chip
 from ._settings import Parameter, default_seed, field, fields, seed_of, settings_of, takes, text_of
+from ._verbs import Path, path_text
 
 try:
     from sklearn.base import ClassNamePrefixFeaturesOutMixin
@@ -26,13 +31,12 @@ except ImportError:  # scikit-learn before 1.6
         return estimator._validate_data(X, y, **options)
 
 
-# Layout of pickles; a change of it needs a new number.
-_PICKLE_FORMAT = 1
 _BLOCK_ROWS = 4096  # rows of a sparse matrix that are dense at a time
 _COMMON = [
     Parameter("random_state", default_seed(), "integer, RandomState or None",
               "Seed. An integer gives the same bits as this seed in C++ and in the program"),
-    Parameter("n_jobs", None, "integer or None", "Threads; None: all cores, -1 likewise. Results do not depend on it"),
+    Parameter("n_jobs", None, "integer or None",
+              "Threads; -1: all cores; None: likewise, or OMP_NUM_THREADS. Results do not depend on it"),
     Parameter("verbose", 0, "integer", "Above 0: show progress"),
 ]
 _CHECKS = {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
@@ -51,30 +55,6 @@ def _blocks(X):
         yield first, X[first:first + _BLOCK_ROWS].toarray()
 
 
-def _read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def _write(path, content):
-    with open(path, "wb") as file:
-        file.write(content)
-
-
-def _pack_chip(part, folder):
-    """The chip of a fitted part as (bytes of its file, factors, lost rows); None without a chip."""
-    saved = part.save_chip(os.path.join(folder, "chip"))
-    return saved and (_read(saved[0]), list(saved[1]), saved[2])
-
-
-def _unpack_chip(packed, folder):
-    if packed is None:
-        return None
-    path = os.path.join(folder, "chip")
-    _write(path, packed[0])
-    return path, packed[1], packed[2]
-
-
 class _Estimator(BaseEstimator):
     """Settings, threads, checks and pickling. `_fitted`: the C++ object after fit."""
 
@@ -84,19 +64,20 @@ class _Estimator(BaseEstimator):
         return make_exec(self.n_jobs, self.verbose)
 
     def _settings(self):
-        return {name: text_of(getattr(self, name)) for name in self._setting_names}
+        return settings_of({name: getattr(self, name) for name in self._setting_names}, "run")
 
     def _noisy(self):
         return text_of(self.backend) not in ("fp32", "ideal")
 
-    def _check_training(self, X, *y, **options):
-        """A chip needs two rows for the least-squares fit of its outputs."""
-        least = 1 if text_of(self.backend) == "fp32" else 2
-        return validate_data(self, X, *y, ensure_min_samples=least, **_CHECKS, **options)
+    def _check_training(self, X, *y, reset=True, **options):
+        """Rows of fit or of a batch. reset: the first ones; a chip needs two of them to fit its outputs."""
+        least = 2 if reset and text_of(self.backend) != "fp32" else 1
+        return validate_data(self, as_array(X), *map(as_array, y), reset=reset, ensure_min_samples=least, **_CHECKS,
+                             **options)
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **_CHECKS)
+        return validate_data(self, as_array(X), reset=False, **_CHECKS)
 
     def __sklearn_is_fitted__(self):
         return self._fitted is not None
@@ -108,30 +89,25 @@ class _Estimator(BaseEstimator):
 
     def __getstate__(self):
         state = dict(super().__getstate__())
-        state["_imka_pickle"] = (_PICKLE_FORMAT, _imka.version)
+        state["_imka_pickle"] = stamp()
         state.pop("_stream", None)
         if self._fitted is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                state["_fitted"] = self._pack(folder)
+            state["_fitted"] = self._pack()
         return state
 
     def __setstate__(self, state):
         state = dict(state)
-        format_, version = state.pop("_imka_pickle", (None, "unknown"))
-        if format_ != _PICKLE_FORMAT:
-            raise DataError(f"this pickle of {type(self).__name__} was written by imka {version} in format {format_}; "
-                            f"imka {_imka.version} reads format {_PICKLE_FORMAT}. Fit the estimator again")
+        check_stamp(state.pop("_imka_pickle", None), type(self).__name__, "Fit the estimator again")
         packed = state.pop("_fitted", None)
         super().__setstate__(state)
         if packed is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                self._fitted = self._unpack(packed, folder)
+            self._fitted = self._unpack(packed)
 
 
 class _NoisyTags:
     """Tags of estimators that can run on a chip. Placed before scikit-learn's mixins."""
 
-    def exempt_checks(self):
+    def exempt_checks(self) -> dict[str, str]:
         """The checks of scikit-learn that a noisy estimator does not pass, with the reason."""
         if not self._noisy():
             return {}
@@ -172,24 +148,24 @@ class RandomFeatures(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     _setting_names = [p.name for p in _FEATURES]
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Draws the directions. A chip is calibrated on X and programmed."""
         X = self._check_training(X)
         self._fitted = _imka.fit_features(self._settings(), _dense(X), seed_of(self.random_state), self._exec())
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> NDArray[np.float32]:
         """z(x) of every row, float32."""
         X = self._check_rows(X)
         return self._apply(self._fitted.transform, X)
 
     @property
-    def gamma_(self):
+    def gamma_(self) -> float:
         """The kernel width in use: gamma, or the value of 'scale'."""
         return float(self._recipe()["gamma"])
 
     @property
-    def omega_(self):
+    def omega_(self) -> NDArray[np.float32]:
         """The directions, one per row."""
         check_is_fitted(self)
         return self._fitted.omega()
@@ -203,12 +179,12 @@ class RandomFeatures(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_is_fitted(self)
         return self._fitted.recipe()
 
-    def _pack(self, folder):
-        return self._fitted.recipe(), self._fitted.product_seed, _pack_chip(self._fitted, folder)
+    def _pack(self):
+        return self._fitted.recipe(), self._fitted.product_seed, pack_chip(self._fitted.save_chip)
 
-    def _unpack(self, packed, folder):
+    def _unpack(self, packed):
         recipe, seed, chip = packed
-        return _imka.load_features(recipe, seed, _unpack_chip(chip, folder), self._exec())
+        return with_chip(chip, lambda parts: _imka.load_features(recipe, seed, parts, self._exec()))
 
 
 _RIDGE = (fields("features") + fields("ridge") + [field("backend")] + fields("chip", without=("gram_copies",)))
@@ -220,13 +196,15 @@ class _Ridge(_NoisyTags):
     _setting_names = [p.name for p in _RIDGE]
     _stream = None  # sums over the rows of partial_fit
     _streamed = False  # whether the model comes from partial_fit
+    _pending = False  # whether there are batches that the model does not have yet
+    _flat = False  # whether y of a regressor had one dimension
 
     def _is_first_batch(self):
         if self._stream is not None:
             return False
         if self._streamed:
-            raise ConfigError("partial_fit cannot continue: a pickle does not hold the sums over earlier rows. "
-                              "Call fit, or partial_fit on a new estimator")
+            raise ConfigError("partial_fit cannot continue: the sums over earlier rows are gone, because a pickle or copy "
+                              "does not hold them or a batch was interrupted. Call fit, or partial_fit on a new estimator")
         if self._fitted is not None:
             warnings.warn("partial_fit after fit starts a new fit; the rows given to fit are not part of it")
         return True
@@ -237,8 +215,12 @@ class _Ridge(_NoisyTags):
         self._streamed = True
 
     def _add_batch(self, X, targets):
-        for first, rows in _blocks(X):
-            self._stream.add(rows, targets[first:first + rows.shape[0]], self._exec())
+        try:
+            for first, rows in _blocks(X):
+                self._stream.add(rows, targets[first:first + rows.shape[0]], self._exec())
+        except KeyboardInterrupt:
+            self._stream = None  # some of these rows may be in the sums
+            raise
         self._pending = True
 
     def _fitted_model(self):
@@ -262,29 +244,33 @@ class _Ridge(_NoisyTags):
         return self._apply(self._fitted_model().scores, X)
 
     @property
-    def coef_(self):
-        """Weights of the features, one row per output."""
-        return self._fitted_model().weights().T
+    def gamma_(self) -> float:
+        """The kernel width in use: gamma, or the value of 'scale'."""
+        return self._fitted_model().gamma
 
     @property
-    def intercept_(self):
-        """One number per output."""
-        return self._fitted_model().intercept()
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of the features, one row per output; a vector if a regressor's y had one dimension."""
+        weights = self._fitted_model().weights().T
+        return weights[0] if self._flat else weights
 
-    def save(self, path):
+    @property
+    def intercept_(self) -> NDArray[np.float64] | np.float64:
+        """One number per output; a number if a regressor's y had one dimension."""
+        intercept = self._fitted_model().intercept()
+        return intercept[0] if self._flat else intercept
+
+    def save(self, path: Path) -> None:
         """Writes the model to a file that `imka ridge --load`, `imka deploy` and `imka run` read."""
-        self._fitted_model().save(os.fspath(path))
+        self._fitted_model().save(path_text(path))
 
-    def _pack(self, folder):
-        path = os.path.join(folder, "model")
-        self._fitted.save(path)
-        return _read(path), self._fitted.product_seed, _pack_chip(self._fitted, folder)
+    def _pack(self):
+        return bytes_of(self._fitted.save), self._fitted.product_seed, pack_chip(self._fitted.save_chip)
 
-    def _unpack(self, packed, folder):
+    def _unpack(self, packed):
         content, seed, chip = packed
-        path = os.path.join(folder, "model")
-        _write(path, content)
-        return _imka.load_ridge(path, seed, _unpack_chip(chip, folder), self._exec())
+        return with_chip(chip, lambda parts: from_bytes(
+            content, lambda path: _imka.load_ridge(path, seed, parts, self._exec())))
 
 
 @takes(_RIDGE + _COMMON)
@@ -295,7 +281,7 @@ class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
     probabilities; sklearn.calibration.CalibratedClassifierCV computes probabilities from decision_function.
     """
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> KernelRidgeClassifier:
         """Fits to all rows at once."""
         X, y = self._check_training(X, y)
         check_classification_targets(y)
@@ -307,7 +293,7 @@ class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
                                             seed_of(self.random_state), self._exec())
         return self
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelRidgeClassifier:
         """Adds a batch of rows. The first call needs all classes and decides gamma='scale' and the chip."""
         first = self._is_first_batch()
         classes = getattr(self, "classes_", None) if classes is None else classes
@@ -316,6 +302,8 @@ class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
         X, y = self._check_training(X, y, reset=first)
         check_classification_targets(y)
         if first:
+            if len(unique_labels(classes)) < 2:
+                raise ConfigError(f"classes={classes!r}; expected at least two classes")
             self.classes_ = unique_labels(classes)
         elif not np.array_equal(self.classes_, unique_labels(classes)):
             raise ConfigError(f"classes={classes!r} differs from the classes of the first call, {self.classes_!r}")
@@ -330,12 +318,12 @@ class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
         self._add_batch(X, targets)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: above 0 for the second of two classes, or one per class."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[Any]:
         """The class of every row. A tie goes to the first class."""
         scores = self._scores(X)
         numbers = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
@@ -352,35 +340,36 @@ class KernelRidgeRegressor(_Ridge, RegressorMixin, _Estimator):
     Memory does not grow with the number of rows. Targets are rounded to float32; predictions are float64.
     """
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> KernelRidgeRegressor:
         """Fits to all rows at once."""
-        X, targets = self._check_fit(X, y)
+        X, targets, self._flat = self._check_fit(X, y)
         self._stream, self._streamed = None, False
         self._fitted = _imka.fit_regressor(self._settings(), _dense(X), targets, seed_of(self.random_state),
                                            self._exec())
         return self
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X: Any, y: Any) -> KernelRidgeRegressor:
         """Adds a batch of rows. The first call decides gamma='scale' and the chip."""
         first = self._is_first_batch()
-        X, targets = self._check_fit(X, y, reset=first)
+        X, targets, flat = self._check_fit(X, y, reset=first)
         if first:
+            self._flat = flat
             self._start_stream(X, targets.shape[1])
         self._add_batch(X, targets)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[np.float64]:
         """The number, or one number per target, of every row."""
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
     def _check_fit(self, X, y, **options):
+        """Rows, targets with two dimensions, and whether y had one."""
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True, **options)
-        self._flat = np.ndim(y) == 1
-        targets = np.ascontiguousarray(np.reshape(y, (len(y), -1)), dtype=np.float32)
+        targets = typed_array(np.reshape(y, (len(y), -1)), "y")
         if not np.isfinite(targets).all():
             raise DataError("y has a value that is too large for float32")
-        return X, targets
+        return X, targets, np.ndim(y) == 1
 
     def _class_names(self):
         return []
@@ -403,20 +392,18 @@ class ChipProjection(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     _setting_names = [p.name for p in fields("build")]
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> ChipProjection:
         """Calibrates the chip on X and programs it."""
         X = self._check_training(X)
         columns = X.shape[1]
-        weights = np.eye(columns) if self.weights is None else np.asarray(self.weights)
+        weights = typed_array(np.eye(columns) if self.weights is None else self.weights, "weights")
         if weights.ndim != 2 or weights.shape[0] != columns:
             raise DataError(f"weights: shape {weights.shape}; expected ({columns}, n_outputs) for these rows")
-        chip = _imka.make_chip(text_of(self.backend), text_of(self.chip_set or ""))
-        settings = settings_of({n: getattr(self, n) for n in self._setting_names}, "build")
-        self._fitted = chip.program(np.ascontiguousarray(weights, np.float32), _dense(X), settings,
-                                    seed_of(self.random_state), self._exec())
+        chip = make_spec(self.backend, self.chip_set)
+        self._fitted = chip.program(weights, _dense(X), self._settings(), seed_of(self.random_state), self._exec())
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> NDArray[np.float32]:
         """The products of every row, float32."""
         X = self._check_rows(X)
         return self._apply(lambda rows, first, exec_: self._fitted.mvm(rows, None, first, exec_), X)
@@ -426,9 +413,8 @@ class ChipProjection(_NoisyTags, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_is_fitted(self)
         return self._fitted.shape[1]
 
-    def _pack(self, folder):
-        path, factors, lost = self._fitted.save(os.path.join(folder, "chip"))
-        return _read(path), list(factors), lost
+    def _pack(self):
+        return pack_chip(self._fitted.save)
 
-    def _unpack(self, packed, folder):
-        return _imka.load_programmed(_unpack_chip(packed, folder), self._exec())
+    def _unpack(self, packed):
+        return with_chip(packed, lambda parts: _imka.load_programmed(parts, self._exec()))

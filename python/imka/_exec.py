@@ -1,9 +1,49 @@
-"""Threads and progress of a computation."""
+"""Inputs, threads and progress of a computation."""
+import numbers
 import os
 import sys
 
+import numpy as np
+
 from . import _imka
-from ._errors import ConfigError
+from ._errors import ConfigError, DataError
+
+
+_HOST_DEVICES = (1, 3)  # of DLPack: memory of the processor, and such memory that a GPU can read
+
+
+def as_array(x):
+    """An array that NumPy knows through DLPack only, as a NumPy array without a copy; anything else as it is."""
+    if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        return x
+    try:
+        if x.__dlpack_device__()[0] not in _HOST_DEVICES:
+            raise BufferError("the data are on another device")
+        return x if hasattr(x, "__array__") else np.from_dlpack(x)
+    except (BufferError, RuntimeError) as error:
+        raise DataError(f"{type(x).__name__}: {error}; expected an array in the memory of the processor") from error
+
+
+def dense_array(x, what):
+    """x as a NumPy array, without a copy if NumPy can view it. what: its name in errors."""
+    if hasattr(x, "toarray"):
+        raise DataError(f"{what}: a sparse matrix; call its toarray() first")
+    return np.asarray(as_array(x))
+
+
+def typed_array(x, what, dtype=np.float32):
+    """x as an array of this type in C order, without a copy if it is one."""
+    array = dense_array(x, what)
+    if array.dtype.kind not in "biufO":
+        raise DataError(f"{what}: elements of type {array.dtype}; expected real numbers")
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is found below or by the caller
+            typed = np.asarray(array, dtype=dtype, order="C")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what}: {error}; expected real numbers") from error
+    if typed.dtype.kind in "iu" and typed.dtype != array.dtype and not np.array_equal(typed, array):
+        raise DataError(f"{what}: some numbers are not integers of type {typed.dtype}")
+    return typed
 
 
 def thread_count(n_jobs):
@@ -15,9 +55,9 @@ def thread_count(n_jobs):
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "")
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
-    if n_jobs == 0:
-        raise ConfigError("n_jobs: 0; expected a positive number, -1 for all cores, or None")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    if not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+        raise ConfigError(f"n_jobs: {n_jobs!r}; expected a positive integer, -1 for all cores, or None")
+    return min(int(n_jobs), 2**31 - 1) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
 class _Bar:
@@ -53,4 +93,5 @@ class _Bar:
 
 
 def make_exec(n_jobs=None, verbose=0):
-    return _imka.Exec(thread_count(n_jobs), _Bar() if verbose else None)
+    shown = verbose and sys.stderr is not None  # None in programs without a terminal
+    return _imka.Exec(thread_count(n_jobs), _Bar() if shown else None)

@@ -1,13 +1,24 @@
 """Results of the verbs: the JSON document of the program as a small object."""
 from __future__ import annotations
 
+import html
 import json
+
+from ._errors import missing_package
+
+_SHOWN_ROWS = 12  # of the table in repr; to_pandas has all
+
+
+def _is_summary(value):
+    return isinstance(value, dict) and "mean" in value and "values" in value
 
 
 def _short(value):
+    if _is_summary(value):
+        count = len(value["values"])
+        spread = "" if value.get("std") is None else f" ± {value['std']:.2g}"
+        return f"{_short(value['mean'])}{spread} ({count} {'seed' if count == 1 else 'seeds'})"
     if isinstance(value, dict):
-        if "mean" in value and "values" in value:
-            return f"{value['mean']:.6g} ± {value.get('std', 0.0):.2g} ({len(value['values'])} seeds)"
         return "{" + ", ".join(value) + "}"
     if isinstance(value, list):
         text = ", ".join(map(str, value)) if all(not isinstance(v, (dict, list)) for v in value) else ""
@@ -15,15 +26,38 @@ def _short(value):
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-class Result:
-    """A result. Its entries are attributes and items.
+def _entry(row, path):
+    """The entry of a row; 'column.entry' for an entry of a column. None if the row does not have it."""
+    for name in path.split("."):
+        row = row.get(name) if isinstance(row, dict) else None
+    return row
 
-    `table`: the entry that holds rows, for to_pandas and plot. `bars`: the columns of the row names and of the numbers
-    that plot draws; a number may be given as 'column.entry'.
+
+def _label(path):
+    return path.removesuffix(".mean").replace("_", " ")
+
+
+def _columns(lines):
+    """Rows of texts as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in lines]
+
+
+class Result:
+    """What a verb returns: the entries of its JSON document, as attributes and items.
+
+    Terminals and notebooks show the entries and, if one of them is a table, the main columns of its first rows.
     """
 
-    def __init__(self, data, table=None, bars=None):
+    def __init__(self, data, table=None, bars=None, columns=None):
+        """table: the entry that holds rows, for repr, to_pandas and plot.
+
+        bars: what plot draws: the columns of the table that name a bar, then the column of the numbers ('column.entry' for
+        an entry of a column); without a table the names of entries, or the name of one entry that holds numbers by name.
+        columns: those of the table that repr shows; default: bars.
+        """
         self._data, self._table, self._bars = data, table, bars
+        self._shown = columns or (bars if table and not isinstance(bars, str) else None) or ()
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -39,12 +73,46 @@ class Result:
     def __contains__(self, name):
         return name in self._data
 
+    def __iter__(self):
+        """The names of the entries."""
+        return iter(self._data)
+
     def __dir__(self):
         return [*super().__dir__(), *self._data]
 
+    def _entries(self):
+        return [(name, _short(value)) for name, value in self._data.items()]
+
+    def _rows(self):
+        """The shown columns of the first rows of the table as texts, below their names; and how many rows are left."""
+        table = self._data.get(self._table) or []
+        if not self._shown or not table:
+            return [], 0
+        # A column of means is shown with their spread.
+        paths = [path.removesuffix(".mean") if _is_summary(_entry(table[0], path.removesuffix(".mean"))) else path
+                 for path in self._shown]
+        rows = [[_short(_entry(row, path)) for path in paths] for row in table[:_SHOWN_ROWS]]
+        return [paths, *rows], len(table) - len(rows)
+
     def __repr__(self):
-        width = max(map(len, self._data), default=0)
-        return "\n".join(f"{name:<{width}}  {_short(value)}" for name, value in self._data.items())
+        lines, (rows, left) = _columns(self._entries()), self._rows()
+        if rows:
+            lines += ["", f"{self._table}:"] + ["  " + line for line in _columns(rows)]
+        if left:
+            lines.append(f"  and {left} more rows; to_pandas() has all")
+        return "\n".join(lines)
+
+    def _repr_html_(self):
+        """Two tables, for notebooks."""
+        def table(lines, cell="td"):
+            cells = ["".join(f"<{cell}>{html.escape(text)}</{cell}>" for text in line) for line in lines]
+            return "".join(f"<tr>{line}</tr>" for line in cells)
+
+        rows, left = self._rows()
+        text = f"<table>{table(self._entries())}</table>"
+        if rows:
+            text += f"<p>{html.escape(self._table)}</p><table>{table(rows[:1], 'th')}{table(rows[1:])}</table>"
+        return text + (f"<p>and {left} more rows; to_pandas() has all</p>" if left else "")
 
     def to_dict(self) -> dict:
         """A copy as plain dicts, lists, numbers and text."""
@@ -52,13 +120,19 @@ class Result:
 
     def to_pandas(self):
         """The rows of the result, or one row with all its entries, as a DataFrame."""
-        import pandas
+        try:
+            import pandas
+        except ImportError as error:
+            raise missing_package("to_pandas", "pandas") from error
 
         return pandas.json_normalize(self._data[self._table] if self._table else self._data)
 
     def plot(self, ax=None):
         """Draws the result with matplotlib: bars of its rows, or its values over seeds. Returns the axes."""
-        import matplotlib.pyplot as plt
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise missing_package("plot", "matplotlib") from error
 
         ax = ax if ax is not None else plt.subplots()[1]
         if self._bars:
@@ -67,18 +141,38 @@ class Result:
             self._draw_seeds(ax)
         return ax
 
+    def _bar_values(self):
+        """Names, numbers, their spread, and what the numbers are."""
+        if isinstance(self._bars, str):
+            return list(self._data[self._bars]), list(self._data[self._bars].values()), None, _label(self._bars)
+        if not self._table:
+            found = [name for name in self._bars if name in self._data]
+            return found, [self._data[name] for name in found], None, None
+        *columns, number = self._bars
+        rows = self._data[self._table]
+        first, *others = columns
+        names = [", ".join([_short(_entry(row, first))] + [f"{_label(c)} {_short(_entry(row, c))}" for c in others])
+                 for row in rows]
+        spread = [_entry(row, number.replace(".mean", ".std")) or 0 for row in rows] if number.endswith(".mean") else None
+        return names, [_entry(row, number) for row in rows], spread, _label(number)
+
     def _draw_bars(self, ax):
-        name, number = self._bars
-        frame = self.to_pandas()
-        ax.bar(frame[name].astype(str), frame[number])
-        ax.set_ylabel(number)
-        ax.tick_params(axis="x", rotation=60)
+        names, numbers, spread, label = self._bar_values()
+        ax.bar(range(len(names)), numbers, yerr=spread)
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+        if label:
+            ax.set_ylabel(label)
+        if self._table and len(self._bars) == 2:
+            ax.set_xlabel(_label(self._bars[0]))
 
     def _draw_seeds(self, ax):
+        from matplotlib.ticker import MaxNLocator
+
         summaries = {k: v for k, v in self._data.items() if isinstance(v, dict) and "values" in v}
         if not summaries:
-            raise ValueError("nothing to plot: the result has no rows and no values over seeds")
+            raise ValueError("nothing to plot: the result has no numbers to compare; to_pandas() shows its entries")
         for name, summary in summaries.items():
-            ax.plot(self._data.get("seeds", range(len(summary["values"]))), summary["values"], "o-", label=name)
+            ax.plot(self._data.get("seeds", range(len(summary["values"]))), summary["values"], "o-", label=_label(name))
         ax.set_xlabel("seed")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.legend()

@@ -7,7 +7,7 @@ import numbers
 import numpy as np
 
 from . import _imka
-from ._errors import ConfigError
+from ._errors import ConfigError, missing_package
 
 
 class Parameter:
@@ -19,7 +19,8 @@ class Parameter:
     @classmethod
     def of_field(cls, field):
         unit = f" [{field['unit']}]" if field["unit"] else ""
-        return cls(field["name"], json.loads(field["default"]), field["type"], field["help"] + unit)
+        type_ = "text or dict" if field["name"] == "chip_set" else field["type"]
+        return cls(field["name"], json.loads(field["default"]), type_, field["help"] + unit)
 
     def document(self):
         shown = self.type.replace("|", " | ")
@@ -58,24 +59,48 @@ def text_of(value):
     return str(value)
 
 
+def _setting(parameter, value):
+    """A value of a parameter as text. None is 'auto' where there is such a value."""
+    if value is None and parameter.default is not None and "auto" not in parameter.type:
+        if parameter.default != "":
+            raise ConfigError(f"{parameter.name}: None; expected {parameter.type.replace('|', ' | ')}")
+        value = ""
+    return text_of(value)
+
+
 def settings_of(values, group):
     """Keyword arguments as settings of a group, as text. Unknown names are errors."""
-    known = [p.name for p in fields(group)]
+    known = {p.name: p for p in fields(group)}
     for name in values:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
+            near = difflib.get_close_matches(name, list(known), 1)
             raise ConfigError(f"unknown setting '{name}'; " + (f"did you mean '{near[0]}'?" if near
                                                                else f"known: {', '.join(known)}"))
-    return {name: text_of(value) for name, value in values.items()}
+    return {name: _setting(known[name], value) for name, value in values.items()}
+
+
+def whole(value, name):
+    """An integer that C++ takes as a seed, a number of a row or a size."""
+    if isinstance(value, numbers.Integral) and 0 <= value < 2**64:
+        return int(value)
+    raise ConfigError(f"{name}: {value!r}; expected an integer from 0 to 2**64 - 1")
+
+
+def flag(value, name):
+    """A truth value; text such as 'no' would count as true."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise ConfigError(f"{name}: {value!r}; expected True or False")
 
 
 def seed_of(random_state):
     """An integer is the seed itself, as in the program; otherwise scikit-learn's meaning."""
     if isinstance(random_state, numbers.Integral):
-        if random_state < 0:
-            raise ConfigError(f"random_state: {random_state}; expected a number >= 0")
-        return int(random_state)
-    from sklearn.utils import check_random_state
+        return whole(random_state, "random_state")
+    try:
+        from sklearn.utils import check_random_state
+    except ImportError as error:
+        raise missing_package(f"random_state={random_state!r}", "scikit-learn") from error
 
     return int(check_random_state(random_state).randint(2**31))
 

@@ -1,24 +1,45 @@
 """The verbs of the program as functions. Options have the names of the program, with '_' for '-'."""
 from __future__ import annotations
 
+import errno
 import json
 import os
-from typing import Any, Optional, Union
+import re
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
 
 from . import _imka
-from ._errors import ConfigError, DataError
+from ._errors import ConfigError, DataError, FileError
 from ._exec import make_exec
 from ._result import Result
 from ._settings import text_of
 
-
 Path = Union[str, os.PathLike]
+
+
+def path_text(path, expected="a file name"):
+    """A path as text."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"expected {expected}, not {type(path).__name__}") from None
+
+
+def existing(path, expected="a file name"):
+    """The path of a file or folder that is there, as text."""
+    text = path_text(path, expected)
+    if not os.path.exists(text):
+        raise FileError(f"{text}: cannot be read: {os.strerror(errno.ENOENT)}")
+    return text
 
 
 def _option(name, value):
     """One option as arguments. Lists repeat it; a dict is a list of KEY=VALUE."""
     if value is None or value is False:
         return []
+    if isinstance(value, (range, np.ndarray)):
+        value = np.asarray(value).tolist()
     flag = "--" + name.replace("_", "-")
     if isinstance(value, dict):
         return [f"{flag}={k}={text_of(v)}" for k, v in value.items()]
@@ -29,13 +50,15 @@ def _option(name, value):
 
 def run_verb(words, positional=(), n_jobs=None, verbose=0, data_dir=None, **options):
     """Exit code and JSON document of `imka WORDS POSITIONAL --json`. Errors are raised."""
-    arguments = [*words, *(os.fspath(p) for p in positional), "--json"]
+    if not words:
+        raise ConfigError("no verb; expected one such as 'cost'")
+    arguments = [*words, *map(path_text, positional), "--json"]
     for name, value in options.items():
         arguments += _option(name, value)
-    folder = os.fspath(data_dir) if data_dir is not None else os.environ.get("IMKA_DATA", "")
+    folder = path_text(data_dir) if data_dir is not None else os.environ.get("IMKA_DATA", "")
     code, out, messages = _imka.command(arguments, folder, make_exec(n_jobs, verbose))
     if code == 2:
-        raise ConfigError(messages.strip().removeprefix("imka: "))
+        raise ConfigError(messages.removesuffix("Run with --help for more information.\n").strip().removeprefix("imka: "))
     try:
         return code, json.loads(out)
     except ValueError:
@@ -54,7 +77,11 @@ def command(verb: str, *positional: Path, **options: Any) -> Result:
 
 def help_of(verb: str) -> str:
     """The options of a verb: the text of `imka VERB --help`."""
-    return _imka.command([*verb.split(), "--help"], "", make_exec(1))[1]
+    text = _imka.command([*verb.split(), "--help"], "", make_exec(1))[1]
+    # The help of an unknown verb is that of the words before it.
+    if not re.search(rf"^Usage: imka {re.escape(' '.join(verb.split()))}\b", text, re.M):
+        raise ConfigError(f"'{verb}' is not a verb; `imka --help` lists them")
+    return text
 
 
 def cost(what: Optional[Path] = None, **options: Any) -> Result:
@@ -65,8 +92,8 @@ def cost(what: Optional[Path] = None, **options: Any) -> Result:
     """
     data = run_verb(["cost"], [] if what is None else [what], **options)[1]
     if what == "paper":
-        return Result(data, table="values")
-    return Result(data, table="cases", bars=("read_mode", "latency_seconds"))
+        return Result(data, table="values", columns=("name", "published", "computed", "agrees"))
+    return Result(data, table="cases", bars=("read_mode", "copies", "latency_seconds"))
 
 
 def sweep(experiment: Path, set: Optional[dict] = None, **options: Any) -> Result:  # noqa: A002 (as in the program)
@@ -76,7 +103,8 @@ def sweep(experiment: Path, set: Optional[dict] = None, **options: Any) -> Resul
     set : settings to replace, e.g. {"dataset": "letter", "seeds": "0..2"}.
     options : those of `imka sweep --help`, e.g. output="runs/letter", dry_run=True.
     """
-    return Result(run_verb(["sweep"], [experiment], set=set, **options)[1])
+    counts = ("done_before", "done", "to_do", "failed", "elsewhere")
+    return Result(run_verb(["sweep"], [experiment], set=set, **options)[1], bars=counts)
 
 
 def report(*paths: Path, **options: Any) -> Result:
@@ -85,7 +113,7 @@ def report(*paths: Path, **options: Any) -> Result:
     paths : folders of sweeps, or files of records.
     options : those of `imka report --help`, e.g. output="page.html", csv="runs.csv".
     """
-    return Result(run_verb(["report"], paths, **options)[1], table="experiments")
+    return Result(run_verb(["report"], map(existing, paths), **options)[1], table="experiments", bars="verdicts")
 
 
 def ridge(**options: Any) -> Result:
@@ -96,3 +124,19 @@ def ridge(**options: Any) -> Result:
 def gram(**options: Any) -> Result:
     """Error of the approximate Gram matrix over seeds (`imka gram`)."""
     return Result(run_verb(["gram"], **options)[1])
+
+
+def evaluate(checkpoint: Path, task: Optional[str] = None, *, modes: Union[str, Sequence[str], None] = None,
+             seeds: Union[int, str, Sequence[int], None] = None, **options: Any) -> Result:
+    """Tests a trained Performer, digitally or with products on an emulated chip (`imka eval`).
+
+    checkpoint : a model written by `imka train`.
+    task : expected task of the model; an error if it has another one.
+    modes : what runs on the chip: 'fp32' (nothing), 'attention' (products with omega), 'all' (every static weight) or
+        'all-but-last' (all but the last layer). Several are compared with the first.
+    seeds : e.g. [0, 1] or "0..9"; each has an omega and a chip of its own.
+    options : those of `imka eval --help`, e.g. samples=200, backend="hermes", at="1d", data_dir="data".
+    """
+    mode = modes if modes is None or isinstance(modes, str) else ",".join(modes)
+    data = run_verb(["eval"], checkpoint=existing(checkpoint), task=task, mode=mode, seeds=seeds, **options)[1]
+    return Result(data, table="modes", bars=("mode", "accuracy.mean"))

@@ -1,16 +1,23 @@
 """Attention: exact in linear memory, and kernelised (FAVOR+ and others) in linear time.
 
 Arrays are (batch, heads, length, size), (heads, length, size) or (length, size); float32 arrays in C order, among them
-CPU tensors of PyTorch, are not copied. Results are NumPy arrays of the same rank.
+CPU tensors of PyTorch, are not copied. Results are NumPy arrays of the same rank; torch.from_dlpack shares their memory.
 """
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from . import _imka
-from ._errors import ConfigError, DataError
-from ._exec import make_exec
-from ._settings import Parameter, fields, seed_of, settings_of, takes, text_of
+from ._chip import make_spec
+from ._errors import ConfigError, DataError, missing_package
+from ._exec import as_array, make_exec, typed_array
+from ._pickle import check_stamp, pack_chip, stamp, with_chip
+from ._result import Result
+from ._settings import Parameter, fields, flag, seed_of, settings_of, takes, text_of, whole
 from ._verbs import command
 
 __all__ = ["KernelAttention", "State", "error", "exact_attention", "forms", "to_torch"]
@@ -18,13 +25,13 @@ __all__ = ["KernelAttention", "State", "error", "exact_attention", "forms", "to_
 _NAMES = {"nb_features": "n_directions"}  # as in Performer libraries
 
 
-def forms():
+def forms() -> list[dict]:
     """The features of kernelised attention: name, formula, features per direction."""
     return _imka.attention_forms()
 
 
 def _tokens(x, what):
-    array = np.ascontiguousarray(x, dtype=np.float32)
+    array = typed_array(x, what)
     if not 2 <= array.ndim <= 4:
         raise DataError(f"{what}: {array.ndim} dimensions; expected (batch, heads, length, size) or fewer")
     return array.reshape((1,) * (4 - array.ndim) + array.shape), array.ndim
@@ -33,25 +40,34 @@ def _tokens(x, what):
 def _arrays(q, k, v, key_mask):
     (q, rank), (k, _), (v, _) = _tokens(q, "q"), _tokens(k, "k"), _tokens(v, "v")
     if key_mask is not None:
-        key_mask = np.ascontiguousarray(np.atleast_2d(np.asarray(key_mask) != 0), dtype=np.uint8)
+        key_mask = np.ascontiguousarray(np.atleast_2d(np.asarray(as_array(key_mask)) != 0), dtype=np.uint8)
         if key_mask.shape[-1] != k.shape[2]:
             raise DataError(f"key_mask: {key_mask.shape[-1]} keys; expected {k.shape[2]}")
+        if key_mask.ndim > 2 or key_mask.shape[0] not in (1, k.shape[0]):
+            raise DataError(f"key_mask: shape {key_mask.shape}; expected {(k.shape[0], k.shape[2])} (batch, keys) or "
+                            f"{(k.shape[2],)}")
         key_mask = np.ascontiguousarray(np.broadcast_to(key_mask, (k.shape[0], k.shape[2])))
     return q, k, v, key_mask, rank
+
+
+def _scale(scale):
+    return None if scale is None else float(scale)
 
 
 def _ranked(out, rank):
     return out.reshape(out.shape[4 - rank:])
 
 
-def exact_attention(q, k, v, key_mask=None, causal=False, scale=None, n_jobs=None, verbose=0):
+def exact_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional[ArrayLike] = None, causal: bool = False,
+                    scale: Optional[float] = None, n_jobs: Optional[int] = None, verbose: int = 0) -> NDArray[np.float32]:
     """softmax(scale q kᵀ) v without the matrix of scores.
 
     key_mask : (batch, keys) or (keys,); False or 0 for keys that are ignored.
     scale : of the scores; None: 1 / sqrt(size).
     """
     q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
-    return _ranked(_imka.exact_attention(q, k, v, key_mask, causal, scale, make_exec(n_jobs, verbose)), rank)
+    out = _imka.exact_attention(q, k, v, key_mask, flag(causal, "causal"), _scale(scale), make_exec(n_jobs, verbose))
+    return _ranked(out, rank)
 
 
 _SETTINGS = fields("attention")
@@ -62,7 +78,7 @@ _OTHERS = [
     Parameter("layer", 0, "integer", "Number of the layer: each has its own directions unless shared"),
     Parameter("causal", False, "boolean", "Query i uses keys 0..i"),
     Parameter("scale", None, "number or None", "Of the scores; None: 1 / sqrt(size)"),
-    Parameter("n_jobs", None, "integer or None", "Threads; None: all cores"),
+    Parameter("n_jobs", None, "integer or None", "Threads; -1: all cores; None: likewise, or OMP_NUM_THREADS"),
     Parameter("verbose", 0, "integer", "Above 0: show progress"),
 ]
 
@@ -76,31 +92,38 @@ class KernelAttention:
     for n_directions.
     """
 
-    def __call__(self, q, k, v, key_mask=None, seed=None):
+    if TYPE_CHECKING:  # made by the decorator
+        def __init__(self, **settings: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __call__(self, q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional[ArrayLike] = None,
+                 seed: Optional[int] = None) -> NDArray[np.float32]:
         """The outputs. seed: of the noise of a chip; None: of random_state."""
         q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
-        return _ranked(self._ready(q.shape[3]).run(q, k, v, key_mask, self.causal, self.scale,
-                                                   self._seed if seed is None else seed, self._exec()), rank)
+        attention = self._ready(q.shape[3])
+        seed = self._seed if seed is None else whole(seed, "seed")
+        causal, scale = flag(self.causal, "causal"), _scale(self.scale)
+        return _ranked(attention.run(q, k, v, key_mask, causal, scale, seed, self._exec()), rank)
 
-    def calibrate(self, q, k):
+    def calibrate(self, q: ArrayLike, k: ArrayLike) -> KernelAttention:
         """Draws the directions, calibrates the chip with these queries and keys and programs it."""
         if text_of(self.backend) == "fp32":
             raise ConfigError("calibrate needs a chip as backend")
         rows = np.concatenate([_tokens(x, n)[0].reshape(-1, np.shape(x)[-1]) for x, n in ((q, "q"), (k, "k"))])
-        chip = _imka.make_chip(text_of(self.backend), text_of(self.chip_set or ""))
-        scale = self.scale or 1 / math.sqrt(rows.shape[1])
-        self._attention = _imka.kernel_attention_on_chip(
-            self._settings(), {}, chip, np.ascontiguousarray(rows), math.sqrt(scale), self._draw_seed(), self.layer,
-            self._redraws, self._exec())
+        chip = make_spec(self.backend, self.chip_set)
+        scale = _scale(self.scale) or 1 / math.sqrt(rows.shape[1])
+        settings, _, *draw = self._drawn = self._draw(rows.shape[1])
+        rows = np.ascontiguousarray(rows)
+        self._attention = _imka.kernel_attention_on_chip(settings, {}, chip, rows, math.sqrt(scale), *draw, self._exec())
         return self
 
-    def redraw(self):
+    def redraw(self) -> KernelAttention:
         """Draws new directions, as every feature_redraw_interval steps of a training. A chip needs calibrate again."""
         self._redraws += 1
         self._attention = None
         return self
 
-    def step(self, number):
+    def step(self, number: int) -> bool:
         """To be called before every step of a training: redraws if it is due. Returns whether it did."""
         interval = int(self.feature_redraw_interval)
         due = number // interval if interval > 0 else 0
@@ -110,23 +133,46 @@ class KernelAttention:
         self._attention = None
         return True
 
-    def state(self, heads, value_size, key_heads=None, size=None):
+    def state(self, heads: int, value_size: int, key_heads: Optional[int] = None, size: Optional[int] = None) -> State:
         """A State for one token after another. size: of queries, if no directions have been drawn yet."""
         if self._attention is None and size is None:
             raise ConfigError("state needs size, the size of a query")
-        attention = self._attention or self._ready(size)
-        return State(_imka.attention_state(attention, heads, key_heads or heads, value_size, self.scale))
+        attention = self._attention or self._ready(whole(size, "size"))
+        heads = whole(heads, "heads")
+        key_heads = heads if key_heads is None else whole(key_heads, "key_heads")
+        value_size = whole(value_size, "value_size")
+        return State(_imka.attention_state(attention, heads, key_heads, value_size, _scale(self.scale)))
 
     @property
-    def n_features_(self):
+    def n_features_(self) -> int:
         """Features per query or key."""
         if self._attention is None:
             raise ConfigError("no directions yet: call the attention first")
         return self._attention.n_features
 
+    def __getstate__(self):
+        state = {**vars(self), "_imka_pickle": stamp()}
+        if state.pop("_attention", None) is not None:
+            state["_chip"] = pack_chip(self._attention.save_chip)
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        check_stamp(state.pop("_imka_pickle", None), type(self).__name__, "Create it again")
+        drawn, chip = "_chip" in state, state.pop("_chip", None)
+        vars(self).update(state)
+        if drawn:
+            self._attention = with_chip(chip, self._load)
+
+    def _load(self, chip):
+        if chip is None:
+            return _imka.kernel_attention(*self._drawn)
+        return _imka.load_attention_on_chip(self._drawn[0], chip, self._exec())
+
     _attention = None
+    _drawn = None  # what the directions were drawn with
     _redraws = 0
-    _seed = 0
+    _seed = None
 
     def _exec(self):
         return make_exec(self.n_jobs, self.verbose)
@@ -134,16 +180,17 @@ class KernelAttention:
     def _settings(self):
         return settings_of({p.name: getattr(self, p.name) for p in _SETTINGS}, "attention")
 
-    def _draw_seed(self):
-        if self._redraws == 0:
+    def _draw(self, size):
+        if self._redraws == 0 or self._seed is None:
             self._seed = seed_of(self.random_state)
-        return self._seed
+        return self._settings(), size, self._seed, whole(self.layer, "layer"), self._redraws
 
     def _ready(self, size):
         if self._attention is None:
             if text_of(self.backend) != "fp32":
                 raise ConfigError(f"backend '{self.backend}': call calibrate(q, k) first")
-            self._attention = _imka.kernel_attention(self._settings(), size, self._draw_seed(), self.layer, self._redraws)
+            self._drawn = self._draw(size)
+            self._attention = _imka.kernel_attention(*self._drawn)
         if self._attention.d != size:
             raise DataError(f"queries of size {size}; the directions were drawn for {self._attention.d}")
         return self._attention
@@ -173,30 +220,45 @@ _accept_other_names(KernelAttention)
 
 
 class State:
-    """Causal attention one token after another, in constant memory."""
+    """Causal attention one token after another, in constant memory; made by KernelAttention.state."""
 
     def __init__(self, state):
         self._state = state
 
-    def append(self, q, k, v):
+    def append(self, q: ArrayLike, k: ArrayLike, v: ArrayLike) -> NDArray[np.float32]:
         """Adds a token (heads x size each) and returns its outputs, heads x value size."""
-        return self._state.append(*(np.ascontiguousarray(x, dtype=np.float32) for x in (q, k, v)))
+        return self._state.append(*(self._token(x, name) for x, name in ((q, "q"), (k, "k"), (v, "v"))))
+
+    @staticmethod
+    def _token(x, what):
+        array = typed_array(x, what)
+        if array.ndim != 2:
+            raise DataError(f"{what}: {array.ndim} dimensions; expected heads x size of one token")
+        return array
+
+    def __reduce__(self):
+        raise TypeError("a State cannot be pickled or copied; create it from its KernelAttention and append the tokens")
 
     @property
-    def tokens(self):
+    def tokens(self) -> int:
+        """Tokens so far."""
         return self._state.tokens
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
+        """Memory of the state."""
         return self._state.nbytes
 
     def __repr__(self):
         return f"<imka.attention.State: {self.tokens} tokens, {self.nbytes} bytes>"
 
 
-def to_torch(attention):
+def to_torch(attention: KernelAttention) -> Any:
     """A torch.nn.Module around a KernelAttention: forward(q, k, v, key_mask=None) of CPU tensors, without gradients."""
-    import torch
+    try:
+        import torch
+    except ImportError as error:
+        raise missing_package("to_torch", "torch") from error
 
     class Attention(torch.nn.Module):
         def __init__(self):
@@ -216,9 +278,12 @@ def to_torch(attention):
         def extra_repr(self):
             return repr(self.attention)
 
+        def __reduce__(self):
+            return to_torch, (self.attention,)
+
     return Attention()
 
 
-def error(**options):
+def error(**options: Any) -> Result:
     """Error of kernelised attention against exact attention over seeds (`imka attention --help`)."""
     return command("attention", **options)

@@ -7,9 +7,9 @@
 
 #include "arrays.hpp"
 #include "imka/base/error.hpp"
-#include "imka/features/project_chip.hpp"
 #include "interruptible.hpp"
 #include "module.hpp"
+#include "on_chip.hpp"
 #include "settings.hpp"
 
 namespace imka::python {
@@ -81,6 +81,12 @@ AttentionConfig config_of(const Settings& settings) {
     return config;
 }
 
+// Attention, and the chip that computes its projections, if any.
+struct Attention {
+    KernelAttention attention;
+    std::optional<BuiltChip> chip = {};
+};
+
 struct Drawn {
     std::int64_t d;
     std::uint64_t seed;
@@ -93,39 +99,49 @@ Matrix<float> omega_of(const AttentionConfig& config, const Drawn& drawn, bool o
     return sample(omega_recipe(config, drawn.d, draw, on_chip));
 }
 
-std::unique_ptr<KernelAttention> digital(const Settings& settings, std::int64_t d, std::uint64_t seed,
-                                         std::uint64_t layer, std::uint64_t redraws) {
+Attention digital(const Settings& settings, std::int64_t d, std::uint64_t seed, std::uint64_t layer,
+                  std::uint64_t redraws) {
     const auto config = config_of(settings);
-    return std::make_unique<KernelAttention>(config, omega_of(config, {d, seed, layer, redraws}, false));
+    return {.attention = KernelAttention(config, omega_of(config, {d, seed, layer, redraws}, false))};
+}
+
+Attention attention_on(BuiltChip built, const AttentionConfig& config, const Exec& exec) {
+    return {.attention = KernelAttention(config, projector_on(built, exec)), .chip = std::move(built)};
 }
 
 // rows: queries and keys that the chip is calibrated with.
-std::unique_ptr<KernelAttention> on_chip(const Settings& settings, const Settings& build,
-                                         const ChipSpec& chip, const FloatRows& rows, double input_scale,
-                                         std::uint64_t seed, std::uint64_t layer, std::uint64_t redraws,
-                                         const PyExec& exec) {
+Attention on_chip(const Settings& settings, const Settings& build, const ChipSpec& chip,
+                  const FloatRows& rows, double input_scale, std::uint64_t seed, std::uint64_t layer,
+                  std::uint64_t redraws, const PyExec& exec) {
     const auto config = config_of(settings);
     const auto building = build_config(build);
     const auto inputs = view_of(rows);
     return interruptible(exec, [&](const Exec& e) {
         const auto omega =
             omega_of(config, {static_cast<std::int64_t>(inputs.cols()), seed, layer, redraws}, true);
-        return std::make_unique<KernelAttention>(config, make_chip_projector({.chip = chip,
-                                                                              .omega = omega,
-                                                                              .inputs = inputs,
-                                                                              .config = building,
-                                                                              .seed = seed,
-                                                                              .input_scale = input_scale},
-                                                                             e));
+        return attention_on(build_chip(ProjectionJob{.chip = chip,
+                                                     .omega = omega,
+                                                     .inputs = inputs,
+                                                     .config = building,
+                                                     .seed = seed,
+                                                     .input_scale = input_scale},
+                                       e),
+                            config, e);
     });
 }
 
-NumpyTokens run(const KernelAttention& attention, const Tokens& q, const Tokens& k, const Tokens& v,
+Attention load_on_chip(const Settings& settings, const ChipParts& parts, const PyExec& exec) {
+    const auto config = config_of(settings);
+    return interruptible(exec, [&](const Exec& e) { return attention_on(read_chip(parts), config, e); });
+}
+
+NumpyTokens run(const Attention& self, const Tokens& q, const Tokens& k, const Tokens& v,
                 const std::optional<Masks>& mask, bool causal, std::optional<double> scale,
                 std::uint64_t seed, const PyExec& exec) {
     const AttentionOptions options{.causal = causal, .scale = scale, .product_seed = seed};
-    return outputs_of(batch_of(q, k, v, mask), exec,
-                      [&](auto inputs, auto out, const Exec& e) { attention.run(inputs, options, e, out); });
+    return outputs_of(batch_of(q, k, v, mask), exec, [&](auto inputs, auto out, const Exec& e) {
+        self.attention.run(inputs, options, e, out);
+    });
 }
 
 // One token after another. Keeps the attention alive.
@@ -137,8 +153,8 @@ struct State {
 
 State start_state(nb::object owner, std::size_t heads, std::size_t key_heads, std::size_t value_size,
                   std::optional<double> scale) {
-    const auto& attention = nb::cast<const KernelAttention&>(owner);
-    AttentionState state(attention, {.heads = heads, .key_heads = key_heads, .value_size = value_size},
+    const auto& self = nb::cast<const Attention&>(owner);
+    AttentionState state(self.attention, {.heads = heads, .key_heads = key_heads, .value_size = value_size},
                          {.causal = true, .scale = scale});
     return {std::move(owner), std::move(state), value_size};
 }
@@ -167,10 +183,14 @@ void bind_attention(nb::module_& m) {
     m.def("attention_forms", &forms, "The features of kernelised attention.");
     m.def("exact_attention", &exact, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(),
           nb::arg("causal"), nb::arg("scale").none(), nb::arg("exec"));
-    nb::class_<KernelAttention>(m, "KernelAttention", "Kernelised attention with drawn directions.")
-        .def_prop_ro("d", &KernelAttention::inputs)
-        .def_prop_ro("m", &KernelAttention::outputs)
-        .def_prop_ro("n_features", &KernelAttention::features)
+    nb::class_<Attention>(m, "KernelAttention", "Kernelised attention with drawn directions.")
+        .def_prop_ro("d", [](const Attention& a) { return a.attention.inputs(); })
+        .def_prop_ro("m", [](const Attention& a) { return a.attention.outputs(); })
+        .def_prop_ro("n_features", [](const Attention& a) { return a.attention.features(); })
+        .def(
+            "save_chip",
+            [](const Attention& a, const std::filesystem::path& path) { return save_chip(a.chip, path); },
+            nb::arg("path"), "Writes the chip to a file; None without a chip.")
         .def("run", &run, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("causal"),
              nb::arg("scale").none(), nb::arg("seed"), nb::arg("exec"));
     m.def("kernel_attention", &digital, nb::arg("settings"), nb::arg("d"), nb::arg("seed"), nb::arg("layer"),
@@ -178,6 +198,7 @@ void bind_attention(nb::module_& m) {
     m.def("kernel_attention_on_chip", &on_chip, nb::arg("settings"), nb::arg("build"), nb::arg("chip"),
           nb::arg("rows"), nb::arg("input_scale"), nb::arg("seed"), nb::arg("layer"), nb::arg("redraws"),
           nb::arg("exec"));
+    m.def("load_attention_on_chip", &load_on_chip, nb::arg("settings"), nb::arg("chip"), nb::arg("exec"));
     nb::class_<State>(m, "AttentionState", "Causal attention one token after another.")
         .def("append", &append, nb::arg("q"), nb::arg("k"), nb::arg("v"))
         .def_prop_ro("tokens", [](const State& s) { return s.state.tokens(); })

@@ -1,16 +1,16 @@
 // Chips: constants, programming, ageing, products.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "arrays.hpp"
 #include "imka/base/error.hpp"
-#include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/deploy/chip_file.hpp"
-#include "imka/features/project_chip.hpp"
 #include "interruptible.hpp"
 #include "module.hpp"
+#include "on_chip.hpp"
 #include "settings.hpp"
 
 namespace imka::python {
@@ -31,12 +31,10 @@ namespace {
 // A matrix on a chip, ready to multiply.
 struct Programmed {
     BuiltChip built;
-    ChipProjector projector;
+    std::unique_ptr<ChipProjector> projector;
 
     Programmed(BuiltChip chip, const Exec& exec)
-        : built(std::move(chip)),
-          projector(std::make_unique<FastEmulator>(built.chip, exec), 0,
-                    ChipOutputs{.factors = built.factors, .lost_rows = built.lost_rows}) {}
+        : built(std::move(chip)), projector(projector_on(built, exec)) {}
 };
 
 ChipSpec make_chip(const std::string& name, const std::string& constants) {
@@ -97,9 +95,19 @@ std::uint64_t product_seed(const Programmed& chip, std::optional<std::uint64_t> 
 NumpyMatrix<float> mvm(const Programmed& chip, const FloatRows& x, std::optional<std::uint64_t> seed,
                        std::uint64_t first, const PyExec& exec) {
     const auto rows = view_of(x);
+    const auto outputs = chip.projector->outputs();
+    check_fits_memory(static_cast<double>(rows.rows()), static_cast<double>(outputs), sizeof(float),
+                      "the matrix of products");
     return to_numpy(interruptible(exec, [&](const Exec& e) {
-        Matrix<float> y(rows.rows(), chip.projector.outputs());
-        chip.projector.project(rows, {product_seed(chip, seed), first}, e, y.view());
+        UnsetMatrix<float> y(rows.rows(), outputs);
+        // In parts, so that Ctrl-C does not wait until all memory has been touched.
+        constexpr std::size_t kValues = std::size_t{1} << 26U;
+        const std::size_t part = std::max<std::size_t>(1024, kValues / std::max<std::size_t>(1, outputs));
+        for (std::size_t r = 0; r < rows.rows(); r += part) {
+            const auto count = std::min(part, rows.rows() - r);
+            chip.projector->project(rows.slice_rows(r, count), {product_seed(chip, seed), first + r}, e,
+                                    y.view().slice_rows(r, count));
+        }
         return y;
     }));
 }
@@ -131,8 +139,12 @@ void bind_chip(nb::module_& m) {
         .def_prop_ro("name", [](const Programmed& c) { return c.built.chip.plan.spec.name; })
         .def_prop_ro("cores", [](const Programmed& c) { return core_count(c.built.chip.plan); })
         .def_prop_ro(
+            "corrected",
+            [](const Programmed& c) { return !c.built.factors.empty() || c.built.lost_rows != 0; },
+            "Whether products are corrected by what the file of a chip does not hold.")
+        .def_prop_ro(
             "shape",
-            [](const Programmed& c) { return nb::make_tuple(c.projector.inputs(), c.projector.outputs()); })
+            [](const Programmed& c) { return nb::make_tuple(c.projector->inputs(), c.projector->outputs()); })
         .def("mvm", &mvm, nb::arg("x"), nb::arg("seed").none(), nb::arg("first"), nb::arg("exec"))
         .def("age", &age, nb::arg("seconds"), nb::arg("compensation"), nb::arg("exec"))
         .def(

@@ -12,6 +12,7 @@
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/deploy/plan_file.hpp"
 #include "imka/graph/executor.hpp"
+#include "imka/graph/graph_file.hpp"
 #include "imka/graph/simplify.hpp"
 #include "interruptible.hpp"
 #include "model_options.hpp"
@@ -81,9 +82,8 @@ private:
     std::vector<graph::Tensor> run_on_chip(const std::vector<graph::TensorView>& inputs, std::uint64_t seed,
                                            const Exec& exec) {
         if (!driver_) driver_ = make_emulator(deployed_->chip, Simulator::fast, exec);
-        std::vector<graph::Tensor> tensors;
-        for (const auto& view : inputs) tensors.push_back(graph::copy_of(view));
-        return run_model(*deployed_, *driver_, tensors, seed, exec).outputs;
+        if (!runner_) runner_.emplace(*deployed_);
+        return runner_->run(*driver_, inputs, seed, exec).outputs;
     }
     std::vector<graph::Tensor> run_digitally(const std::vector<graph::TensorView>& inputs, const Exec& exec) {
         std::vector<graph::Shape> shapes;
@@ -98,6 +98,7 @@ private:
     graph::Graph graph_;
     std::optional<DeployedModel> deployed_;
     std::unique_ptr<ChipDriver> driver_;
+    std::optional<ModelRunner> runner_;
     std::vector<graph::Shape> shapes_;
     std::optional<graph::Executor> executor_;
     std::mutex mutex_;
@@ -140,12 +141,12 @@ void bind_model(nb::module_& m) {
                      [](const Model& s) {
                          return s.deployed() ? s.deployed()->chip.plan.spec.name : std::string("fp32");
                      })
+        .def_prop_ro("deployed", [](const Model& s) { return s.deployed().has_value(); })
         .def("run", &run, nb::arg("arrays"), nb::arg("seed"), nb::arg("exec"))
         .def(
             "save",
             [](const Model& s, const std::filesystem::path& path) {
-                if (!s.deployed()) fail(ErrorCode::bad_usage, "only a deployed model can be saved");
-                save_model(path, *s.deployed());
+                s.deployed() ? save_model(path, *s.deployed()) : graph::save_graph(path, s.graph());
             },
             nb::arg("path"));
     m.def(

@@ -4,7 +4,6 @@
 
 #include "imka/chip/simulate/emulator.hpp"
 #include "imka/features/config.hpp"
-#include "imka/features/project_chip.hpp"
 #include "imka/kernel/kernel.hpp"
 
 namespace imka::python {
@@ -24,10 +23,14 @@ BuiltChip chip_of(const RunConfig& config, const FeatureRecipe& recipe, MatrixVi
                       exec);
 }
 
+std::unique_ptr<ChipProjector> projector_on(const BuiltChip& built, const Exec& exec) {
+    return std::make_unique<ChipProjector>(
+        std::make_unique<FastEmulator>(built.chip, exec), 0,
+        ChipOutputs{.factors = built.factors, .lost_rows = built.lost_rows});
+}
+
 FeatureMap map_on(const BuiltChip& built, const FeatureRecipe& recipe, const Exec& exec) {
-    return {recipe, std::make_unique<ChipProjector>(
-                        std::make_unique<FastEmulator>(built.chip, exec), 0,
-                        ChipOutputs{.factors = built.factors, .lost_rows = built.lost_rows})};
+    return {recipe, projector_on(built, exec)};
 }
 
 FeatureRecipe recipe_of(const RunConfig& config, MatrixView<const float> x, std::uint64_t seed) {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
+#include <memory>
 
 #include "imka/base/exec.hpp"
 #include "imka/chip/build.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/features/feature_map.hpp"
+#include "imka/features/project_chip.hpp"
 
 namespace imka::python {
 
@@ -16,6 +16,8 @@ namespace imka::python {
 BuiltChip chip_of(const RunConfig& config, const FeatureRecipe& recipe, MatrixView<const float> inputs,
                   std::uint64_t chip_seed, const Exec& exec);
 
+// The matrix of this chip.
+std::unique_ptr<ChipProjector> projector_on(const BuiltChip& built, const Exec& exec);
 // The features of a recipe, computed on this chip.
 FeatureMap map_on(const BuiltChip& built, const FeatureRecipe& recipe, const Exec& exec);
 

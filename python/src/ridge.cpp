@@ -206,6 +206,7 @@ void bind_ridge(nb::module_& m) {
         .def("scores", &scores, nb::arg("x"), nb::arg("first"), nb::arg("exec"))
         .def_prop_ro("n_features_in", [](const Ridge& r) { return r.model.recipe.omega.d; })
         .def_prop_ro("n_components", [](const Ridge& r) { return r.model.weights.w.rows(); })
+        .def_prop_ro("gamma", [](const Ridge& r) { return r.model.recipe.omega.gamma; })
         .def_prop_ro("product_seed", [](const Ridge& r) { return r.product_seed; })
         .def_prop_ro("solver", [](const Ridge& r) { return std::string(to_string(r.model.solver)); })
         .def(

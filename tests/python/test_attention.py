@@ -112,6 +112,19 @@ def test_bad_inputs(tokens):
         exact_attention(q, k, v, key_mask=np.ones(7))
     with pytest.raises(imka.DataError, match="1 dimensions"):
         exact_attention(q[0, 0, 0], k, v)
+    with pytest.raises(imka.DataError, match=r"key_mask: shape \(3, 200\); expected \(2, 200\)"):
+        exact_attention(q, k, v, key_mask=np.ones((3, 200)))
+    with pytest.raises(imka.DataError, match=r"key_mask: shape \(2, 3, 200\)"):
+        exact_attention(q, k, v, key_mask=np.ones((2, 3, 200)))
+    with pytest.raises(imka.ConfigError, match="causal: 'no'; expected True or False"):
+        exact_attention(q, k, v, causal="no")
+    attention = KernelAttention(n_directions=8)
+    for call, name in ((lambda: attention(q, k, v, seed=-1), "seed"), (lambda: attention.state(-1, 4, size=4), "heads"),
+                       (lambda: attention.state(1, -4, size=4), "value_size"), (lambda: KernelAttention(layer=-1)(q, k, v), "layer")):
+        with pytest.raises(imka.ConfigError, match=f"{name}: -[14]; expected an integer from 0"):
+            call()
+    with pytest.raises(imka.DataError, match="q: 1 dimensions; expected heads x size"):
+        attention.state(heads=3, value_size=16).append(q[0, 0, 0], k[0, 0, 0], v[0, 0, 0])
     wrong = k.copy()
     wrong[1, 2, 5, 0] = np.nan
     with pytest.raises(imka.DataError, match="key 5 of head 2 is not finite"):

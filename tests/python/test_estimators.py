@@ -1,4 +1,5 @@
 """scikit-learn's checks and conventions."""
+import copy
 import inspect
 import io
 import pickle
@@ -160,6 +161,7 @@ def test_gamma_scale_is_that_of_rbf_sampler(rows):
     x = rows[0]
     peer = RBFSampler(gamma=1 / (x.shape[1] * x.var()), random_state=0).fit(x)
     assert imka.RandomFeatures(gamma="scale").fit(x).gamma_ == pytest.approx(peer.gamma, rel=1e-5)
+    assert imka.KernelRidgeRegressor(gamma="scale").fit(x, x[:, 0]).gamma_ == pytest.approx(peer.gamma, rel=1e-5)
 
 
 # scikit-learn's tests of Ridge that make sense here: agreement with the closed form, in primal and dual, several
@@ -198,8 +200,39 @@ def test_batches_of_three_classes_and_numbers(rows):
     numbers = imka.KernelRidgeRegressor(n_components=16).partial_fit(x[:99], x[:99, 0]).partial_fit(x[99:], x[99:, 0])
     assert np.array_equal(numbers.predict(x), whole.predict(x))
     assert np.array_equal(pickle.loads(pickle.dumps(numbers)).predict(x), whole.predict(x))
-    with pytest.raises(ValueError, match="pickle does not hold the sums"):
-        pickle.loads(pickle.dumps(numbers)).partial_fit(x, x[:, 0])
+    for again in (pickle.loads(pickle.dumps(numbers)), copy.deepcopy(numbers)):
+        with pytest.raises(ValueError, match="the sums over earlier rows are gone, because a pickle or copy does not hold them"):
+            again.partial_fit(x, x[:, 0])
+
+
+def test_a_refused_batch_changes_nothing(rows):
+    x, _ = rows
+    model = imka.KernelRidgeRegressor(n_components=16).partial_fit(x[:200], x[:200, 0])
+    want = model.predict(x)
+    for bad in ((x, x[:, :2]), (x[:, :3], x[:, 0]), (x * np.nan, x[:, 0]), (x, x[:5, 0])):
+        with pytest.raises(ValueError):
+            model.partial_fit(*bad)
+        assert np.array_equal(model.predict(x), want)
+    model.partial_fit(x[200:], x[200:, :1])  # a column of targets is as good as a vector
+    assert np.array_equal(model.predict(x), imka.KernelRidgeRegressor(n_components=16).fit(x, x[:, 0]).predict(x))
+
+
+def test_an_interrupted_batch_ends_the_stream(rows):
+    x, _ = rows
+    model = imka.KernelRidgeRegressor(n_components=16).partial_fit(x[:200], x[:200, 0])
+    want = model.predict(x)
+
+    class Interrupted:
+        def add(self, *arguments):
+            raise KeyboardInterrupt
+
+    model._stream = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(x[200:], x[200:, 0])
+    assert np.array_equal(model.predict(x), want)
+    with pytest.raises(ValueError, match="or a batch was interrupted"):
+        model.partial_fit(x, x[:, 0])
+    assert np.array_equal(model.fit(x, x[:, 0]).predict(x), imka.KernelRidgeRegressor(n_components=16).fit(x, x[:, 0]).predict(x))
 
 
 def test_partial_fit_on_a_chip_calibrates_on_the_first_batch(rows):
@@ -207,6 +240,9 @@ def test_partial_fit_on_a_chip_calibrates_on_the_first_batch(rows):
     model = imka.KernelRidgeClassifier(backend="hermes", fit_on="chip", n_components=64, gamma=0.2)
     model.partial_fit(x[:200], y[:200], classes=[0, 1]).partial_fit(x[200:], y[200:])
     assert model.score(x, y) > 0.85
+    model.partial_fit(x[:1], y[:1])  # only the first batch needs two rows
+    with pytest.raises(ValueError, match="minimum of 2"):
+        clone(model).partial_fit(x[:1], y[:1], classes=[0, 1])
 
 
 BAD = [
@@ -217,7 +253,10 @@ BAD = [
     (lambda e, x, y: e.set_params(n_components=8, log_ratio=2).fit(x, y), "n_components and log_ratio both"),
     (lambda e, x, y: e.set_params(backend="hermess").fit(x, y), "'hermess' is not a known backend"),
     (lambda e, x, y: e.set_params(n_jobs=0).fit(x, y), "n_jobs: 0"),
+    (lambda e, x, y: e.set_params(n_jobs=1.5).fit(x, y), "n_jobs: 1.5; expected a positive integer"),
+    (lambda e, x, y: e.set_params(gamma=None).fit(x, y), "gamma: None; expected number | scale"),
     (lambda e, x, y: e.set_params(random_state=-3).fit(x, y), "random_state: -3"),
+    (lambda e, x, y: e.set_params(random_state=2**64).fit(x, y), "random_state: 18446744073709551616; expected an integer"),
     (lambda e, x, y: e.fit(np.where(x > 2, np.nan, x), y), "NaN"),
     (lambda e, x, y: e.fit(x.astype(float) * 1e60, y), "too large for dtype"),
     (lambda e, x, y: e.fit(x[:, 0], y), "Expected 2D array"),
@@ -226,6 +265,7 @@ BAD = [
     (lambda e, x, y: e.fit(x, np.zeros_like(y)), "at least two classes; y has one class"),
     (lambda e, x, y: e.partial_fit(x, y), "classes must be passed on the first call"),
     (lambda e, x, y: e.partial_fit(x, y, classes=[1, 2]), "y has a class that was not in the classes"),
+    (lambda e, x, y: e.partial_fit(x, np.zeros_like(y), classes=[0]), r"classes=\[0\]; expected at least two classes"),
     (lambda e, x, y: e.fit([["a", "b"]] * 4, [0, 1, 0, 1]), "could not convert string"),
 ]
 
@@ -234,6 +274,20 @@ BAD = [
 def test_bad_input_is_a_value_error_with_a_sentence(rows, bad, message):
     with pytest.raises(ValueError, match=message):
         bad(imka.KernelRidgeClassifier(), *rows)
+
+
+def test_bad_weights_and_targets(rows):
+    x, y = rows
+    with pytest.raises(ValueError, match="'fp32' is the processor, not a chip"):
+        imka.ChipProjection(backend="fp32").fit(x)
+    with pytest.raises(ValueError, match="weights: a sparse matrix; call its toarray"):
+        imka.ChipProjection(weights=sparse.identity(6)).fit(x)
+    with pytest.raises(ValueError, match=r"weights: shape \(5, 5\); expected \(6, n_outputs\)"):
+        imka.ChipProjection(weights=np.eye(5)).fit(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="y has a value that is too large for float32"):
+            imka.KernelRidgeRegressor().fit(x, 1e300 * x[:, 0].astype(float))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=IDS)

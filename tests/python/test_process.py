@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import imka
 
@@ -35,19 +36,34 @@ def test_without_scikit_learn_the_rest_works():
             imka.RandomFeatures
         except ImportError as error:
             print(error)
+        attention = imka.attention.KernelAttention
+        for call in (imka.cost(network="ks").to_pandas, imka.cost(network="ks").plot,
+                     lambda: imka.attention.to_torch(attention()), lambda: attention(random_state=None)(*3 * [np.eye(4)])):
+            try:
+                call()
+            except ImportError as error:
+                print(error)
         """)
-    assert out.splitlines() == ["(4, 4)", "(3700, 20) ks", "imka.RandomFeatures needs scikit-learn: pip install scikit-learn"]
+    assert out.splitlines() == ["(4, 4)", "(3700, 20) ks", "imka.RandomFeatures needs scikit-learn: pip install scikit-learn",
+                                "to_pandas needs pandas: pip install pandas", "plot needs matplotlib: pip install matplotlib",
+                                "to_torch needs torch: pip install torch",
+                                "random_state=None needs scikit-learn: pip install scikit-learn"]
 
 
-def test_fork_after_use_works():
-    assert python("""
-        import os, sys, numpy as np, imka
+@pytest.mark.parametrize("backend", ["fp32", "hermes"])
+def test_fork_after_use_works(backend):
+    assert python(f"""
+        import os, numpy as np, imka
         x = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
-        model = imka.RandomFeatures(n_components=64, n_jobs=4).fit(x)
-        want = model.transform(x)
+        def work():
+            features = imka.RandomFeatures(n_components=64, n_jobs=4, backend="{backend}").fit_transform(x)
+            ridge = imka.KernelRidgeRegressor(n_components=64, n_jobs=4, backend="{backend}").fit(x, x[:, 0])
+            gram = imka.gram(dataset="ringnorm", seeds="0", n_jobs=4).gram_error["values"]
+            return features, ridge.predict(x), imka.attention.exact_attention(x, x, x), gram
+        want = work()
         child = os.fork()
         if child == 0:
-            os._exit(0 if np.array_equal(imka.RandomFeatures(n_components=64, n_jobs=4).fit_transform(x), want) else 1)
+            os._exit(0 if all(np.array_equal(a, b) for a, b in zip(work(), want)) else 1)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         """) == "0\n"
 
@@ -92,23 +108,67 @@ def test_omp_num_threads_limits_threads():
     assert thread_count(-1) == len(os.sched_getaffinity(0))
 
 
-def test_ctrl_c_stops_a_computation():
-    x = np.random.default_rng(0).normal(size=(20000, 64)).astype(np.float32)
-    model = imka.KernelRidgeClassifier(n_components=12000)  # minutes of work
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    begin = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(x, np.arange(len(x)) % 2)
-    assert time.monotonic() - begin < 30
-    assert imka.RandomFeatures().fit_transform(x[:10]).shape == (10, 2048)
+def long_calls():
+    """Calls that take many seconds, by name. Each prepares its inputs when it is called."""
+    from imka.attention import KernelAttention, exact_attention
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400_000, 20)).astype(np.float32)
+    tokens = rng.normal(size=(1, 1, 80_000, 64)).astype(np.float32)
+    ridge = imka.KernelRidgeRegressor(n_components=512, truncation=3.0).fit(x[:1000], x[:1000, 0])
+    deployed = imka.deploy(ridge, x[:500], backend="hermes").model
+    programmed = imka.Chip("hermes").program(rng.normal(size=(20, 2000)), x[:500])
+    features = imka.RandomFeatures(n_components=4000, n_jobs=1).fit(x)
+    return {
+        "fit": lambda: imka.KernelRidgeRegressor(n_components=8_000).fit(x, x[:, 0]),
+        "transform": lambda: features.transform(x),
+        "drawing directions": lambda: imka.RandomFeatures(n_components=2_000_000).fit(np.zeros((2, 400))),
+        "exact attention": lambda: exact_attention(tokens, tokens, tokens),
+        "kernelised attention": lambda: KernelAttention(n_directions=2000)(tokens, tokens, tokens),
+        "products on a chip": lambda: programmed.mvm(x),
+        "a network": lambda: imka.run(ridge, x),
+        "a network on a chip": lambda: deployed.run(x),
+        "deploy": lambda: imka.deploy(ridge, x, backend="hermes", calibration_inputs=300_000),
+        "gram": lambda: imka.gram(dataset="ringnorm", log_ratio=6, gram_rows=3000, seeds="0..99"),
+        "chip measure": lambda: imka.Chip("hermes").measure(rows=256, cols=256, seeds="0..999"),
+        "evaluate": lambda: imka.evaluate(ROOT / "tests/hostile/performer_tiny.safetensors", samples=1_000_000),
+        "sweep": lambda: imka.sweep("smoke", output="runs", set={"dataset": "ringnorm", "seeds": "0..9999"}),
+    }
 
 
-def test_ctrl_c_stops_a_transform():
-    x = np.zeros((100000, 4), np.float32)
-    model = imka.RandomFeatures(n_components=4000, n_jobs=1).fit(x)  # 1.6 GB, three parts
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+LONG_CALLS = ["fit", "transform", "drawing directions", "exact attention", "kernelised attention", "products on a chip",
+              "a network", "a network on a chip", "deploy", "gram", "chip measure", "evaluate", "sweep"]
+
+
+@pytest.fixture(scope="module")
+def calls():
+    return long_calls()
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's handler, also if the tests were started in the background, where shells ignore the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_ctrl_c_stops(calls, ctrl_c, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.2, interrupt)
+    timer.start()
     with pytest.raises(KeyboardInterrupt):
-        model.transform(x)
+        calls[name]()
+        timer.join()
+    assert time.monotonic() - sent[0] < 30  # a fraction of a second on an idle machine
+    assert imka.RandomFeatures().fit_transform(np.zeros((10, 2))).shape == (10, 64)  # all is well
 
 
 def test_parts_of_a_long_transform_have_the_bits_of_the_whole():
@@ -119,11 +179,31 @@ def test_parts_of_a_long_transform_have_the_bits_of_the_whole():
     assert np.array_equal(z[-1:], model.transform(x[-1:]))
 
 
-def test_other_python_threads_run_meanwhile():
+def work_on_a_verb():
+    return lambda: imka.gram(dataset="ringnorm", seeds="0..4")
+
+
+def work_on_features():
     x = np.random.default_rng(0).normal(size=(50000, 22)).astype(np.float32)
     model = imka.RandomFeatures(n_components=1408).fit(x)
+    return lambda: model.transform(x)
+
+
+def work_on_attention():
+    tokens = np.random.default_rng(0).normal(size=(1, 1, 4000, 64)).astype(np.float32)
+    return lambda: imka.attention.exact_attention(tokens, tokens, tokens)
+
+
+def work_on_products():
+    x = np.random.default_rng(0).normal(size=(20000, 64)).astype(np.float32)
+    chip = imka.Chip("hermes").program(np.eye(64), x[:500])
+    return lambda: chip.mvm(x)
+
+
+@pytest.mark.parametrize("make", [work_on_features, work_on_a_verb, work_on_attention, work_on_products])
+def test_other_python_threads_run_meanwhile(make):
     ticks = []
-    worker = threading.Thread(target=model.transform, args=(x,))
+    worker = threading.Thread(target=make())
     worker.start()
     while worker.is_alive():
         ticks.append(time.monotonic())
@@ -156,6 +236,44 @@ def test_progress_is_shown_if_asked_for(capfd):
     imka.KernelRidgeRegressor(n_components=600, verbose=1).fit(x, y)
     out, err = capfd.readouterr()
     assert out == "" and "fit" in err
+
+
+PROGRESS = """
+    import sys, numpy as np
+    {before}
+    import imka
+    x = np.random.default_rng(0).normal(size=(20000, 8))
+    imka.KernelRidgeRegressor(n_components=1200, verbose=1).fit(x, x[:, 0])
+    imka.gram(dataset="ringnorm", seeds="0..9", verbose=1)
+    print("done")
+    """
+
+
+def progress_of(before):
+    """Standard error of a fit and of a verb that show progress, after other statements."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRESS).replace("{before}", before)], capture_output=True,
+                          text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    return done.stderr
+
+
+def test_progress_with_tqdm():
+    pytest.importorskip("tqdm")
+    err = progress_of("")
+    assert "fit:" in err and "it/s" in err and "%|" in err
+
+
+def test_progress_without_tqdm():
+    err = progress_of("sys.modules['tqdm'] = None")
+    assert "%|" not in err
+    lines = err.splitlines()
+    assert lines and all(line.startswith(("fit", "runs", "seeds")) and line.endswith(" %") for line in lines), err
+
+
+@pytest.mark.parametrize("before", ["sys.stderr.close()", "sys.modules['tqdm'] = None; sys.stderr.close()",
+                                    "sys.stderr = None"])
+def test_progress_with_closed_standard_error(before):
+    progress_of(before)
 
 
 def test_progress_that_fails_does_not_stop_the_work(monkeypatch, rows=np.ones((10, 2), np.float32)):

@@ -1,8 +1,11 @@
-"""The same settings give the same bits from Python and the program: values of tests/golden/outputs.json."""
+"""The same settings give the same bits from Python, C++ and the program: values of tests/golden/."""
 import hashlib
+import json
+import math
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import imka
 
@@ -39,6 +42,21 @@ def test_features(golden, exact, rows, sampler):
         assert flat[:: max(1, len(flat) // 16)].tolist() == want["values"]
     else:
         np.testing.assert_allclose(flat[:: max(1, len(flat) // 16)], want["values"], atol=TOLERANCE)
+
+
+def test_directions():
+    """The values that tests/omega/golden_test.cpp compares with: computed by another program, tests/golden/make_omega.py."""
+    cases = [c for c in json.loads((ROOT / "tests/golden/omega.json").read_text()) if c["recipe"]["convention"] == "standard"]
+    assert len(cases) >= 14
+    for case in cases:
+        recipe, want = case["recipe"], np.array(case["omega"], dtype=np.float32)
+        settings = {name: recipe[name] for name in ("kernel", "gamma", "sampler", "norms", "truncation")}
+        log_ratio = math.log2(recipe["m"] / recipe["d"])
+        features = imka.RandomFeatures(log_ratio=log_ratio, random_state=recipe["seed"], **settings)
+        omega = features.fit(np.ones((2, recipe["d"]))).omega_
+        # rff and sorf use only IEEE operations; orf uses LAPACK.
+        np.testing.assert_allclose(omega, want, rtol=1e-6 if recipe["sampler"] == "orf" else 0,
+                                   atol=1e-6 if recipe["sampler"] == "orf" else 0, err_msg=str(recipe))
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "arccos1"])

@@ -74,7 +74,7 @@ TEST(Philox, GivesThePublishedAnswers) {
 
 TEST(RandomBits, AreWordsOfTheDocumentedCounter) {
     const std::uint64_t seed = 0x0123456789abcdefU;
-    const std::uint64_t index = (std::uint64_t{5} << 34U) + 4 * 7 + 2;
+    const std::uint64_t index = (std::uint64_t{5} << 34U) + std::uint64_t{4} * 7 + 2;
     const auto block =
         philox4x32_10({7, 5, static_cast<std::uint32_t>(Stream::omega_sign), 0}, {0x89abcdefU, 0x01234567U});
     EXPECT_EQ(random_bits(seed, Stream::omega_sign, index), block[2]);
@@ -307,6 +307,16 @@ TEST(Permutation, HoldsEachNumberOnce) {
         ASSERT_EQ(p.size(), n);
         std::sort(p.begin(), p.end());
         for (std::uint32_t i = 0; i < n; ++i) EXPECT_EQ(p[i], i);
+    }
+}
+
+TEST(Permutation, IsAShuffleByUniformIntegers) {
+    for (const std::uint32_t n : {0U, 1U, 2U, 3U, 4U, 5U, 1000U, 1001U}) {
+        std::vector<std::uint32_t> expected(n);
+        std::iota(expected.begin(), expected.end(), 0U);
+        for (std::uint32_t i = n; i > 1; --i)
+            std::swap(expected[i - 1], expected[uniform_int(kSeed, Stream::split, i, i)]);
+        EXPECT_EQ(permutation(kSeed, Stream::split, n), expected) << n;
     }
 }
 

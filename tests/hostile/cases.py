@@ -50,6 +50,7 @@ BASES = {
         "--dataset in/qkv.npy --n-directions 8",
         "--length 20 --head-dim 4 --n-directions 8 --backend hermes",
     ],
+    "train": ["--task tiny --dry-run", "--task tiny --set steps=2 --set batch=4 --set validation_examples=8 --output runs"],
     "eval": [
         "--checkpoint in/performer.safetensors --samples 20",
         "--checkpoint in/performer.safetensors --samples 20 --mode all --calibration-examples 20",

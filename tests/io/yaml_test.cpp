@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "imka/io/yaml_list.hpp"
 #include "support/error.hpp"
 
 namespace imka {
@@ -135,6 +136,18 @@ TEST(YamlReader, ReportsUnknownKeysWithTheNearestKnownOnes) {
                            m.done();
                        }),
               "bad_config: a.yaml: line 3: 'm.szie' is not a known key; nearest: size");
+}
+
+TEST(YamlList, HasEveryEntryAndNoOtherKeys) {
+    const auto read = [](YamlReader& entry) { return entry.number("a"); };
+    const auto error = [&](const std::string& text) {
+        return error_of([&] { (void)parse_yaml_list(text, "a.yaml", "l", read); });
+    };
+    EXPECT_THAT(parse_yaml_list("l: [{a: 1}, {a: 2}]\n", "a.yaml", "l", read), ElementsAre(1.0, 2.0));
+    EXPECT_EQ(error("l:\n  - {a: 1}\n  - {a: 2, b: 3}\n"),
+              "bad_config: a.yaml: line 3: 'l[2].b' is not a known key; nearest: a");
+    EXPECT_THAT(error("l: [{a: 1}]\nm: 2\n"), HasSubstr("a.yaml: line 2: 'm' is not a known key"));
+    EXPECT_THAT(error("m: 2\n"), HasSubstr("'l' is missing"));
 }
 
 }  // namespace

@@ -187,10 +187,10 @@ TEST(RidgeModelFile, InvalidContentsAreClearErrors) {
     const auto bytes = read_file(dir / "m.imka", 1U << 26U);
     for (const auto& [from, to] :
          {std::pair<std::string, std::string>{"imka-ridge-model", "imka-other-model"},
-          {"\\\"kernel\\\"", "\\\"kernol\\\""},
-          {"\\\"rbf\\\"", "\\\"rbx\\\""},
-          {"\\\"m\\\": 60", "\\\"m\\\": 61"},
-          {"\"weights\"", "\"waights\""}}) {
+          {R"(\"kernel\")", R"(\"kernol\")"},
+          {R"(\"rbf\")", R"(\"rbx\")"},
+          {R"(\"m\": 60)", R"(\"m\": 61)"},
+          {R"("weights")", R"("waights")"}}) {
         auto changed = bytes;
         const auto at = changed.find(from);
         ASSERT_NE(at, std::string::npos) << from;

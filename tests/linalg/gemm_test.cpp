@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "imka/base/random.hpp"
+#include "support/same_bits.hpp"
 
 namespace imka {
 namespace {
@@ -102,7 +103,7 @@ TEST(Gemm, BitsOfARowDoNotDependOnItsPlaceInTheTile) {
             }
             gemm_nt(std::as_const(a).view(), b.view(), first.view());
             for (std::size_t place = 1; place < kTileRows; ++place) {
-                ASSERT_EQ(0, std::memcmp(first.row(0).data(), first.row(place).data(), m * sizeof(float)))
+                ASSERT_TRUE(same_bits(first.row(0), first.row(place)))
                     << "k " << k << " m " << m << " place " << place;
             }
         }
@@ -121,7 +122,7 @@ TEST(Gemm, BitsOfARowDoNotDependOnItsNeighbours) {
     Matrix<float> part(kTileRows, 91);
     gemm_nt(std::as_const(a).view(), b.view(), part.view());
     for (std::size_t r = 0; r < 5; ++r) {
-        EXPECT_EQ(0, std::memcmp(full.row(r).data(), part.row(r).data(), 91 * sizeof(float)));
+        EXPECT_TRUE(same_bits(full.row(r), part.row(r)));
     }
 }
 
@@ -134,7 +135,7 @@ bool is_even_tile(std::size_t m, std::size_t k) {
     Matrix<float> c(kTileRows, m);
     gemm_nt(std::as_const(a).view(), b.view(), c.view());
     for (std::size_t r = 1; r < kTileRows; ++r) {
-        if (std::memcmp(c.row(0).data(), c.row(r).data(), m * sizeof(float)) != 0) return false;
+        if (!same_bits(c.row(0), c.row(r))) return false;
     }
     return true;
 }
@@ -153,7 +154,7 @@ void expect_rows_of_tiles(std::size_t m, std::size_t k) {
             gemm_nt_rows(a.view().slice_rows(first, rows), b.view(), {.threads = 2},
                          c.view().slice_cols(0, m));
             for (std::size_t r = 0; r < rows; ++r)
-                ASSERT_EQ(0, std::memcmp(c.row(r).data(), full.row(first + r).data(), m * sizeof(float)))
+                ASSERT_TRUE(same_bits(c.row(r).first(m), full.row(first + r)))
                     << "m " << m << " k " << k << " rows " << rows << " row " << r;
         }
     }
@@ -184,7 +185,7 @@ TEST(GemmRows, ManyThreadsMayAskForOneShape) {
             for (std::size_t r = 0; r < 200; ++r) {
                 Matrix<float> c(1, 77);
                 gemm_nt_rows(a.view().slice_rows(r, 1), b.view(), {.threads = 1}, c.view());
-                EXPECT_EQ(0, std::memcmp(c.data(), full.row(r).data(), 77 * sizeof(float)));
+                EXPECT_TRUE(same_bits(c.row(0), full.row(r)));
             }
         });
     }

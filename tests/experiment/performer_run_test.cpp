@@ -6,9 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 
+#include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
+#include "imka/base/parallel.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
@@ -75,6 +79,32 @@ TEST(PerformerRuns, AreThoseOfOneEvaluation) {
             EXPECT_EQ(r->setting("chip_hash").empty(), mode.mode == EvalMode::fp32);
         }
     }
+}
+
+TEST(PerformerRuns, OfOneTestShareItsResults) {
+    const PerformerData none{};
+    RunData data(none);
+    std::atomic<int> tests = 0;
+    const auto test = [&] {
+        ++tests;
+        return std::map<std::string, RunData::Results>{{"all", {{"loss", 1.0}}},
+                                                       {"all-but-last", {{"loss", 2.0}}}};
+    };
+    std::vector<double> losses(2);
+    parallel_for({.threads = 2}, 2, [&](std::size_t i) {
+        losses[i] = data.take_results("seed 0", i == 0 ? "all" : "all-but-last", test).at("loss");
+    });
+    EXPECT_THAT(losses, testing::ElementsAre(1.0, 2.0));
+    EXPECT_EQ(tests, 1);
+    // Results are taken once; another group has its own; after an error the next run computes.
+    data.take_results("seed 0", "all", test);
+    EXPECT_EQ(tests, 2);
+    const auto failing = []() -> std::map<std::string, RunData::Results> {
+        fail(ErrorCode::numeric, "no result");
+    };
+    EXPECT_THAT(error_of([&] { data.take_results("seed 1", "all", failing); }), HasSubstr("no result"));
+    EXPECT_EQ(data.take_results("seed 1", "all", test).at("loss"), 1.0);
+    EXPECT_EQ(tests, 3);
 }
 
 TEST(PerformerRuns, ResumeAndKnowTheModelByItsContent) {

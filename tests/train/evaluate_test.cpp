@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -175,6 +176,52 @@ TEST(Evaluate, BatchesAndThreadsChangeNothing) {
     for (const auto& mode : small_batches.modes) EXPECT_NE(mode.seeds[0].loss, mode.seeds[1].loss);
     for (std::size_t m = 1; m < kAllModes.size(); ++m)
         EXPECT_NE(small_batches.modes[m].seeds[0].loss, small_batches.modes[m - 1].seeds[0].loss);
+}
+
+// A sink that fails the test if two threads use it at once.
+class OneAtATime : public ProgressSink {
+public:
+    void start(std::string_view, std::uint64_t, std::uint64_t) override {
+        EXPECT_EQ(open_.fetch_add(1), 0);
+        ++started_;
+    }
+    void update(std::uint64_t) override {}
+    void finish() override { open_ -= 1; }
+    int started() const { return started_; }
+
+private:
+    std::atomic<int> open_ = 0;
+    int started_ = 0;
+};
+
+TEST(Evaluate, SeedsSideBySideChangeNothing) {
+    const auto model = model_of(tiny_performer());
+    auto how = options(kAllModes);
+    how.seeds = {7, 3, 5, 0};
+    for (const bool saved : {false, true}) {
+        how.saved_omega = saved;
+        how.seeds_at_once = 1;
+        const auto one = evaluated(model, how, {.threads = 1});
+        how.seeds_at_once = 3;
+        OneAtATime progress;
+        const auto three = evaluated(model, how, {.threads = 4, .progress = &progress});
+        // The digital test is the same for all seeds if they have the same Ω.
+        EXPECT_EQ(progress.started(), saved ? 9 : 12);
+        for (std::size_t m = 0; m < kAllModes.size(); ++m) {
+            expect_same(one.modes[m], three.modes[m]);
+            EXPECT_EQ(one.modes[m].cores, three.modes[m].cores);
+            EXPECT_EQ(one.modes[m].saturated_share, three.modes[m].saturated_share);
+            for (std::size_t s = 0; s < how.seeds.size(); ++s)
+                EXPECT_EQ(three.modes[m].seeds[s].seed, how.seeds[s]);
+        }
+    }
+    // Errors and cancellation come through.
+    auto broken = model;
+    broken.weights.at("classifier.output.weight")(0, 0) = std::nanf("");
+    EXPECT_THAT(error_of([&] { (void)evaluated(broken, how); }), HasSubstr("not finite"));
+    const std::atomic<bool> cancel{true};
+    EXPECT_THAT(error_of([&] { (void)evaluated(model, how, {.cancel = &cancel}); }),
+                HasSubstr("interrupted"));
 }
 
 TEST(Evaluate, AModeDoesNotDependOnTheOthers) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "imka/base/error.hpp"
 #include "imka/cuda/status.hpp"
 
@@ -114,5 +116,12 @@ void select_gpu(int number) {
     require_gpu(number);
 }
 #endif
+
+std::mutex& turns(int number) {
+    static std::mutex adding;
+    static std::map<int, std::mutex> all;
+    const std::scoped_lock lock(adding);
+    return all[number];
+}
 
 }  // namespace imka::cuda

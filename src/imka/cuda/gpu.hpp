@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,8 @@ void require_gpu(int number);
 
 // Makes it the GPU of the calling thread's next operations. Errors as above.
 void select_gpu(int number);
+
+// For computations that use a GPU in turns, so that each has its memory and its time.
+std::mutex& turns(int number);
 
 }  // namespace imka::cuda

@@ -198,6 +198,7 @@ constexpr std::array kKinds = {
             .facts = model_facts,
             .load = load_model,
             .sizes = model_sizes,
+            .takes_turns = true,
             .may_lack_inputs = true},
 };
 
@@ -218,16 +219,14 @@ const std::vector<Matrix<float>>& RunData::exact_attention(const RunConfig& conf
     return attention_;
 }
 
-std::optional<std::map<std::string, double>> RunData::take_results(const std::string& run) {
-    const std::scoped_lock lock(mutex_);
-    const auto place = results_.extract(run);
-    if (place.empty()) return std::nullopt;
-    return place.mapped();
-}
-
-void RunData::keep_results(const std::string& run, std::map<std::string, double> results) {
-    const std::scoped_lock lock(mutex_);
-    results_[run] = std::move(results);
+RunData::Results RunData::take_results(const std::string& group, const std::string& run,
+                                       const std::function<std::map<std::string, Results>()>& compute) {
+    std::unique_lock all(mutex_);
+    auto& own = groups_[group];
+    all.unlock();
+    const std::scoped_lock lock(own.mutex);
+    if (!own.results.contains(run)) own.results = compute();
+    return std::move(own.results.extract(run).mapped());
 }
 
 RunSource source_of(const RunInputs& inputs) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -29,9 +30,11 @@ public:
     // The same for exact attention (exact_outputs).
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
 
-    // Results of another run that came with those of a run: nullopt if there are none.
-    std::optional<std::map<std::string, double>> take_results(const std::string& run);
-    void keep_results(const std::string& run, std::map<std::string, double> results);
+    // Results of a run of a group. The first run of the group computes those of all its runs by name; the
+    // others wait and take theirs.
+    using Results = std::map<std::string, double>;
+    Results take_results(const std::string& group, const std::string& run,
+                         const std::function<std::map<std::string, Results>()>& compute);
 
 private:
     using GramKey = std::tuple<Kernel, double, std::int64_t>;
@@ -39,7 +42,11 @@ private:
     std::mutex mutex_;
     std::map<GramKey, Matrix<double>> grams_;
     std::vector<Matrix<float>> attention_;
-    std::map<std::string, std::map<std::string, double>> results_;
+    struct Group {
+        std::mutex mutex;
+        std::map<std::string, Results> results;  // not yet taken
+    };
+    std::map<std::string, Group> groups_;
 };
 
 // Seconds on the calling thread.
@@ -83,6 +90,7 @@ struct RunKind {
     // Error{bad_config} if the settings do not fit the inputs.
     RunSizes (*sizes)(const RunConfig&, const RunSource&);
     bool measures_time = false;  // runs alone; its results differ from run to run
+    bool takes_turns = false;    // on a GPU (cuda::turns), so that runs can prepare their work side by side
     // Sweeps leave out runs whose inputs are not there (Error{missing_part} of `facts`).
     bool may_lack_inputs = false;
 };

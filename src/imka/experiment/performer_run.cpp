@@ -44,27 +44,26 @@ FeatureSizes performer_sizes(const PerformerConfig& config) {
 }
 
 SeedResult run_performer(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec) {
-    const auto wanted = config.performer->mode;
-    if (auto known = data.take_results(run_name(config, wanted, seed))) return {.values = std::move(*known)};
     const auto begin = std::chrono::steady_clock::now();
+    const auto modes = modes_with(config.performer->mode);
     const auto& inputs = *data.source().performer;
-    EvaluateOptions options{.modes = modes_with(wanted),
+    EvaluateOptions options{.modes = modes,
                             .seeds = {seed},
                             .saved_omega = config.performer->saved_omega,
                             .omega_law = config.performer->omega_law,
                             .truncated_omega = true,
                             .build = config.chip.projection};
     if (config.uses_chip()) options.chip = resolve_chip(config.backend, config.chip);
-    const auto evaluation = evaluate(inputs.model, {inputs.test, inputs.calibration}, options, exec);
+    const auto tested = [&] {
+        const auto evaluation = evaluate(inputs.model, {inputs.test, inputs.calibration}, options, exec);
+        std::map<std::string, RunData::Results> results;
+        for (const auto& mode : evaluation.modes)
+            results[run_name(config, mode.mode, seed)] = values_of(evaluation, mode);
+        return results;
+    };
     SeedResult out;
-    for (const auto& mode : evaluation.modes) {
-        auto values = values_of(evaluation, mode);
-        if (mode.mode == wanted) {
-            out.values = std::move(values);
-        } else {
-            data.keep_results(run_name(config, mode.mode, seed), std::move(values));
-        }
-    }
+    out.values = data.take_results(run_name(config, modes[0], seed),
+                                   run_name(config, config.performer->mode, seed), tested);
     out.times.predict = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return out;
 }

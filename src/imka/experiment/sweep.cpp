@@ -176,8 +176,9 @@ private:
         int threads = 1;
     };
 
-    // A GPU is not shared by runs.
-    bool one_at_a_time() const { return kind_.measures_time || exec_.device.kind == DeviceKind::cuda; }
+    bool one_at_a_time() const {
+        return kind_.measures_time || (exec_.device.kind == DeviceKind::cuda && !kind_.takes_turns);
+    }
 
     void find_work() {
         for (std::size_t i = 0; i < plan_.runs.size(); ++i) {

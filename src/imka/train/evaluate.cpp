@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "imka/base/error.hpp"
+#include "imka/base/parallel.hpp"
 #include "imka/chip/simulate/emulator.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/deploy/deployed_model.hpp"
@@ -186,9 +188,25 @@ struct Logits {
     Matrix<float> values;
     Matrix<float> digital_last;  // with the last layer computed digitally; empty without a chip for it
     double seconds = 0.0;
+    std::size_t cores = 0;
+    double saturated_share = 0.0;
 };
 
-// Model, examples and batches of an evaluation.
+// Chips are prepared by one thread each: that leaves no core idle, unlike one chip by many threads.
+std::size_t seeds_at_once(const EvaluateOptions& options, const Exec& exec) {
+    const auto threads = static_cast<std::size_t>(thread_count(exec));
+    const auto usual = exec.device.kind == DeviceKind::cuda ? threads : 1;
+    return std::min(options.seeds.size(), options.seeds_at_once > 0 ? options.seeds_at_once : usual);
+}
+
+// For the work that seeds do side by side.
+Exec shared_exec(Exec exec, std::size_t at_once) {
+    if (at_once == 1) return exec;
+    exec.threads = std::max(1, thread_count(exec) / static_cast<int>(at_once));
+    return without_progress(exec);
+}
+
+// Model, examples and batches of an evaluation. Thread-safe.
 class Tester {
 public:
     Tester(const Performer& model, const EvaluationData& data, const EvaluateOptions& options,
@@ -197,26 +215,28 @@ public:
           data_(data),
           options_(options),
           exec_(exec),
+          preparing_(shared_exec(exec, seeds_at_once(options, exec))),
           batches_(batches_of(model.config, data.test, batch_tokens(options, exec))) {}
 
     Logits digital(const graph::Graph& graph, std::uint64_t seed) const {
+        const auto turn = wait_for_turn();
         BatchRunner runner(graph, {});
         return run(runner, nullptr, fmt::format("fp32, seed {}", seed));
     }
 
-    // `mode`: attention or all. Adds to the result of the mode.
-    Logits on_chip(graph::Graph graph, EvalMode mode, std::uint64_t seed, ModeResult& result) const {
+    // `mode`: attention or all.
+    Logits on_chip(graph::Graph graph, EvalMode mode, std::uint64_t seed) const {
         const auto model = deployed(std::move(graph), mode, seed);
+        const auto turn = wait_for_turn();
         const auto driver = make_emulator(model.chip, Simulator::fast, exec_);
         EvalHook hook(*driver, seed, number_of(model, kLastLayer));
         BatchRunner runner(model.graph, model.matrices);
         auto logits = run(runner, &hook, fmt::format("{}, seed {}", to_string(mode), seed));
-        result.cores = core_count(model.chip.plan);
+        logits.cores = core_count(model.chip.plan);
         const auto& trace = hook.trace();
         if (trace.conversions > 0)
-            result.saturated_share += static_cast<double>(trace.saturated) /
-                                      static_cast<double>(trace.conversions) /
-                                      static_cast<double>(options_.seeds.size());
+            logits.saturated_share =
+                static_cast<double>(trace.saturated) / static_cast<double>(trace.conversions);
         return logits;
     }
 
@@ -224,6 +244,12 @@ private:
     static std::size_t batch_tokens(const EvaluateOptions& options, const Exec& exec) {
         if (options.batch_tokens > 0) return options.batch_tokens;
         return exec.device.kind == DeviceKind::cuda ? kGpuBatchTokens : kBatchTokens;
+    }
+
+    // A test has all threads or the GPU for itself.
+    std::unique_lock<std::mutex> wait_for_turn() const {
+        return std::unique_lock(exec_.device.kind == DeviceKind::cuda ? cuda::turns(exec_.device.number)
+                                                                      : testing_);
     }
 
     static std::optional<std::uint32_t> number_of(const DeployedModel& model, std::string_view name) {
@@ -240,7 +266,7 @@ private:
         DeployOptions options{.on_chip = mode == EvalMode::attention ? "projection" : "all"};
         for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
         auto placement = place_model(std::move(graph), options_.chip, options);
-        auto quiet = exec_;
+        auto quiet = preparing_;
         quiet.log = nullptr;  // a token is a calibration input; examples have many
         quiet.device = {};    // chips do not depend on where they are tested
         return deploy(std::move(placement), options_.chip, options_.build, inputs, seed, quiet);
@@ -283,7 +309,9 @@ private:
     const EvaluationData& data_;
     const EvaluateOptions& options_;
     const Exec& exec_;
+    Exec preparing_;  // of chips
     std::vector<Batch> batches_;
+    mutable std::mutex testing_;
 };
 
 // Class and loss of every example.
@@ -322,43 +350,36 @@ void check_options(const Performer& model, const EvaluateOptions& options, const
     if (exec.device.kind == DeviceKind::cuda) cuda::require_gpu(exec.device.number);
 }
 
-// Runs every mode with one seed after another.
+// Runs every mode with a seed. Thread-safe.
 class SeedRuns {
 public:
     SeedRuns(const Performer& model, const Tester& tester, const EvaluateOptions& options, Evaluation& out)
         : model_(model), tester_(tester), options_(options), out_(out) {}
 
-    void run(std::uint64_t seed) {
+    // The seed of this number.
+    void run(std::size_t number) {
+        const auto seed = options_.seeds[number];
         const auto graph = graph_of(model_, omega(seed));
-        if (has(options_, EvalMode::fp32)) add(EvalMode::fp32, seed, digital(graph, seed));
-        if (has(options_, EvalMode::attention)) {
-            const auto logits = tester_.on_chip(graph, EvalMode::attention, seed, mode(EvalMode::attention));
-            add(EvalMode::attention, seed, {logits.values, logits.seconds});
-        }
+        if (has(options_, EvalMode::fp32)) add(EvalMode::fp32, number, digital(graph, seed));
+        if (has(options_, EvalMode::attention))
+            add(EvalMode::attention, number, tester_.on_chip(graph, EvalMode::attention, seed));
         if (!has(options_, EvalMode::all) && !has(options_, EvalMode::all_but_last)) return;
-        auto& result = mode(has(options_, EvalMode::all) ? EvalMode::all : EvalMode::all_but_last);
-        const auto logits = tester_.on_chip(graph, EvalMode::all, seed, result);
-        if (has(options_, EvalMode::all)) add(EvalMode::all, seed, {logits.values, logits.seconds});
-        if (!has(options_, EvalMode::all_but_last)) return;
-        auto& digital_last = mode(EvalMode::all_but_last);
-        digital_last.cores = result.cores;
-        digital_last.saturated_share = result.saturated_share;
-        add(EvalMode::all_but_last, seed, {logits.digital_last, logits.seconds});
+        auto logits = tester_.on_chip(graph, EvalMode::all, seed);
+        if (has(options_, EvalMode::all)) add(EvalMode::all, number, logits);
+        logits.values = std::move(logits.digital_last);
+        if (has(options_, EvalMode::all_but_last)) add(EvalMode::all_but_last, number, logits);
     }
 
 private:
-    struct Run {
-        const Matrix<float>& logits;
-        double seconds = 0.0;
-    };
-
-    ModeResult& mode(EvalMode wanted) { return *std::ranges::find(out_.modes, wanted, &ModeResult::mode); }
-
-    void add(EvalMode which, std::uint64_t seed, const Run& run) {
-        auto result = result_of(run.logits, out_.labels);
-        result.seed = seed;
-        result.seconds = run.seconds;
-        mode(which).seeds.push_back(std::move(result));
+    void add(EvalMode which, std::size_t number, const Logits& logits) {
+        auto result = result_of(logits.values, out_.labels);
+        result.seed = options_.seeds[number];
+        result.seconds = logits.seconds;
+        result.saturated_share = logits.saturated_share;
+        const std::scoped_lock lock(mutex_);
+        auto& mode = *std::ranges::find(out_.modes, which, &ModeResult::mode);
+        mode.cores = logits.cores;
+        mode.seeds[number] = std::move(result);
     }
 
     bool draws_omega() const {
@@ -377,16 +398,19 @@ private:
     }
 
     // Without a draw of Ω all seeds have the same logits.
-    Run digital(const graph::Graph& graph, std::uint64_t seed) {
-        if (draws_omega() || !digital_) digital_ = tester_.digital(graph, seed);
-        return {digital_->values, digital_->seconds};
+    Logits digital(const graph::Graph& graph, std::uint64_t seed) {
+        if (draws_omega()) return tester_.digital(graph, seed);
+        std::call_once(digital_done_, [&] { digital_ = tester_.digital(graph, seed); });
+        return digital_;
     }
 
     const Performer& model_;
     const Tester& tester_;
     const EvaluateOptions& options_;
+    std::mutex mutex_;  // of out_.modes
     Evaluation& out_;
-    std::optional<Logits> digital_;
+    std::once_flag digital_done_;
+    Logits digital_;
 };
 
 // Queries, keys and values of one example (1 x heads x tokens x size each), head by head.
@@ -420,10 +444,17 @@ Evaluation evaluate(const Performer& model, const EvaluationData& data, const Ev
         out.tokens += data.test.lengths[e.first];
         if (model.config.documents == 2) out.tokens += data.test.lengths[e.second];
     }
-    for (const auto mode : options.modes) out.modes.push_back({.mode = mode});
+    for (const auto mode : options.modes)
+        out.modes.push_back({.mode = mode, .seeds = std::vector<SeedEvaluation>(options.seeds.size())});
     const Tester tester(model, data, options, exec);
     SeedRuns runs(model, tester, options, out);
-    for (const auto seed : options.seeds) runs.run(seed);
+    auto side_by_side = exec;
+    side_by_side.threads = static_cast<int>(seeds_at_once(options, exec));
+    parallel_for(side_by_side, options.seeds.size(), [&](std::size_t number) { runs.run(number); });
+    for (auto& mode : out.modes) {
+        for (const auto& s : mode.seeds)
+            mode.saturated_share += s.saturated_share / static_cast<double>(mode.seeds.size());
+    }
     return out;
 }
 

@@ -50,7 +50,8 @@ struct EvaluateOptions {
     bool truncated_omega = false;  // as on a chip, even if all modes are digital
     ChipSpec chip = {};            // of all modes but fp32
     BuildConfig build = {};
-    std::size_t batch_tokens = 0;  // 0: many for a GPU, few for the caches of a processor
+    std::size_t batch_tokens = 0;   // 0: many for a GPU, few for the caches of a processor
+    std::size_t seeds_at_once = 0;  // whose chips are prepared at a time; 0: one, with a GPU one per thread
 };
 
 struct EvaluationData {
@@ -64,6 +65,7 @@ struct SeedEvaluation {
     std::vector<std::int32_t> predicted;  // class of each example
     double loss = 0.0;                    // mean cross-entropy
     double seconds = 0.0;                 // of the test, without calibration
+    double saturated_share = 0.0;         // of the chip's conversions
 };
 
 struct ModeResult {
@@ -82,9 +84,10 @@ struct Evaluation {
 };
 
 // Examples are sorted by length and run in batches that are cut to their longest document; results do not
-// depend on the size of the batches. The chip is calibrated with half of `calibration`: documents of at least
-// the median length, cut to it, so that padding does not count.
-// Error{bad_config} if model and examples are of different tasks or do not fit each other.
+// depend on the size of the batches. Chips of several seeds are prepared side by side; tests run one at a
+// time on a GPU, also those of other calls. The chip is calibrated with half of `calibration`: documents of
+// at least the median length, cut to it, so that padding does not count. Error{bad_config} if model and
+// examples are of different tasks or do not fit each other.
 Evaluation evaluate(const Performer& model, const EvaluationData& data, const EvaluateOptions& options,
                     const Exec& exec);
 

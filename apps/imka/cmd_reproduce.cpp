@@ -163,7 +163,9 @@ std::optional<SweepPlan> find_plan(const report::Reproduction& r, const Reproduc
                                    const Context& context, Reproduced& done) {
     try {
         auto plan = make_plan(r, args, context);
-        done.missing.insert(done.missing.end(), plan.missing.begin(), plan.missing.end());
+        for (const auto& text : plan.missing) {
+            if (std::ranges::find(done.missing, text) == done.missing.end()) done.missing.push_back(text);
+        }
         if (plan.runs.empty()) return std::nullopt;
         return plan;
     } catch (const Error& e) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
@@ -258,6 +259,42 @@ TEST(Training, StopsAtALossThatIsNotFinite) {
         error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
         AllOf(HasSubstr("numeric"), HasSubstr("the loss of step"), HasSubstr("checkpoint is of step 0")));
     EXPECT_FALSE(std::filesystem::exists(dir / "last.safetensors"));
+}
+
+TEST(Training, KeepsTheLastGoodCheckpoint) {
+    const auto recipe = tiny(60);
+    const TempDir dir;
+    auto model = trained(tiny(20), dir);
+    model.training =
+        std::regex_replace(model.training, std::regex("\"finished\":true"), "\"finished\":false");
+    const auto count = static_cast<std::size_t>(parameter_count(recipe.model));
+    for (const auto* name : {"mean", "square"}) model.state[name] = Matrix<float>(1, count);
+    auto& output = model.weights.at("classifier.output.weight");
+    for (std::size_t c = 0; c < output.rows(); ++c)
+        std::ranges::fill(output.row(c), c % 2 == 0 ? 3e38F : -3e38F);
+    save_performer(dir / "last.safetensors", model);
+    const auto before = read_file(dir / "last.safetensors", 1U << 24U);
+    EXPECT_THAT(error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
+                AllOf(HasSubstr("numeric"), HasSubstr("the loss of step 2"),
+                      HasSubstr("the newest checkpoint is of step 20")));
+    EXPECT_EQ(read_file(dir / "last.safetensors", 1U << 24U), before);
+}
+
+// The step that a checkpoint follows has a finite loss and spoils the weights.
+TEST(Training, SavesNoWeightsThatAreNotFinite) {
+    auto recipe = tiny(20);
+    recipe.train.lr = 1e38;
+    recipe.train.warmup = 0;
+    recipe.train.weight_decay = 1e3;
+    recipe.train.schedule = RateSchedule::constant;
+    for (const std::int64_t validate_every : {1, 20}) {
+        recipe.train.validate_every = validate_every;
+        const TempDir dir;
+        EXPECT_THAT(error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
+                    AllOf(HasSubstr("numeric"), HasSubstr("of step"), HasSubstr("checkpoint is of step 0")));
+        EXPECT_FALSE(std::filesystem::exists(dir / "last.safetensors"));
+        EXPECT_FALSE(std::filesystem::exists(dir / "best.safetensors"));
+    }
 }
 
 TEST(Training, EndsEarlyWithoutImprovement) {

@@ -39,7 +39,7 @@ struct Score {
 Performer start_of(const TrainRecipe& recipe, const TrainOptions& options) {
     const auto last = options.output / "last.safetensors";
     const std::string task(to_string(recipe.task));
-    if (std::filesystem::exists(last)) {
+    if (!options.output.empty() && std::filesystem::exists(last)) {
         auto model = load_performer(last);
         check_same_recipe(model, recipe);
         return model;
@@ -158,6 +158,14 @@ private:
         if (exec_.progress) exec_.progress->update(static_cast<std::uint64_t>(progress_.step));
     }
 
+    // Nothing is saved after a value that is not finite.
+    void check_finite(double value, std::string_view what) const {
+        if (!std::isfinite(value))
+            fail(ErrorCode::numeric, fmt::format("the {} is {}; the newest checkpoint is of step {}. A "
+                                                 "smaller lr or clip_norm may help",
+                                                 what, value, saved_step_));
+    }
+
     // Mean over the steps since the last line of the log. Waits for the device.
     Score recent() const {
         const auto values = steps_.history();
@@ -165,11 +173,7 @@ private:
         Score mean;
         for (auto step = logged_step_; step < progress_.step; ++step) {
             const auto row = values.view().row(static_cast<std::size_t>(step % kLogEvery));
-            if (!std::isfinite(row[0]))
-                fail(ErrorCode::numeric,
-                     fmt::format("the loss of step {} is {}; the newest checkpoint is of step {}. A smaller "
-                                 "lr or clip_norm may help",
-                                 step, row[0], saved_step_));
+            check_finite(row[0], fmt::format("loss of step {}", step));
             mean.loss += row[0] / count;
             mean.accuracy += row[1] / count;
         }
@@ -242,6 +246,7 @@ private:
         log_steps();
         exchange_average();
         const auto s = score(*valid_);
+        check_finite(s.loss, fmt::format("validation loss of step {}", progress_.step));
         event({.kind = "valid", .step = progress_.step, .loss = s.loss, .accuracy = s.accuracy});
         if (test_) test_new_omega();
         since_log_ = {};
@@ -264,6 +269,10 @@ private:
 
     void save(const std::filesystem::path& path, bool with_state) {
         steps_.network().parameters().store(model_);
+        for (const auto& [name, weights] : model_.weights) {
+            for (const float w : weights.values())
+                check_finite(w, fmt::format("tensor {} after step {}", name, progress_.step));
+        }
         model_.omega = steps_.omega();
         model_.training = training_json(progress_, recipe_, device_name(device_));
         model_.state.clear();

@@ -146,6 +146,7 @@ OUTPUTS = {
     "chip program": "o.imka",
     "features": "o.npy",
     "sweep": "o",
+    "train": "o",
     "reproduce": "o",
 }
 

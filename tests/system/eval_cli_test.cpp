@@ -81,6 +81,7 @@ TEST_F(EvalCli, RefusesWhatCannotWork) {
     expect_fails(eval("--dump-examples 3"), 2, "--dump-examples has no effect");
     expect_fails(eval("--dump-qkv x.txt"), 2, "expected a file *.npy");
     expect_fails(eval("--samples 0"), 2, "samples");
+    expect_fails(eval("--device cuda:77"), 4, "imka: ");
     expect_fails("eval --checkpoint /none.safetensors", 2, "/none.safetensors");
     write_text(dir_ / "text.safetensors", "not a model");
     expect_fails("eval --checkpoint '" + (dir_ / "text.safetensors").string() + "'", 3, "text.safetensors");

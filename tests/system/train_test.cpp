@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 #include <string>
 
 #include "imka/train/performer.hpp"
@@ -84,6 +85,28 @@ TEST(Train, GivesTheSameWeightsAfterKill) {
     EXPECT_EQ(a.omega, b.omega);
     EXPECT_EQ(imka::progress_of(b).step, 150);
     EXPECT_TRUE(b.state.empty());
+}
+
+TEST(Train, SaysWhichBatchFitsIntoTheMemory) {
+    if (!can_train()) GTEST_SKIP() << "built without LibTorch";
+    const TempDir dir;
+    const auto trained = [&](const std::string& batch) {
+        return run_imka(
+            "train --task tiny --threads 1 --set hidden=2048 --set steps=2 --set validation_examples=8 "
+            "--set batch=" +
+                batch + " --output " + (dir / ("batch" + batch)).string(),
+            "ulimit -v 2000000;");
+    };
+    if (trained("2").exit_code != 0) GTEST_SKIP() << "this LibTorch alone needs more memory";
+    const auto failed = trained("2000");
+    EXPECT_EQ(failed.exit_code, 2);
+    EXPECT_EQ(failed.out, "");
+    EXPECT_FALSE(fs::exists(dir / "batch2000" / "last.safetensors"));
+    std::smatch fits;
+    ASSERT_TRUE(std::regex_search(
+        failed.err, fits, std::regex("not enough memory for a batch of 2000; ([0-9]+) fits: --set batch=")))
+        << failed.err;
+    EXPECT_EQ(trained(fits[1]).exit_code, 0) << fits[1];
 }
 
 TEST(Train, RefusesADamagedCheckpoint) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "imka/io/sealed_tensors.hpp"
 #include "support/error.hpp"
 #include "support/small_performer.hpp"
 #include "support/temp_dir.hpp"
@@ -105,6 +106,18 @@ TEST(Performer, RefusesFilesThatLackOrHaveTooMuch) {
     std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
     EXPECT_THAT(error_of([&] { load_performer(path); }),
                 AllOf(HasSubstr("bad_data"), HasSubstr("m.safetensors")));
+}
+
+TEST(Performer, RefusesFilesOfAnotherVersion) {
+    const TempDir dir;
+    const auto path = dir / "m.safetensors";
+    save_performer(path, initial_performer(small_performer(), "tiny", 1));
+    auto file = read_safetensors(path);
+    seal({.format = kPerformerFormat, .schema = "2", .renew = ""}, file);
+    write_safetensors(path, file);
+    EXPECT_THAT(error_of([&] { load_performer(path); }),
+                AllOf(HasSubstr("bad_data"), HasSubstr("m.safetensors"), HasSubstr("another version"),
+                      HasSubstr("train the model again")));
 }
 
 TEST(Positions, AreSinesAndCosines) {

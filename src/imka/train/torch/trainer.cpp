@@ -100,9 +100,11 @@ public:
         return {.progress = progress_, .loss = last_loss_, .origin = train_data_.origin};
     }
 
-    // One step without any file: whether it fits into the memory.
-    void try_step() {
-        steps_.take(0);
+    // Some steps without any file: whether they fit into the memory. The first one does not need all of it:
+    // gradients and what a GPU records come later.
+    void try_steps() {
+        constexpr std::int64_t kTrialSteps = 5;
+        for (std::int64_t step = 0; step < kTrialSteps; ++step) steps_.take(step);
         steps_.history();
     }
 
@@ -147,9 +149,9 @@ private:
 
     void begin_files() {
         std::filesystem::create_directories(options_.output);
+        write_file_atomic(options_.output / "recipe.yaml", recipe_yaml(recipe_));
         log_ = log_until(options_.output / "log.jsonl", progress_.step);
         write_file_atomic(options_.output / "log.jsonl", log_);
-        write_file_atomic(options_.output / "recipe.yaml", recipe_yaml(recipe_));
     }
 
     void take_step() {
@@ -319,7 +321,7 @@ bool is_out_of_memory(const c10::Error& e) {
 std::int64_t batch_that_fits(TrainRecipe recipe, const TrainOptions& options, const Exec& exec) {
     for (recipe.train.batch /= 2; recipe.train.batch > 0; recipe.train.batch /= 2) {
         try {
-            Training(recipe, options, without_progress(exec)).try_step();
+            Training(recipe, options, without_progress(exec)).try_steps();
             return recipe.train.batch;
         } catch (const c10::Error& e) {
             if (!is_out_of_memory(e)) return 0;

@@ -13,18 +13,12 @@
 #include "imka/linalg/gemm.hpp"
 #include "imka/metrics/metrics.hpp"
 #include "imka/train/torch/analog.hpp"
-#include "imka/train/torch/tensors.hpp"
+#include "small_batch.hpp"
 
 namespace imka {
 namespace {
 
 using torch::Tensor;
-
-// Everything in double while it lives, for finite differences.
-struct InDouble {
-    InDouble() { torch::set_default_dtype(caffe2::TypeMeta::Make<double>()); }
-    ~InDouble() { torch::set_default_dtype(caffe2::TypeMeta::Make<float>()); }
-};
 
 TEST(CurveValues, AreThoseOfTheDeviceModel) {
     for (const auto& name : chip_names()) {

@@ -12,6 +12,7 @@
 #include "imka/base/random.hpp"
 #include "imka/train/torch/captured.hpp"
 #include "imka/train/torch/network.hpp"
+#include "small_batch.hpp"
 
 namespace imka {
 namespace {
@@ -322,18 +323,6 @@ TrainRecipe small() {
     return recipe;
 }
 
-Batch some_batch(const TrainRecipe& recipe) {
-    const auto& model = recipe.model;
-    Batch batch;
-    batch.tokens = torch::randint(0, 4, {5 * model.documents, model.length}, torch::kByte);
-    if (model.embedding == Embedding::table)
-        batch.lengths = torch::randint(3, model.length + 1, {5 * model.documents}, torch::kLong);
-    else
-        batch.tokens = batch.tokens * 60;
-    batch.labels = torch::randint(0, model.classes, {5}, torch::kLong);
-    return batch;
-}
-
 Batch on_gpu(const Batch& b) {
     return {b.tokens.to(torch::kCUDA), b.lengths.defined() ? b.lengths.to(torch::kCUDA) : Tensor(),
             b.labels.to(torch::kCUDA)};
@@ -344,7 +333,7 @@ void expect_same_network(const TrainRecipe& recipe, double tolerance) {
     auto exact = recipe;
     exact.train.precision = TrainPrecision::fp32;
     const auto start = initial_performer(recipe.model, "tiny", 3);
-    const auto batch = some_batch(recipe);
+    const auto batch = some_batch(recipe.model, 5);
     std::vector<Tensor> gradients;
     std::vector<double> losses;
     for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA, 0)}) {

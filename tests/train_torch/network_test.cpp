@@ -11,18 +11,12 @@
 #include "imka/attention/attention.hpp"
 #include "imka/base/random.hpp"
 #include "imka/train/torch/analog.hpp"
-#include "imka/train/torch/tensors.hpp"
+#include "small_batch.hpp"
 
 namespace imka {
 namespace {
 
 using torch::Tensor;
-
-// Everything in double while it lives, for finite differences.
-struct InDouble {
-    InDouble() { torch::set_default_dtype(caffe2::TypeMeta::Make<double>()); }
-    ~InDouble() { torch::set_default_dtype(caffe2::TypeMeta::Make<float>()); }
-};
 
 TrainRecipe small(LraTask task = LraTask::tiny) {
     TrainRecipe recipe{.task = task};
@@ -39,20 +33,6 @@ TrainRecipe small(LraTask task = LraTask::tiny) {
     return recipe;
 }
 
-Batch some_batch(const TrainRecipe& recipe) {
-    const auto& model = recipe.model;
-    const std::int64_t examples = 3;
-    Batch batch;
-    batch.tokens = torch::randint(0, 4, {examples * model.documents, model.length}, torch::kByte);
-    if (model.embedding == Embedding::affine) {
-        batch.tokens = batch.tokens * 60;
-    } else {
-        batch.lengths = torch::randint(3, model.length + 1, {examples * model.documents}, torch::kLong);
-    }
-    batch.labels = torch::randint(0, model.classes, {examples}, torch::kLong);
-    return batch;
-}
-
 double loss_of(Network& network, const Batch& batch, bool training) {
     return torch::nn::functional::cross_entropy(network.forward(batch, training), batch.labels)
         .item<double>();
@@ -63,7 +43,7 @@ void expect_right_gradients(const TrainRecipe& recipe) {
     const InDouble guard;
     torch::manual_seed(5);
     Network network(recipe, initial_performer(recipe.model, "tiny", 3), torch::kCPU);
-    const auto batch = some_batch(recipe);
+    const auto batch = some_batch(recipe.model, 3);
     auto& parameters = network.parameters();
     parameters.clear_gradients();
     torch::nn::functional::cross_entropy(network.forward(batch, false), batch.labels).backward();
@@ -114,7 +94,7 @@ TEST(Network, CutsTheGradientOfTheProjection) {
     recipe.train.cut_gradient = true;
     torch::manual_seed(5);
     Network network(recipe, initial_performer(recipe.model, "tiny", 3), torch::kCPU);
-    const auto batch = some_batch(recipe);
+    const auto batch = some_batch(recipe.model, 3);
     torch::nn::functional::cross_entropy(network.forward(batch, true), batch.labels).backward();
     // The factor exp(-|q|²/2) cancels, so queries learn nothing; keys do.
     EXPECT_LT(network.parameters()["layer0.q.weight"].grad().abs().max().item<float>(), 1e-7F);
@@ -125,7 +105,7 @@ TEST(Network, IgnoresWhatIsBehindTheEndOfADocument) {
     const auto recipe = small();
     torch::manual_seed(5);
     Network network(recipe, initial_performer(recipe.model, "tiny", 3), torch::kCPU);
-    auto batch = some_batch(recipe);
+    auto batch = some_batch(recipe.model, 3);
     const auto before = network.forward(batch, false);
     const auto mask = torch::arange(batch.tokens.size(1)).unsqueeze(0) >= batch.lengths.unsqueeze(1);
     ASSERT_TRUE(mask.any().item<bool>());

@@ -160,6 +160,15 @@ TEST(Training, OnAProcessorIsInFp32) {
     EXPECT_EQ(trained(recipe, half).weights, expected.weights);
 }
 
+// Trains until step 50.
+void interrupt_at_50(const TrainRecipe& recipe, const TempDir& dir) {
+    std::atomic<bool> stop{false};
+    const TrainOptions options{.output = dir.path(),
+                               .on_event = [&](const TrainingEvent& e) { stop = e.step >= 50; }};
+    EXPECT_THAT(error_of([&] { train(recipe, options, {.cancel = &stop}); }), HasSubstr("interrupted"));
+    EXPECT_EQ(progress_of(load_performer(dir / "last.safetensors")).step, 50);
+}
+
 TEST(Training, ResumesHardwareAwareTrainingToTheSameWeights) {
     auto recipe = tiny(130);
     recipe.hardware.weight_noise = WeightNoise::sample;
@@ -168,11 +177,7 @@ TEST(Training, ResumesHardwareAwareTrainingToTheSameWeights) {
     const auto expected = trained(recipe, whole);
     EXPECT_EQ(expected.input_ranges.size(), static_weights(recipe.model).size());
     const TempDir parts;
-    std::atomic<bool> stop{false};
-    const TrainOptions options{.output = parts.path(),
-                               .on_event = [&](const TrainingEvent& e) { stop = e.step >= 50; }};
-    EXPECT_THAT(error_of([&] { train(recipe, options, {.cancel = &stop}); }), HasSubstr("interrupted"));
-    EXPECT_EQ(progress_of(load_performer(parts / "last.safetensors")).step, 50);
+    interrupt_at_50(recipe, parts);
     const auto resumed = trained(recipe, parts);
     EXPECT_EQ(resumed.weights, expected.weights);
     EXPECT_EQ(resumed.input_ranges, expected.input_ranges);
@@ -213,11 +218,7 @@ TEST(Training, ResumesToTheSameWeightsWithTheErrorsOfAChip) {
     const TempDir whole;
     const auto expected = trained(recipe, whole);
     const TempDir parts;
-    std::atomic<bool> stop{false};
-    const TrainOptions options{.output = parts.path(),
-                               .on_event = [&](const TrainingEvent& e) { stop = e.step >= 50; }};
-    EXPECT_THAT(error_of([&] { train(recipe, options, {.cancel = &stop}); }), HasSubstr("interrupted"));
-    EXPECT_EQ(progress_of(load_performer(parts / "last.safetensors")).step, 50);
+    interrupt_at_50(recipe, parts);
     const auto resumed = trained(recipe, parts);
     EXPECT_EQ(resumed.weights, expected.weights);
     EXPECT_EQ(resumed.input_ranges, expected.input_ranges);

@@ -83,6 +83,7 @@ struct RunKind {
     // Error{bad_config} if the settings do not fit the inputs.
     RunSizes (*sizes)(const RunConfig&, const RunSource&);
     bool measures_time = false;  // runs alone; its results differ from run to run
+    bool shares_gpu = false;     // several runs use a GPU at the same time, each on its own stream
     // Sweeps leave out runs whose inputs are not there (Error{missing_part} of `facts`).
     bool may_lack_inputs = false;
 };

@@ -1,6 +1,7 @@
 # Optional: operations on NVIDIA GPUs. Sets IMKA_HAVE_CUDA; without it the library has the same interface, and a
 # request for a GPU fails with Error{missing_part}.
 set(IMKA_HAVE_CUDA 0)
+set(IMKA_HAVE_CUBLAS 0)
 if(NOT IMKA_CUDA STREQUAL "OFF")
     # nvcc is often installed outside the path.
     find_program(IMKA_NVCC NAMES nvcc PATHS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin)
@@ -16,6 +17,12 @@ if(NOT IMKA_CUDA STREQUAL "OFF")
         set(CMAKE_CUDA_STANDARD 20)
         find_package(CUDAToolkit REQUIRED)
         set(IMKA_HAVE_CUDA 1)
+        # Headers only: the libraries are loaded when they are needed.
+        if(EXISTS ${CUDAToolkit_INCLUDE_DIRS}/cublas_v2.h AND EXISTS ${CUDAToolkit_INCLUDE_DIRS}/cusolverDn.h)
+            set(IMKA_HAVE_CUBLAS 1)
+        else()
+            message(STATUS "ridge fits on GPUs add up on the processor: the headers of cuBLAS and cuSOLVER were not found")
+        endif()
         message(STATUS "imka with CUDA ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${IMKA_CUDA_ARCHITECTURES}")
     elseif(IMKA_CUDA STREQUAL "ON")
         message(FATAL_ERROR "imka needs nvcc for IMKA_CUDA=ON. Install the CUDA toolkit (12.4 or later) or set "

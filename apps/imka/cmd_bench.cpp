@@ -21,13 +21,20 @@ struct Benchmark {
 };
 
 const std::vector<Benchmark>& benchmarks() {
-    static const std::vector<Benchmark> list = {
-        {"features", bench_features},   {"projection", bench_projection},
-        {"sorf", bench_sorf},           {"ridge", bench_ridge},
-        {"normals", bench_normals},     {"fwht", bench_fwht},
-        {"stream", bench_stream},       {"chip", bench_chip},
-        {"one_row", bench_one_row},     {"deploy", bench_deploy},
-        {"attention", bench_attention}, {"cuda", bench_cuda}};
+    static const std::vector<Benchmark> list = {{"features", bench_features},
+                                                {"projection", bench_projection},
+                                                {"sorf", bench_sorf},
+                                                {"ridge", bench_ridge},
+                                                {"normals", bench_normals},
+                                                {"fwht", bench_fwht},
+                                                {"stream", bench_stream},
+                                                {"chip", bench_chip},
+                                                {"one_row", bench_one_row},
+                                                {"deploy", bench_deploy},
+                                                {"attention", bench_attention},
+                                                {"cuda", bench_cuda},
+                                                {"cuda_features", bench_cuda_features},
+                                                {"cuda_ridge", bench_cuda_ridge}};
     return list;
 }
 
@@ -43,7 +50,7 @@ struct BenchArgs {
 bool wanted(const BenchArgs& args, const std::string& name) {
     // `all` leaves out what this machine cannot run.
     return std::ranges::any_of(args.names, [&](const auto& n) {
-        return n == name || (n == "all" && (name != "cuda" || has_gpu()));
+        return n == name || (n == "all" && (!name.starts_with("cuda") || has_gpu()));
     });
 }
 

@@ -9,6 +9,7 @@
 #include "imka/base/device.hpp"
 #include "imka/base/version.hpp"
 #include "imka/cuda/gpu.hpp"
+#include "imka/cuda/linear_algebra.hpp"
 #include "imka/data/inspect.hpp"
 #include "imka/experiment/mpi.hpp"
 #include "imka/graph/onnx_import.hpp"
@@ -32,13 +33,15 @@ Json faster_blas_core(const std::string& blas, const std::vector<std::string>& s
 // GPUs, versions, and the operations that can run on a GPU.
 Json cuda_report() {
     const auto build = cuda::build();
-    Json j = {
-        {"compiled", cuda::is_compiled()},
-        {"architectures", build.architectures},
-        {"runtime", build.runtime},
-        {"driver", build.driver},
-        {"operations", cuda::is_compiled() ? Json{"normals", "chip products", "attention"} : Json::array()},
-        {"gpus", Json::array()}};
+    Json j = {{"compiled", cuda::is_compiled()},
+              {"architectures", build.architectures},
+              {"runtime", build.runtime},
+              {"driver", build.driver},
+              {"operations", cuda::is_compiled() ? Json{"normals", "chip products", "attention", "graphs",
+                                                        "features", "Gram matrices", "ridge"}
+                                                 : Json::array()},
+              {"linear_algebra", cuda::linear_algebra_obstacle()},
+              {"gpus", Json::array()}};
     int number = 0;
     for (const auto& gpu : cuda::gpus()) {
         j["gpus"].push_back({{"device", to_string(ComputeDevice{DeviceKind::cuda, number++})},
@@ -125,6 +128,9 @@ void print_report(const Json& j) {
     std::vector<std::vector<std::string>> gpus;
     for (const auto& gpu : j["cuda"]["gpus"])
         gpus.push_back({"  " + gpu["device"].get<std::string>(), gpu_text(gpu)});
+    if (const auto obstacle = j["cuda"]["linear_algebra"].get<std::string>();
+        j["cuda"]["compiled"].get<bool>() && !obstacle.empty())
+        gpus.push_back({"  cuBLAS, cuSOLVER", obstacle + ". Ridge fits add up on the processor"});
     rows.insert(cuda_row, gpus.begin(), gpus.end());
     if (!j["faster_blas_core"].is_null())
         rows.insert(

@@ -137,8 +137,10 @@ void add_features(CLI::App& root, Context& context) {
         {"imka features --list",
          "imka features --input train.libsvm.xz --output z.npy --kernel rbf --gamma 0.05 --n-components 1024",
          "imka features --input x.npy --output z.npy --kernel arccos1 --sampler orf --log-ratio 4 --seed 7",
-         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --at 1min"});
+         "imka features --input x.npy --output z.npy --n-components 1024 --backend hermes --at 1min",
+         "imka features --input x.npy --output z.npy --n-components 4096 --device cuda"});
     add_common_options(*verb, context);
+    add_device_option(*verb, "Where features are computed and chips are emulated", context);
     add_feature_options(*verb, args->run);
     add_chip_options(*verb, args->run, ChipUse::project);
     add_file_options(*verb, args->run);

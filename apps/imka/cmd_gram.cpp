@@ -47,6 +47,7 @@ void add_gram(CLI::App& root, Context& context) {
          "imka gram --dataset twonorm --backend hermes --at 1h --compensation column",
          "imka gram --dataset twonorm --backend hermes --seeds 0..4 --chip-draws 20"});
     add_common_options(*verb, context);
+    add_device_option(*verb, "Where features and matrices are computed and chips are emulated", context);
     add_dataset_options(*verb, *args);
     add_file_options(*verb, *args);
     add_feature_options(*verb, *args);

@@ -373,7 +373,7 @@ void add_reproduce(CLI::App& root, Context& context) {
     auto* verb = add_verb(root, "reproduce",
                           "Repeat a figure or table of the paper: run what is missing, then compare with the "
                           "published numbers. Run the same command again to resume",
-                          {"imka reproduce list", "imka reproduce ridge --data-dir data",
+                          {"imka reproduce list", "imka reproduce ridge --data-dir data --device cuda",
                            "imka reproduce all --data-dir data --output results --figures",
                            "imka reproduce table1 --models models --data-dir data --set samples=200",
                            "imka reproduce hyper_parameters data --data-dir data",
@@ -386,7 +386,7 @@ void add_reproduce(CLI::App& root, Context& context) {
     verb->add_option("--models", args->models,
                      "Folder of trained models, with their logs in logs/; default: models")
         ->type_name("FOLDER");
-    add_device_option(*verb, "Where trained models run and chips are emulated", context);
+    add_device_option(*verb, "Where runs compute, trained models run and chips are emulated", context);
     verb->add_flag("--figures", args->figures, "Also write every figure as SVG and PDF (needs gnuplot)");
     verb->add_option("--chart-js", args->chart_js, "Copy of Chart.js 3 to embed in the page")
         ->capture_default_str();

@@ -92,6 +92,7 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     const auto team = start_mpi_team();
     context.exec.team = team.get();
     if (context.exec.threads == 0) context.exec.threads = threads_per_process(launch);
+    context.exec.device = device_of_process(launch, context.exec.device);
     if (team->rank() > 0) context.exec.progress = nullptr;
     try {
         fit_and_test(args, context);
@@ -250,10 +251,13 @@ void add_ridge(CLI::App& root, Context& context) {
         {"imka ridge --dataset ringnorm --kernel rbf --gamma 0.05 --sampler orf --log-ratio 5 --seeds 0..4",
          "imka ridge --dataset letter --n-components 2048 --save letter.imka",
          "imka ridge --dataset letter --backend hermes --at 1h --seeds 0..4",
+         "imka ridge --dataset ijcnn1 --n-components 4096 --device cuda",
          "imka ridge --task regression --dataset train.csv:test.csv --label-column price --save price.imka",
          "mpirun -n 4 imka ridge --dataset ijcnn1 --n-components 4096",
          "imka ridge --load letter.imka --predict new.csv --output classes.csv --label-column none"});
     add_common_options(*verb, context);
+    add_device_option(
+        *verb, "Where features, sums, systems and predictions are computed and chips are emulated", context);
     add_dataset_options(*verb, args->run);
     add_feature_options(*verb, args->run);
     add_field_options(*verb, fields(args->run.config), {"task", "alpha", "intercept"}, args->run.given);

@@ -91,6 +91,7 @@ void run(const SweepArgs& args, Context& context) {
     const auto launch = current_launch();
     Exec exec = context.exec;
     if (exec.threads == 0) exec.threads = threads_per_process(launch);
+    exec.device = device_of_process(launch, exec.device);
     SweepConfig config{.output = args.output,
                        .data_dir = context.data_dir,
                        .retry_failed = !args.no_retry,
@@ -128,9 +129,15 @@ void add_sweep(CLI::App& root, Context& context) {
                  "resume a stopped sweep; several processes can share one folder. Exit code 1: some runs "
                  "failed; their errors are recorded, and the next start retries them",
                  {"imka sweep smoke", "imka sweep ridge_fp32 --data-dir data --dry-run",
+                  "imka sweep ridge --data-dir data --device cuda",
                   "imka sweep my.yaml --set dataset=letter --set log_ratio=[1,2] --output runs/letter",
                   "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"});
     add_common_options(*verb, context);
+    add_device_option(
+        *verb,
+        "Where the runs compute. Runs of ridge and gram share a GPU; with mpirun each process takes "
+        "the next GPU",
+        context);
     verb->add_option("experiment", args->experiment,
                      "Name of an experiment ('list' shows them), or a YAML file")
         ->type_name("NAME|FILE");

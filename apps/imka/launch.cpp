@@ -8,6 +8,8 @@
 #include <string_view>
 #include <thread>
 
+#include "imka/cuda/gpu.hpp"
+
 namespace imka::app {
 namespace {
 
@@ -37,7 +39,17 @@ Launch current_launch() {
     const auto local =
         first_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"});
     if (!rank || !size || *size < 1 || *rank >= *size) return {};
-    return {.rank = *rank, .size = *size, .local_size = std::clamp(local.value_or(*size), 1, *size)};
+    const auto local_rank = first_of({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+    return {.rank = *rank,
+            .size = *size,
+            .local_size = std::clamp(local.value_or(*size), 1, *size),
+            .local_rank = local_rank.value_or(*rank)};
+}
+
+ComputeDevice device_of_process(const Launch& launch, const ComputeDevice& asked) {
+    if (asked.kind != DeviceKind::cuda || asked.number != 0 || launch.local_size == 1) return asked;
+    const auto gpus = static_cast<int>(cuda::gpus().size());
+    return {DeviceKind::cuda, gpus > 0 ? launch.local_rank % gpus : 0};
 }
 
 int threads_per_process(const Launch& launch) {

@@ -24,6 +24,7 @@ PACKAGES = {
     "numpy": "python3-numpy",
     "sklearn": "python3-sklearn",
     "torch": "python3-torch",
+    "cupy": "pip install cupy-cuda13x",
     "ffht": "pip install FFHT-unofficial",
     "aihwkit": "pip install aihwkit",
     "onnxruntime": "pip install onnxruntime",
@@ -162,6 +163,88 @@ def torch_ridge(s):
         return transform(test, u[: s["test_rows"]], z[: s["test_rows"]]) @ w + intercept > 0.0
 
     return fit_and_predict, lambda: (fit_and_predict() == two(test)).float().mean()
+
+
+GPU_CHUNKS = 8  # blocks of rows: features of all rows would not fit beside ours
+
+
+def on_cuda():
+    torch = need("torch")
+    if not torch.cuda.is_available():
+        raise Missing("torch with CUDA")
+    return torch
+
+
+def torch_cuda_map(torch, s):
+    """The [cos, sin] features of x, compiled."""
+    m = s["D"] // 2
+    omega = torch.randn(s["d"], m, device="cuda") * (2.0 * s["gamma"]) ** 0.5
+    scale = (2.0 / s["D"]) ** 0.5
+
+    @torch.compile
+    def transform(x):
+        u = x @ omega
+        return torch.cat((torch.cos(u), torch.sin(u)), dim=1) * scale
+
+    return transform
+
+
+def torch_cuda_features(s):
+    torch = on_cuda()
+    torch.backends.cuda.matmul.allow_tf32 = bool(s["tf32"])
+    transform = torch_cuda_map(torch, s)
+    rows = max(1, s["rows"] // GPU_CHUNKS)
+    x = torch.randn(rows, s["d"], device="cuda")
+
+    @torch.no_grad()
+    def run():
+        for _ in range(s["rows"] // rows):
+            transform(x)
+        torch.cuda.synchronize()
+
+    return run, lambda: 0.0
+
+
+def cupy_features(s):
+    cp = need("cupy")
+    m = s["D"] // 2
+    rows = max(1, s["rows"] // GPU_CHUNKS)
+    x = cp.random.standard_normal((rows, s["d"]), dtype=cp.float32)
+    omega = cp.random.standard_normal((s["d"], m), dtype=cp.float32) * cp.float32((2.0 * s["gamma"]) ** 0.5)
+    scale = cp.float32((2.0 / s["D"]) ** 0.5)
+    z = cp.empty((rows, s["D"]), dtype=cp.float32)
+
+    def run():
+        for _ in range(s["rows"] // rows):
+            u = x @ omega
+            z[:, :m] = cp.cos(u) * scale
+            z[:, m:] = cp.sin(u) * scale
+        cp.cuda.Device().synchronize()
+
+    return run, lambda: 0.0
+
+
+def torch_cuda_ridge(s):
+    torch = on_cuda()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    transform = torch_cuda_map(torch, s)
+    rows = 65536
+    x = torch.randn(rows, s["d"], device="cuda")
+    y = torch.randn(rows, 1, device="cuda")
+
+    @torch.no_grad()
+    def run():
+        gram = torch.zeros(s["D"], s["D"], device="cuda")
+        right = torch.zeros(s["D"], 1, device="cuda")
+        for _ in range((s["rows"] + rows - 1) // rows):
+            z = transform(x)
+            gram.addmm_(z.T, z)
+            right.addmm_(z.T, y)
+        gram.diagonal().add_(0.5)
+        torch.linalg.solve(gram.double(), right.double())
+        torch.cuda.synchronize()
+
+    return run, lambda: 0.0
 
 
 def numpy_product(s):
@@ -347,7 +430,8 @@ def torch_fused(s):
 
 PEERS = {f.__name__: f for f in (sklearn_features, sklearn_ridge, torch_features, torch_ridge, numpy_product,
                                  numpy_normals, ffht_transform, aihwkit_products, torch_encoder,
-                                 onnxruntime_encoder, torch_favor, torch_exact, torch_fused)}
+                                 onnxruntime_encoder, torch_favor, torch_exact, torch_fused,
+                                 torch_cuda_features, cupy_features, torch_cuda_ridge)}
 prepared = {}
 
 

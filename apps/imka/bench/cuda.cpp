@@ -395,6 +395,7 @@ std::vector<BenchResult> bench_cuda(const BenchSetup& setup) {
     for (auto& result : bench_performer(setup)) results.push_back(std::move(result));
     results.push_back(rate_result("peak: bytes on the matrix units", rates.byte_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: halves on the matrix units", rates.half_macs, "T multiply-adds/s"));
+    results.push_back(rate_result("peak: TF32 on the matrix units", rates.tf32_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: normals", rates.normals, "T normals/s"));
     results.push_back(rate_result("peak: powers of two", rates.powers, "T powers/s"));
     results.push_back(rate_result("peak: memory writes", rates.write_bytes, "TB/s"));

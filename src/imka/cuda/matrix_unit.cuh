@@ -24,6 +24,14 @@ __device__ inline void multiply_halves(const uint4& a, std::uint32_t b0, std::ui
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
+// c += a b for 16 x 8 and 8 x 8 floats, of which 11 bits are used (TF32).
+__device__ inline void multiply_tf32(const uint4& a, std::uint32_t b0, std::uint32_t b1, float (&c)[4]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
 // The same for bfloat16.
 __device__ inline void multiply_bfloats(const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                                         float (&c)[4]) {

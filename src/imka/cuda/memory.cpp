@@ -43,9 +43,12 @@ Memory::~Memory() {
     source_ == MemorySource::own ? cudaFree(data_) : cudaFreeAsync(data_, nullptr);
 }
 
+// cudaMemcpy may return before the values are on the GPU; streams of other threads would not wait for them.
 void Memory::upload(const void* from, std::size_t bytes) {
     assert(bytes <= bytes_);
-    if (bytes > 0) check(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice), "copying to the GPU");
+    if (bytes == 0) return;
+    check(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice), "copying to the GPU");
+    wait();
 }
 
 void Memory::download(void* to, std::size_t bytes) const {
@@ -58,6 +61,7 @@ void Memory::upload_rows(const void* from, const Rows& rows) {
     if (rows.count * rows.bytes == 0) return;
     check(cudaMemcpy2D(data_, rows.bytes, from, rows.stride, rows.bytes, rows.count, cudaMemcpyHostToDevice),
           "copying to the GPU");
+    wait();
 }
 
 void Memory::download_rows(void* to, const Rows& rows) const {
@@ -65,6 +69,10 @@ void Memory::download_rows(void* to, const Rows& rows) const {
     if (rows.count * rows.bytes == 0) return;
     check(cudaMemcpy2D(to, rows.stride, data_, rows.bytes, rows.bytes, rows.count, cudaMemcpyDeviceToHost),
           "copying from the GPU");
+}
+
+void wait() {
+    check(cudaStreamSynchronize(nullptr), "waiting for the GPU");
 }
 
 void download(const void* from, std::size_t bytes, void* to) {
@@ -98,6 +106,10 @@ void Memory::upload_rows(const void*, const Rows&) {
 
 void Memory::download_rows(void*, const Rows&) const {
     require_gpu(gpu_);
+}
+
+void wait() {
+    require_gpu(0);
 }
 
 void download(const void*, std::size_t, void*) {

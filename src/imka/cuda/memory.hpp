@@ -1,4 +1,5 @@
-// Memory on a GPU with one owner. Copies are synchronous. All work is in the order of the default stream.
+// Memory on a GPU with one owner. Copies are synchronous. The work of a thread is in the order of its own
+// default stream; threads that share memory wait for each other's work.
 #pragma once
 
 #include <cassert>
@@ -62,6 +63,9 @@ private:
     std::size_t bytes_ = 0;
 };
 
+// Waits for the work of the calling thread on its current GPU.
+void wait();
+
 // From memory of the current GPU to the host.
 void download(const void* from, std::size_t bytes, void* to);
 
@@ -81,8 +85,12 @@ template <class T>
 class Buffer {
 public:
     Buffer() = default;
-    Buffer(int gpu, std::size_t count) : memory_(gpu, count * sizeof(T)), size_(count) {}
-    Buffer(int gpu, std::span<const T> values) : Buffer(gpu, values.size()) { upload(values); }
+    Buffer(int gpu, std::size_t count, MemorySource source = MemorySource::own)
+        : memory_(gpu, count * sizeof(T), source), size_(count) {}
+    Buffer(int gpu, std::span<const T> values, MemorySource source = MemorySource::own)
+        : Buffer(gpu, values.size(), source) {
+        upload(values);
+    }
 
     T* data() const { return static_cast<T*>(memory_.data()); }
     std::size_t size() const { return size_; }

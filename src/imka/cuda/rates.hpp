@@ -7,6 +7,7 @@ namespace imka::cuda {
 struct GpuRates {
     double byte_macs = 0.0;    // multiply-adds of signed bytes on the matrix units
     double half_macs = 0.0;    // of halves
+    double tf32_macs = 0.0;    // of floats with 11 bits
     double normals = 0.0;      // standard normals, drawn and added up
     double powers = 0.0;       // powers of two of floats
     double write_bytes = 0.0;  // written to memory

@@ -17,16 +17,20 @@ constexpr unsigned kThreads = 256;
 constexpr int kSteps = 2048;
 constexpr int kChains = 8;  // independent sums per thread
 
-template <class Sum>
+enum class Factors { bytes, halves, tf32 };
+
+template <Factors kFactors, class Sum>
 __device__ void multiply(const uint4& a, std::uint32_t b, Sum (&c)[4]) {
-    if constexpr (std::is_same_v<Sum, int>) {
+    if constexpr (kFactors == Factors::bytes) {
         multiply_bytes(a, b, b, c);
-    } else {
+    } else if constexpr (kFactors == Factors::halves) {
         multiply_halves(a, b, b, c);
+    } else {
+        multiply_tf32(a, b, b, c);
     }
 }
 
-template <class Sum>
+template <Factors kFactors, class Sum>
 __global__ void matrix_products(Sum* out) {
     // Operands depend on the thread: the compiler cannot know the products.
     const uint4 a = make_uint4(threadIdx.x, threadIdx.x + 1, threadIdx.x * 3, threadIdx.x ^ 85U);
@@ -34,7 +38,7 @@ __global__ void matrix_products(Sum* out) {
     Sum c[kChains][4] = {};
     for (int i = 0; i < kSteps; ++i) {
 #pragma unroll
-        for (int k = 0; k < kChains; ++k) multiply(a, b + static_cast<unsigned>(k), c[k]);
+        for (int k = 0; k < kChains; ++k) multiply<kFactors>(a, b + static_cast<unsigned>(k), c[k]);
     }
     Sum sum = 0;
     for (int k = 0; k < kChains; ++k) sum += c[k][0] + c[k][1] + c[k][2] + c[k][3];
@@ -96,8 +100,10 @@ GpuRates measure_rates(int gpu) {
     const double threads = 1.0 * blocks * kThreads;
     Buffer<float> out(gpu, static_cast<std::size_t>(threads));
     auto* ints = reinterpret_cast<int*>(out.data());
-    const double bytes = seconds_of([&] { matrix_products<int><<<blocks, kThreads>>>(ints); });
-    const double halves = seconds_of([&] { matrix_products<float><<<blocks, kThreads>>>(out.data()); });
+    const double bytes = seconds_of([&] { matrix_products<Factors::bytes><<<blocks, kThreads>>>(ints); });
+    const double halves =
+        seconds_of([&] { matrix_products<Factors::halves><<<blocks, kThreads>>>(out.data()); });
+    const double tf32 = seconds_of([&] { matrix_products<Factors::tf32><<<blocks, kThreads>>>(out.data()); });
     const auto keys = philox_keys(1);
     const double normals = seconds_of([&] { draw_normals<<<blocks, kThreads>>>(keys, out.data()); });
     const double powers = seconds_of([&] { powers_of_two<<<blocks, kThreads>>>(out.data()); });
@@ -107,6 +113,7 @@ GpuRates measure_rates(int gpu) {
     const double products = threads / 32 * kSteps * kChains * 16 * 8;
     return {.byte_macs = products * 32 / bytes,
             .half_macs = products * 16 / halves,
+            .tf32_macs = products * 8 / tf32,
             .normals = threads * (kSteps / 8) * 4 / normals,
             .powers = threads * kSteps * kChains / powers,
             .write_bytes = kBytes / write};

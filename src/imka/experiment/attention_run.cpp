@@ -210,13 +210,15 @@ SeededAttention seeded_attention(const RunConfig& config, const AttentionData& d
     const auto chip = resolve_chip(config.backend, config.chip);
     const auto seeds = test_seeds(config.chip, draw.seed);
     const auto inputs = calibration_rows(data, draw.seed);
+    Exec on_processor = exec;  // attention projects blocks of rows that are too small for a GPU
+    on_processor.device = {};
     auto placed = chip_projection({.chip = chip,
                                    .omega = omega,
                                    .inputs = inputs.view(),
                                    .config = config.chip.projection,
                                    .seed = seeds.chip,
                                    .input_scale = std::pow(static_cast<double>(data.d), -0.25)},
-                                  exec);
+                                  on_processor);
     const auto info = chip_info(chip, config.chip, placed);
     return {.attention = KernelAttention(features, std::move(placed.projector)),
             .chip = info,

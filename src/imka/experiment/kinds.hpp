@@ -90,7 +90,7 @@ struct RunKind {
     // Error{bad_config} if the settings do not fit the inputs.
     RunSizes (*sizes)(const RunConfig&, const RunSource&);
     bool measures_time = false;  // runs alone; its results differ from run to run
-    bool takes_turns = false;    // on a GPU (cuda::turns), so that runs can prepare their work side by side
+    bool shares_gpu = false;     // runs use a GPU at the same time, or in turns (cuda::turns)
     // Sweeps leave out runs whose inputs are not there (Error{missing_part} of `facts`).
     bool may_lack_inputs = false;
 };

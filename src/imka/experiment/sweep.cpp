@@ -37,10 +37,11 @@ double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::string build_text() {
+std::string build_text(const ComputeDevice& device) {
     const auto info = build_info();
     std::string text = fmt::format("{}, {}, OpenBLAS", info.compiler, info.build_type);
     if (!info.sanitize.empty()) text += fmt::format(", {}", info.sanitize);
+    if (device.kind == DeviceKind::cuda) text += ", CUDA";
     return text;
 }
 
@@ -177,7 +178,7 @@ private:
     };
 
     bool one_at_a_time() const {
-        return kind_.measures_time || (exec_.device.kind == DeviceKind::cuda && !kind_.takes_turns);
+        return kind_.measures_time || (exec_.device.kind == DeviceKind::cuda && !kind_.shares_gpu);
     }
 
     void find_work() {
@@ -322,7 +323,7 @@ private:
                       .config = settings_text(config),
                       .data_sha256 = plan_.data[planned.data].facts.source_sha256,
                       .imka_version = std::string(build_info().version),
-                      .build = build_text(),
+                      .build = build_text(exec_.device),
                       .instruction_set = instruction_set()};
         const Exec exec{.threads = job.threads, .cancel = exec_.cancel, .device = exec_.device};
         const auto waited = Clock::now();

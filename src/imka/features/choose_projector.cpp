@@ -10,6 +10,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/features/gpu_feature_map.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/omega/samplers.hpp"
 #include "imka/ops/fwht/fwht.hpp"
@@ -58,6 +59,44 @@ Structure structure_of(const OmegaRecipe& recipe) {
             static_cast<double>(std::countr_zero(n))};
 }
 
+class GpuDigital final : public GpuProjector {
+public:
+    GpuDigital(int gpu, MatrixView<const float> omega) : omega_(gpu, omega) {}
+    void features(const ops::GpuFeatureJob& job, const ProductIds&, const Exec&) const override {
+        omega_.features(job);
+    }
+
+private:
+    ops::DenseOnGpu omega_;
+};
+
+class GpuSorf final : public GpuProjector {
+public:
+    GpuSorf(int gpu, const SignHadamard& matrix) : matrix_(gpu, matrix) {}
+    void features(const ops::GpuFeatureJob& job, const ProductIds&, const Exec&) const override {
+        matrix_.features(job);
+    }
+
+private:
+    ops::TransformsOnGpu matrix_;
+};
+
+// The matrix that the transforms multiply by: its columns are the projections of unit vectors.
+Matrix<float> dense_matrix(const SignHadamard& matrix) {
+    check_fits_memory(static_cast<double>(matrix.d), static_cast<double>(matrix.m), 2 * sizeof(float),
+                      "the matrix of directions");
+    Matrix<float> unit(1, matrix.d);
+    Matrix<float> column(1, matrix.m);
+    Matrix<float> omega(matrix.m, matrix.d);
+    for (std::size_t c = 0; c < matrix.d; ++c) {
+        unit(0, c) = 1.0F;
+        project(matrix, unit, column);
+        unit(0, c) = 0.0F;
+        for (std::size_t r = 0; r < matrix.m; ++r) omega(r, c) = column(0, r);
+    }
+    return omega;
+}
+
 // cost = fixed + slope x, each point weighted by 1 / cost²: sums of the normal equations.
 class LineFit {
 public:
@@ -81,6 +120,15 @@ private:
 void DigitalProjector::project(MatrixView<const float> x, const ProductIds& /*ids*/, const Exec& exec,
                                MatrixView<float> u) const {
     gemm_nt_rows(x, omega_.view(), exec, u);
+}
+
+std::unique_ptr<const GpuProjector> DigitalProjector::on_gpu(int gpu) const {
+    return std::make_unique<GpuDigital>(gpu, omega_.view());
+}
+
+std::unique_ptr<const GpuProjector> SorfProjector::on_gpu(int gpu) const {
+    if (matrix_.n <= ops::TransformsOnGpu::kLargestBlock) return std::make_unique<GpuSorf>(gpu, matrix_);
+    return std::make_unique<GpuDigital>(gpu, dense_matrix(matrix_).view());
 }
 
 bool has_sorf_structure(const OmegaRecipe& recipe) {

@@ -19,6 +19,7 @@ public:
     std::size_t outputs() const override { return omega_.rows(); }
     void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                  MatrixView<float> u) const override;
+    std::unique_ptr<const GpuProjector> on_gpu(int gpu) const override;
 
 private:
     Matrix<float> omega_;  // m x d
@@ -42,6 +43,8 @@ public:
     std::size_t outputs() const override { return matrix_.m; }
     void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                  MatrixView<float> u) const override;
+    // By transforms up to blocks of 1024 rows, as a dense matrix beyond that.
+    std::unique_ptr<const GpuProjector> on_gpu(int gpu) const override;
 
 private:
     SignHadamard matrix_;

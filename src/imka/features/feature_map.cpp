@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numbers>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "imka/base/parallel.hpp"
 #include "imka/base/random.hpp"
 #include "imka/features/choose_projector.hpp"
+#include "imka/features/gpu_feature_map.hpp"
 #include "imka/linalg/gemm.hpp"
 
 namespace imka {
@@ -91,11 +94,20 @@ FeatureFunctions feature_functions(const FeatureRecipe& recipe) {
     return out;
 }
 
+std::unique_ptr<const GpuProjector> Projector::on_gpu(int) const {
+    return nullptr;
+}
+
+struct FeatureMap::GpuCopies {
+    std::mutex mutex;
+    std::map<int, GpuFeatureMap> maps;
+};
+
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, const Exec& exec)
     : FeatureMap(recipe, choose_projector(recipe.omega, exec)) {}
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
-    : recipe_(recipe), projector_(std::move(projector)) {
+    : recipe_(recipe), projector_(std::move(projector)), gpu_copies_(std::make_shared<GpuCopies>()) {
     validate(recipe_);
     assert(projector_->inputs() == static_cast<std::size_t>(recipe_.omega.d));
     assert(projector_->outputs() == static_cast<std::size_t>(recipe_.omega.m));
@@ -135,6 +147,7 @@ void FeatureMap::transform(MatrixView<const float> x, const ProductIds& ids, con
     }
     assert(z.rows() == x.rows() && z.cols() == features());
     const StopWatch watch(exec, &WorkTimes::features);
+    if (exec.device.kind == DeviceKind::cuda) return on_gpu(exec.device.number).transform(x, ids, exec, z);
     // Few enough rows that the projections stay in cache.
     constexpr std::size_t kBlock = kTileRows;
     const std::size_t most_rows = std::min(kBlock, x.rows());
@@ -150,6 +163,11 @@ void FeatureMap::transform(MatrixView<const float> x, const ProductIds& ids, con
                                 z.slice_rows(first, count));
             };
     });
+}
+
+const GpuFeatureMap& FeatureMap::on_gpu(int gpu) const {
+    const std::scoped_lock lock(gpu_copies_->mutex);
+    return gpu_copies_->maps.try_emplace(gpu, *projector_, functions_, gpu).first->second;
 }
 
 Matrix<float> FeatureMap::transform(MatrixView<const float> x, const ProductIds& ids,

@@ -17,6 +17,8 @@ namespace imka {
 
 // Interface between a feature map and the hardware that multiplies by Ω: a processor or a chip.
 
+class GpuProjector;  // features/gpu_feature_map.hpp
+
 class Projector {
 public:
     virtual ~Projector() = default;
@@ -26,6 +28,8 @@ public:
     // + r in the caller's stream. The bits of a row do not depend on its batch. Thread-safe.
     virtual void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                          MatrixView<float> u) const = 0;
+    // The same on GPU `gpu`; nullptr without such a variant.
+    virtual std::unique_ptr<const GpuProjector> on_gpu(int gpu) const;
 };
 
 // auto_: the default of the kernel. cos_sin: [cos u, sin u], D = 2m (softmax: trigonometric features).
@@ -60,6 +64,8 @@ struct FeatureFunctions {
 };
 FeatureFunctions feature_functions(const FeatureRecipe& recipe);
 
+class GpuFeatureMap;
+
 class FeatureMap {
 public:
     // Draws Ω, by default on all cores.
@@ -73,7 +79,8 @@ public:
 
     // z row by row, D columns. Row r of x is number ids.first + r in the caller's stream; ids.seed seeds the
     // noise of a chip and has no effect otherwise. The bits of a row do not depend on its neighbours, the
-    // batch or the threads. Error{bad_data} naming the row if x has a NaN.
+    // batch or the threads. Error{bad_data} naming the row if x has a NaN. On exec.device; docs/cuda.md has
+    // the differences between devices.
     void transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> z) const;
     Matrix<float> transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec) const;
@@ -81,7 +88,11 @@ public:
         return transform(x, {}, exec);
     }
 
+    // The map on a GPU, copied there by the first call. Lives as long as this map or a copy of it.
+    const GpuFeatureMap& on_gpu(int gpu) const;
+
 private:
+    struct GpuCopies;
     // Memory that a thread reuses for each block of rows.
     struct Scratch {
         Matrix<float> x;  // scaled inputs
@@ -94,6 +105,7 @@ private:
     std::unique_ptr<const Projector> projector_;
     FeatureFunctions functions_;
     std::size_t features_ = 0;
+    std::shared_ptr<GpuCopies> gpu_copies_;
 };
 
 // A map, and the seed of its products.

@@ -27,6 +27,8 @@ public:
     std::size_t outputs() const override { return driver_->shape(matrix_).outputs; }
     void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                  MatrixView<float> u) const override;
+    // With an emulator on that GPU.
+    std::unique_ptr<const GpuProjector> on_gpu(int gpu) const override;
 
 private:
     std::unique_ptr<ChipDriver> driver_;
@@ -34,7 +36,8 @@ private:
     ChipOutputs outputs_;
 };
 
-// The chip of the job, emulated (chip/simulate/fast.hpp), and its state.
+// The chip of the job, emulated on exec.device (chip/simulate/emulator.hpp), and its state. It is calibrated
+// and programmed on the processor.
 struct ChipProjection {
     std::unique_ptr<const Projector> projector;
     ChipState state = ChipState::programmed;

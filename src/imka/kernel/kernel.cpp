@@ -12,6 +12,7 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
+#include "imka/kernel/gram_gpu.hpp"
 
 namespace imka {
 namespace {
@@ -223,6 +224,8 @@ void exact_gram(Kernel kernel, double gamma, MatrixView<const float> x, MatrixVi
     const auto& row = kernel_row(kernel);
     check_gamma(row, gamma);
     check_shapes(x, y, out);
+    if (exec.device.kind == DeviceKind::cuda)
+        return exact_gram_on_gpu(kernel, gamma, x, y, exec.device.number, out);
     const std::size_t tiles = (x.rows() + kTileRows - 1) / kTileRows;
     parallel_for(exec, tiles, [&](std::size_t tile) {
         const std::size_t end = std::min(x.rows(), (tile + 1) * kTileRows);

@@ -77,7 +77,7 @@ struct Angle {
 // gives exactly π for x = y.
 Angle angle_between(std::span<const float> x, std::span<const float> y);
 
-// out(i, j) = k(x_i, y_j). The bits do not depend on the thread count.
+// out(i, j) = k(x_i, y_j), on exec.device. The bits do not depend on the thread count.
 void exact_gram(Kernel kernel, double gamma, MatrixView<const float> x, MatrixView<const float> y,
                 const Exec& exec, MatrixView<double> out);
 

@@ -11,8 +11,11 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/team.hpp"
+#include "imka/cuda/linear_algebra.hpp"
 #include "imka/features/choose_projector.hpp"
+#include "imka/features/gpu_feature_map.hpp"
 #include "imka/io/text.hpp"
+#include "imka/learn/ridge_gpu.hpp"
 #include "imka/metrics/metrics.hpp"
 
 namespace imka {
@@ -22,6 +25,7 @@ namespace {
 constexpr std::size_t kFitTiles = 8;
 // Few enough that the features stay in cache.
 constexpr std::size_t kPredictRows = 2048;
+constexpr std::size_t kRowsOnGpu = std::size_t{1} << 27U;  // values of x on a GPU at a time
 
 FeatureMap map_of(const RidgeModel& model) {
     return {model.recipe, choose_projector(model.recipe.omega, model.omega)};
@@ -60,6 +64,46 @@ void add_rows(const FitRows& rows, const SeededMap& seeded, const Exec& exec, Ri
     }
 }
 
+// Whether sums and system are on the GPU too. Otherwise only the features are.
+bool sums_on_gpu(std::size_t features, std::size_t rows, const Exec& exec) {
+    if (exec.device.kind != DeviceKind::cuda || exec.team != nullptr) return false;
+    if (ridge_solver(features, rows) == Solver::dual) return false;
+    const auto obstacle = cuda::linear_algebra_obstacle();
+    if (!obstacle.empty()) note(exec, fmt::format("sums of the fit are on the processor: {}", obstacle));
+    return obstacle.empty();
+}
+
+void add_rows_on_gpu(const FitRows& rows, const SeededMap& seeded, const Exec& exec, GpuRidgeSums& sums) {
+    const int gpu = exec.device.number;
+    const auto& map = seeded.map->on_gpu(gpu);
+    const std::size_t blocks =
+        std::max<std::size_t>(1, kRowsOnGpu / (std::max(map.inputs(), rows.outputs) * GpuRidgeSums::kRows));
+    const std::size_t most = std::min(blocks * GpuRidgeSums::kRows, rows.x.rows());
+    cuda::Buffer<float> x(gpu, most * map.inputs(), cuda::MemorySource::pooled);
+    Matrix<float> targets(most, rows.outputs);
+    Progress progress(exec, "fit", rows.x.rows());
+    for (std::size_t first = 0; first < rows.x.rows(); first += most) {
+        const std::size_t count = std::min(most, rows.x.rows() - first);
+        x.upload_rows(rows.x.slice_rows(first, count));
+        for (std::size_t r = 0; r < count; ++r) rows.targets(first + r, targets.row(r));
+        sums.add(map, x.data(), std::as_const(targets).view().slice_rows(0, count), {seeded.seed, first},
+                 exec);
+        check_cancelled(exec);
+        progress.update(first + count);
+    }
+}
+
+// Adds the rows of every map, or of the recipe's map if there are none.
+RidgeWeights solve(const RidgeModel& model, const RidgeConfig& ridge, std::span<const SeededMap> maps,
+                   const FitRows& rows, const Exec& exec, auto& sums, const auto& add) {
+    if (maps.empty()) {
+        const auto own = map_of(model);
+        add(rows, SeededMap{.map = &own}, exec, sums);
+    }
+    for (const auto& map : maps) add(rows, map, exec, sums);
+    return sums.solve(ridge, exec);
+}
+
 // No maps: uses the map of the recipe.
 RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const FitRows& rows,
                const Exec& exec) {
@@ -68,25 +112,27 @@ RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const Fi
         fail(ErrorCode::bad_usage, "a fit on several chips runs in one process; start it without mpirun");
     const auto features = static_cast<std::size_t>(config.recipe.omega.m) *
                           functions_per_direction(config.recipe.omega.kernel, config.recipe.form);
-    // First, because it checks the memory.
-    RidgeAccumulator sums(features, rows.outputs, exec.team,
-                          rows.x.rows() * std::max<std::size_t>(1, maps.size()));
+    const std::size_t total = rows.x.rows() * std::max<std::size_t>(1, maps.size());
     RidgeModel model{.recipe = config.recipe,
-                     .omega = sample(config.recipe.omega, exec),
+                     .omega = {},
                      .ridge = config.ridge,
                      .targets = config.targets,
                      .classes = {},
                      .standardization = {},
-                     .weights = {},
-                     .solver = sums.solver()};
-    if (maps.empty()) {
-        const auto own = map_of(model);
-        add_rows(rows, {.map = &own}, exec, sums);
-    }
-    for (const auto& map : maps) add_rows(rows, map, exec, sums);
+                     .weights = {}};
     RidgeConfig ridge = config.ridge;
     if (!maps.empty()) ridge.alpha *= static_cast<double>(maps.size());
-    model.weights = sums.solve(ridge, exec);
+    // Sums come first, because they check the memory.
+    if (sums_on_gpu(features, total, exec)) {
+        GpuRidgeSums sums(features, rows.outputs, exec.device.number);
+        model.omega = sample(config.recipe.omega, exec);
+        model.weights = solve(model, ridge, maps, rows, exec, sums, add_rows_on_gpu);
+        return model;
+    }
+    RidgeAccumulator sums(features, rows.outputs, exec.team, total);
+    model.omega = sample(config.recipe.omega, exec);
+    model.solver = sums.solver();
+    model.weights = solve(model, ridge, maps, rows, exec, sums, add_rows);
     return model;
 }
 
@@ -180,6 +226,21 @@ RidgePredictor::RidgePredictor(const RidgeModel& model, FeatureMap map, std::uin
 
 void RidgePredictor::scores(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
                             MatrixView<double> out) const {
+    if (exec.device.kind == DeviceKind::cuda) {
+        predict_on_gpu(weights_, map_.on_gpu(exec.device.number), x, {product_seed_, first_row}, exec, out);
+    } else {
+        predict(x, first_row, exec, out);
+    }
+    for (std::size_t r = 0; r < x.rows(); ++r) {
+        if (!std::ranges::all_of(out.row(r), [](double v) { return std::isfinite(v); }))
+            fail(ErrorCode::bad_data,
+                 fmt::format("row {}: the prediction is not finite; its values are too large",
+                             first_row + r + 1));
+    }
+}
+
+void RidgePredictor::predict(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                             MatrixView<double> out) const {
     Progress progress(exec, "predict", x.rows());
     Matrix<float> block(std::min(kPredictRows, x.rows()), map_.features());
     for (std::size_t first = 0; first < x.rows(); first += kPredictRows) {
@@ -188,12 +249,6 @@ void RidgePredictor::scores(MatrixView<const float> x, std::uint64_t first_row, 
         map_.transform(x.slice_rows(first, count), {product_seed_, first_row + first}, exec, z);
         ridge_predict(weights_, z, exec, out.slice_rows(first, count));
         progress.update(first + count);
-    }
-    for (std::size_t r = 0; r < x.rows(); ++r) {
-        if (!std::ranges::all_of(out.row(r), [](double v) { return std::isfinite(v); }))
-            fail(ErrorCode::bad_data,
-                 fmt::format("row {}: the prediction is not finite; its values are too large",
-                             first_row + r + 1));
     }
 }
 

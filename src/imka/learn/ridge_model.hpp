@@ -84,6 +84,10 @@ public:
     SeededMap feature_map() const { return {&map_, product_seed_}; }
 
 private:
+    // On the processor.
+    void predict(MatrixView<const float> x, std::uint64_t first_row, const Exec& exec,
+                 MatrixView<double> out) const;
+
     RidgeWeights weights_;
     Targets targets_;
     FeatureMap map_;

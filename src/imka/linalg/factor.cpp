@@ -107,6 +107,12 @@ void check_square_and_finite(MatrixView<double> a) {
 
 }  // namespace
 
+void fail_not_positive_definite(std::string_view what, std::size_t pivot, std::size_t size) {
+    fail(ErrorCode::numeric,
+         fmt::format("{} is not positive definite (pivot {} of {}): its columns are not independent", what,
+                     pivot, size));
+}
+
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
                              const Exec& exec) {
     assert(a.rows() == a.cols() && b.rows() == a.rows());
@@ -114,9 +120,7 @@ void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::st
     const std::size_t blocks = (a.rows() + kBlock - 1) / kBlock;
     for (std::size_t k = 0; k < blocks; ++k) {
         if (const auto pivot = factor_block(block_of(a, k, k))) {
-            fail(ErrorCode::numeric,
-                 fmt::format("{} is not positive definite (pivot {} of {}): its columns are not independent",
-                             what, k * kBlock + pivot, a.rows()));
+            fail_not_positive_definite(what, k * kBlock + pivot, a.rows());
         }
         eliminate(a, k, blocks, exec);
     }

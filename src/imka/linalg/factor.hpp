@@ -1,6 +1,7 @@
 // Factorisations of matrices: Cholesky and QR.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "imka/base/exec.hpp"
@@ -15,6 +16,9 @@ namespace imka {
 // square blocks of fixed size in a fixed order, so the bits do not depend on the number of threads.
 void solve_positive_definite(MatrixView<double> a, MatrixView<double> b, std::string_view what,
                              const Exec& exec);
+
+// The error of a factorisation that stops at a pivot, counted from 1.
+[[noreturn]] void fail_not_positive_definite(std::string_view what, std::size_t pivot, std::size_t size);
 
 // Orthonormal bases from square matrices, by Householder QR.
 

@@ -42,7 +42,7 @@ template <class T>
 T* at_least(int number, std::size_t size, Buffer<T>& buffer) {
     if (buffer.size() < size) {
         buffer = {};  // frees the old one first
-        buffer = Buffer<T>(number, size);
+        buffer = Buffer<T>(number, size, cuda::MemorySource::pooled);
     }
     return buffer.data();
 }
@@ -53,17 +53,20 @@ public:
         : layout_(chip), number_(number) {
         for (const auto& region : regions) conversions_.push_back(conversions_per_product(region));
         auto image = pack(layout_, regions);
-        weights_ = Buffer<std::uint32_t>(number, image.weights);
-        columns_ = Buffer<float>(number, image.columns);
-        spreads_ = Buffer<double>(number, image.spreads);
+        // Freeing other memory would wait for all threads that use the GPU.
+        constexpr auto kSource = cuda::MemorySource::pooled;
+        weights_ = Buffer<std::uint32_t>(number, image.weights, kSource);
+        columns_ = Buffer<float>(number, image.columns, kSource);
+        spreads_ = Buffer<double>(number, image.spreads, kSource);
         for (const auto& m : image.matrices)
-            on_gpu_.push_back({.panels = Buffer<GpuPanel>(number, m.panels),
-                               .terms = Buffer<GpuTerm>(number, m.terms),
-                               .planes = Buffer<GpuPlane>(number, m.planes),
+            on_gpu_.push_back({.panels = Buffer<GpuPanel>(number, m.panels, kSource),
+                               .terms = Buffer<GpuTerm>(number, m.terms, kSource),
+                               .planes = Buffer<GpuPlane>(number, m.planes, kSource),
                                .blocks = m.planes.back().blocks_before + m.planes.back().blocks});
         matrices_ = std::move(image.matrices);
     }
 
+    int gpu() const override { return number_; }
     std::size_t matrices() const override { return layout_.matrices.size(); }
     MatrixShape shape(std::uint32_t matrix) const override { return layout_.matrices.at(matrix).shape; }
 
@@ -94,7 +97,8 @@ private:
         if (ids.first >= kMostProducts || batch.rows > kMostProducts - ids.first)
             fail(ErrorCode::bad_usage, fmt::format("products {} to {}; numbers must be below 2^32", ids.first,
                                                    ids.first + batch.rows));
-        if (work_.tallies.size() == 0) work_.tallies = Buffer<GpuTally>(number_, 1);
+        if (work_.tallies.size() == 0)
+            work_.tallies = Buffer<GpuTally>(number_, 1, cuda::MemorySource::pooled);
         work_.tallies.upload(std::vector<GpuTally>(1));
         const auto shape = layout_.matrices.at(matrix).shape;
         const auto at_once =

@@ -16,6 +16,7 @@ namespace imka {
 
 class GpuDriver : public ChipDriver {
 public:
+    virtual int gpu() const = 0;
     // Waits for the results. Error{bad_data} for inputs that are not finite.
     virtual Trace multiply_on_gpu(std::uint32_t matrix, const cuda::ProductRows& batch,
                                   const ProductIds& ids) = 0;

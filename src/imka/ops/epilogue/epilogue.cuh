@@ -1,0 +1,53 @@
+// The functions of epilogue.hpp for one value on a GPU: the same operations in the same order, so that cos
+// and sin have the bits of processors with fused multiply-adds. exp is CUDA's, within 2 ULP.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace imka::ops {
+
+struct CosSinValue {
+    float cos;
+    float sin;
+};
+
+// Angles that the reduction below does not cover. Out of line, because CUDA's functions need many registers.
+__device__ __noinline__ inline CosSinValue cos_sin_of_large(float x) {
+    return {cosf(x), sinf(x)};
+}
+
+__device__ inline CosSinValue cos_sin_of(float x) {
+    constexpr float kLargestAngle = 12800.0F;
+    constexpr float kRound = 12582912.0F;  // 1.5 x 2^23: adding it rounds to an integer
+    if (!(fabsf(x) <= kLargestAngle)) return cos_sin_of_large(x);
+    const float shifted = __fadd_rn(__fmul_rn(x, 0.636619772F), kRound);
+    const float n = __fsub_rn(shifted, kRound);
+    const std::uint32_t q = __float_as_uint(shifted);  // n in its lowest bits
+    float r = __fmaf_rn(-n, 0x1.92p0F, x);
+    r = __fmaf_rn(-n, 0x1.fb4p-12F, r);
+    r = __fmaf_rn(-n, 0x1.4442d2p-24F, r);
+    const float r2 = __fmul_rn(r, r);
+    float s = __fmaf_rn(r2, -0.00019517233886290342F, 0.008332177996635437F);
+    s = __fmaf_rn(r2, s, -0.16666655242443085F);
+    s = __fmaf_rn(__fmul_rn(s, r2), r, r);
+    float c = __fmaf_rn(r2, 2.4438377295155078e-05F, -0.0013887366512790322F);
+    c = __fmaf_rn(r2, c, 0.04166664555668831F);
+    c = __fmaf_rn(__fmul_rn(r2, r2), c, __fmaf_rn(-r2, 0.5F, 1.0F));
+    const bool swap = (q & 1U) != 0;
+    const float first = swap ? s : c;
+    const float second = swap ? c : s;
+    return {__uint_as_float(__float_as_uint(first) ^ (((q + 1U) & 2U) << 30U)),
+            __uint_as_float(__float_as_uint(second) ^ ((q & 2U) << 30U))};
+}
+
+// scale Θ(u) u^power; keeps NaN.
+template <int kPower>
+__device__ inline float step_power_of(float u, float scale) {
+    const float positive = u <= 0.0F ? 0.0F : u;
+    if constexpr (kPower == 0) return u > 0.0F ? scale : positive;
+    return __fmul_rn(scale, kPower == 2 ? __fmul_rn(positive, positive) : positive);
+}
+
+}  // namespace imka::ops

@@ -1,0 +1,111 @@
+// From projections to features, one value at a time: what all kernels of gpu_features.hpp share.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "imka/ops/epilogue/epilogue.cuh"
+#include "imka/ops/feature_row/feature_row.hpp"
+#include "imka/ops/feature_row/gpu_features.hpp"
+
+namespace imka::ops {
+
+inline bool has_two(FeatureFunction function) {
+    return function == FeatureFunction::cos_sin || function == FeatureFunction::exp_plus_minus;
+}
+
+// What the functions need beside u and the value of the row.
+struct FeatureOutput {
+    float* z = nullptr;
+    std::size_t stride = 0;
+    std::size_t m = 0;
+    const float* offsets = nullptr;
+    float scale = 1.0F;      // offset_cos: with sqrt(2)
+    double row_scale = 1.0;  // of cos_sin, times exp(norm_exponent |x|²)
+    double norm_exponent = 0.0;
+    bool vectors = false;  // four neighbours can be written at once
+    bool round = false;    // to 11 bits
+};
+
+FeatureOutput feature_output(const GpuFeatureJob& job, std::size_t m);
+
+// The value of a row: the scale of cos_sin, the shift of the exponentials. As feature_row on the processor.
+__device__ inline float row_value(FeatureFunction function, const FeatureOutput& out, double norm2) {
+    if (out.norm_exponent == 0.0)
+        return function == FeatureFunction::exp_plus_minus ? 0.0F : static_cast<float>(out.row_scale);
+    const double exponent = out.norm_exponent * norm2;
+    return static_cast<float>(function == FeatureFunction::exp_plus_minus ? exponent
+                                                                          : out.row_scale * exp(exponent));
+}
+
+struct TwoFeatures {
+    float first;
+    float second;  // of functions with two
+};
+
+// As stored: to 11 bits if `round`.
+__device__ inline float stored(float value, bool round) {
+    if (!round) return value;
+    std::uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return __uint_as_float(bits);
+}
+
+// offset: of offset_cos. extra: row_value.
+template <FeatureFunction kFunction>
+__device__ inline TwoFeatures features_of_value(float u, float offset, float extra, float scale, bool round) {
+    TwoFeatures f{0.0F, 0.0F};
+    if constexpr (kFunction == FeatureFunction::cos_sin) {
+        const CosSinValue v = cos_sin_of(u);
+        f = {__fmul_rn(extra, v.cos), __fmul_rn(extra, v.sin)};
+    } else if constexpr (kFunction == FeatureFunction::offset_cos) {
+        f.first = __fmul_rn(scale, cos_sin_of(__fadd_rn(u, offset)).cos);
+    } else if constexpr (kFunction == FeatureFunction::exp_plus_minus) {
+        f = {__fmul_rn(scale, expf(__fadd_rn(u, extra))), __fmul_rn(scale, expf(__fsub_rn(extra, u)))};
+    } else if constexpr (kFunction == FeatureFunction::step) {
+        f.first = step_power_of<0>(u, scale);
+    } else if constexpr (kFunction == FeatureFunction::relu) {
+        f.first = step_power_of<1>(u, scale);
+    } else {
+        f.first = step_power_of<2>(u, scale);
+    }
+    return {stored(f.first, round), stored(f.second, round)};
+}
+
+template <FeatureFunction kFunction>
+constexpr bool kHasTwo =
+    kFunction == FeatureFunction::cos_sin || kFunction == FeatureFunction::exp_plus_minus;
+
+// Calls body.template operator()<function>() with the function as a constant.
+template <class Body>
+void with_function(FeatureFunction function, const Body& body) {
+    switch (function) {
+        case FeatureFunction::cos_sin:
+            return body.template operator()<FeatureFunction::cos_sin>();
+        case FeatureFunction::offset_cos:
+            return body.template operator()<FeatureFunction::offset_cos>();
+        case FeatureFunction::exp_plus_minus:
+            return body.template operator()<FeatureFunction::exp_plus_minus>();
+        case FeatureFunction::step:
+            return body.template operator()<FeatureFunction::step>();
+        case FeatureFunction::relu:
+            return body.template operator()<FeatureFunction::relu>();
+        case FeatureFunction::relu_squared:
+            return body.template operator()<FeatureFunction::relu_squared>();
+    }
+}
+
+// Smallest r d + c of a value that is not finite.
+__device__ inline void report_not_finite(std::uint64_t* place, std::uint64_t index) {
+    atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(index));
+}
+
+__device__ inline double warp_sum(double v) {
+#pragma unroll
+    for (int i = 16; i > 0; i /= 2) v += __shfl_xor_sync(0xffffffffU, v, i);
+    return v;
+}
+
+}  // namespace imka::ops

@@ -85,7 +85,7 @@ TEST_F(OnnxImport, ReadsOldExportsOfPublicCollections) {
         model.inputs.push_back(value(name, shape));
     model.outputs = {value("z", {-1, 3})};
     const auto bytes =
-        model.bytes() + Message().text(2, "exporter").text(6, "a model").text(25, "later").bytes();
+        model.bytes() + Message().text(2, "exporter").text(6, "a model").text(100, "later").bytes();
     const auto graph = simplified(parse_onnx(bytes, {"m.onnx", {}}));
     EXPECT_EQ(graph.inputs.size(), 1U) << "weights are no inputs";
     const auto x = make_tensor<float>({1, 2}, std::vector{-13.0F, 1.0F});

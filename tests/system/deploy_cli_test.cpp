@@ -205,6 +205,18 @@ TEST(DeployCli, MapsAndCostsOnASecondChip) {
     EXPECT_NEAR(paper.at("neurram_preset").at("model_tops"), 0.744, 0.02);
 }
 
+// The aim is 10 %; fewest cores take at least twenty times as long.
+TEST(DeployCli, LeastTimeOfTrainedPerformersIsNearItsBound) {
+    for (const auto* name : {"cifar10-vanilla", "cifar10_relu-hwa", "imdb-hwa", "listops-vanilla"}) {
+        const auto deploy = "deploy '" + source_dir() + "/models/" + name + ".safetensors'";
+        const auto fast = run_json(deploy + " --objective least_time");
+        const double seconds = fast.at("latency_seconds");
+        EXPECT_GE(seconds, fast.at("latency_bound_seconds")) << name;
+        EXPECT_LE(seconds, 1.1 * fast.at("latency_bound_seconds").get<double>()) << name;
+        EXPECT_GT(run_json(deploy).at("latency_seconds"), 20.0 * seconds) << name;
+    }
+}
+
 TEST(DeployCli, ExplainsTheError) {
     IMKA_NEED_ONNX();
     const TempDir dir;

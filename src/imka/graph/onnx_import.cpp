@@ -258,7 +258,7 @@ Attribute attribute_of(const onnx::AttributeProto& a, const Node& node, const On
 
 class Importer {
 public:
-    Importer(const onnx::ModelProto& model, const OnnxSource& source) : model_(model), source_(source) {}
+    Importer(onnx::ModelProto model, const OnnxSource& source) : model_(std::move(model)), source_(source) {}
 
     Graph import() {
         opset_ = opset();
@@ -305,8 +305,9 @@ private:
     void add_initializers() {
         if (model_.graph().sparse_initializer_size() > 0)
             throw UnsupportedError(fmt::format("{}: sparse initializers are not supported", source_.name));
-        for (const auto& t : model_.graph().initializer()) {
+        for (auto& t : *model_.mutable_graph()->mutable_initializer()) {
             auto value = tensor_of(t, source_);
+            std::string().swap(*t.mutable_raw_data());  // the weights of a large model are in memory once
             const auto id = define(t.name(), type_of(std::as_const(value).view()));
             graph_.values[id].constant = std::move(value);
         }
@@ -381,7 +382,7 @@ private:
         }
     }
 
-    const onnx::ModelProto& model_;
+    onnx::ModelProto model_;
     const OnnxSource& source_;
     Graph graph_;
     int opset_ = kFirstOpset;
@@ -399,17 +400,26 @@ std::string_view onnx_release() {
     return onnx::LAST_RELEASE_VERSION;
 }
 
-Graph parse_onnx(std::string_view bytes, const OnnxSource& source) {
+namespace {
+
+onnx::ModelProto model_of(std::string_view bytes, const OnnxSource& source) {
     onnx::ModelProto model;
     parse(bytes, source, model);
     if (!model.has_graph()) fail_file(source, "not an ONNX model: it has no graph");
-    return Importer(model, source).import();
+    return model;
+}
+
+}  // namespace
+
+Graph parse_onnx(std::string_view bytes, const OnnxSource& source) {
+    return Importer(model_of(bytes, source), source).import();
 }
 
 Graph load_onnx(const std::filesystem::path& path) {
-    const auto bytes = read_file(path, kMostBytes);
     const auto folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-    return simplified(parse_onnx(bytes, {path.string(), folder}));
+    const OnnxSource source{path.string(), folder};
+    auto model = model_of(read_file(path, kMostBytes), source);  // the bytes are not kept
+    return simplified(Importer(std::move(model), source).import());
 }
 
 Tensor load_onnx_tensor(const std::filesystem::path& path) {

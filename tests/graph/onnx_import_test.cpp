@@ -239,6 +239,8 @@ TEST_F(OnnxImport, UnsupportedOperatorsNameTheNode) {
     model.nodes[1] = node("Loop", {"p", "b"}, {"y"});
     EXPECT_THAT(refused(model), AllOf(HasSubstr("node 'node_y' ('Loop'): operator 'Loop' is not supported"),
                                       HasSubstr("instead: export the model with the loop unrolled")));
+    model.nodes[1] = Message().text(1, "p").text(2, "").text(2, "y").text(4, "LSTM");
+    EXPECT_THAT(refused(model), HasSubstr("node 'y' ('LSTM')")) << "named by its first output that is used";
     auto domain = affine();
     domain.nodes[1] = node("Add", {"p", "b"}, {"y"}).text(7, "com.example");
     EXPECT_THAT(refused(domain), HasSubstr("operators of domain 'com.example' are not supported"));

@@ -41,11 +41,21 @@ void parse(std::string_view bytes, const OnnxSource& source, Message& message) {
         fail_file(source, "not an ONNX file, or truncated");
 }
 
+// Names of element types that are not supported.
+std::string element_type(int number) {
+    static const std::map<int, std::string_view> names = {
+        {8, "string"},          {14, "complex64"},  {15, "complex128"},     {17, "float8e4m3fn"},
+        {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"}, {21, "uint4"},
+        {22, "int4"},           {23, "float4e2m1"}, {24, "float8e8m0"}};
+    const auto found = names.find(number);
+    return found != names.end() ? std::string(found->second) : fmt::format("number {}", number);
+}
+
 DType dtype_of_tensor(const onnx::TensorProto& t, const OnnxSource& source) {
     const auto type = dtype_of_onnx(t.data_type());
     if (!type)
-        throw UnsupportedError(fmt::format("{}: tensor {} has element type number {}, which is not supported",
-                                           source.name, in_quotes(t.name()), t.data_type()));
+        throw UnsupportedError(fmt::format("{}: tensor {} has element type {}, which is not supported",
+                                           source.name, in_quotes(t.name()), element_type(t.data_type())));
     return *type;
 }
 
@@ -219,8 +229,8 @@ TensorType type_of_value(const onnx::ValueInfoProto& info, const OnnxSource& sou
     const auto& tensor = info.type().tensor_type();
     const auto type = dtype_of_onnx(tensor.elem_type());
     if (!type)
-        throw UnsupportedError(fmt::format("{}: {} has element type number {}, which is not supported",
-                                           source.name, in_quotes(info.name()), tensor.elem_type()));
+        throw UnsupportedError(fmt::format("{}: {} has element type {}, which is not supported", source.name,
+                                           in_quotes(info.name()), element_type(tensor.elem_type())));
     if (!tensor.has_shape()) return {*type, std::nullopt};
     Dims dims;
     for (const auto& dim : tensor.shape().dim()) {
@@ -328,11 +338,16 @@ private:
     void add_node(const onnx::NodeProto& from) {
         Node node;
         node.op = from.op_type();
-        node.name = from.name().empty() && from.output_size() > 0 ? from.output(0) : from.name();
+        node.name = from.name();
+        for (const auto& output : from.output()) {
+            if (node.name.empty()) node.name = output;
+        }
         node.opset = opset_;
         if (!from.domain().empty() && from.domain() != "ai.onnx")
             fail_unsupported(
-                node, fmt::format("operators of domain {} are not supported", in_quotes(from.domain())));
+                node, fmt::format("operators of domain {} are not supported; instead: export the model "
+                                  "without them",
+                                  in_quotes(from.domain())));
         (void)operator_of(node);
         for (const auto& a : from.attribute()) {
             if (!node.attributes.try_emplace(a.name(), attribute_of(a, node, source_)).second)

@@ -274,6 +274,11 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     EXPECT_THAT(message("cost " + plan + " --divisions 3"), HasSubstr("--divisions has no effect"));
     EXPECT_THAT(message("cost " + mlp), HasSubstr("'imka deploy " + mlp + "' says what a model costs"));
     EXPECT_THAT(message("deploy " + plan), HasSubstr("is deployed already"));
+    const auto renamed = (dir / "a.bin").string();
+    EXPECT_THAT(message("deploy " + mlp + " --calibrate " + x + " --output " + renamed),
+                HasSubstr("expected a name that ends with .plan"));
+    std::filesystem::copy_file(plan, renamed);
+    EXPECT_THAT(message("run " + renamed), HasSubstr("is a deployed model; its name must end with .plan"));
     EXPECT_THAT(message("run " + plan + " --input " + x + " --output z=y.npy"),
                 HasSubstr("expected y=FILE.npy or FILE.npy"));
     EXPECT_THAT(message("run " + mlp + " --seed 3"), HasSubstr("--seed has no effect"));
@@ -289,7 +294,7 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
 
 TEST(DeployCli, DeploysARidgeModel) {
     const TempDir dir;
-    const auto file = (dir / "ridge.safetensors").string();
+    const auto file = (dir / "ridge.imka").string();  // any name
     ASSERT_EQ(run_imka("ridge --dataset ringnorm --kernel rbf --log-ratio 3 --save " + file).exit_code, 0);
     const auto x = write_rows(dir / "x.npy", 300, 20);
     const auto plan = (dir / "ridge.plan").string();

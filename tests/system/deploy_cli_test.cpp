@@ -6,7 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
@@ -306,6 +309,57 @@ TEST(DeployCli, DeploysARidgeModel) {
     const auto run = run_json("run " + plan + " --input " + x + " --output scores=" + scores +
                               " --output class=" + classes);
     EXPECT_EQ(run.at("outputs")[1].at("type"), "i64");
+}
+
+// Lines of a CSV file behind its header: the last column, and the others as floats.
+struct Table {
+    imka::graph::Tensor rows;
+    std::vector<std::string> labels;
+};
+Table read_table(const std::string& file) {
+    Table table;
+    std::vector<float> values;
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    while (std::getline(in, line)) {
+        std::istringstream fields(line);
+        std::string field;
+        while (std::getline(fields, field, ',') && !fields.eof()) values.push_back(std::stof(field));
+        table.labels.push_back(field);
+    }
+    const auto rows = static_cast<std::int64_t>(table.labels.size());
+    table.rows =
+        imka::graph::make_tensor<float>({rows, static_cast<std::int64_t>(values.size()) / rows}, values);
+    return table;
+}
+
+// The rows of the training part calibrate both.
+TEST(DeployCli, ARidgeModelClassifiesAsOnTheChipOfImkaRidge) {
+    const TempDir dir;
+    const auto file = [&](const char* name) { return (dir / name).string(); };
+    ASSERT_EQ(
+        run_imka("data export ringnorm --raw --train-rows 1500 --output " + file("train.csv")).exit_code, 0);
+    ASSERT_EQ(run_imka("data export ringnorm --raw --part test --output " + file("test.csv")).exit_code, 0);
+    const auto ridge =
+        run_json("ridge --dataset " + file("train.csv") + ":" + file("test.csv") +
+                 " --label-column label --kernel rbf --n-components 640 --seed 4 --backend hermes --save " +
+                 file("ridge.imka"));
+    const auto test = read_table(file("test.csv"));
+    imka::graph::write_tensor(file("train.npy"), read_table(file("train.csv")).rows);
+    imka::graph::write_tensor(file("test.npy"), test.rows);
+    run_json("deploy " + file("ridge.imka") + " --on-chip projection --cuts even --seed 4 --calibrate " +
+             file("train.npy") + " --output " + file("ridge.plan"));
+    run_json("run " + file("ridge.plan") + " --seed 4 --input " + file("test.npy") +
+             " --output scores=" + file("scores.npy") + " --output class=" + file("class.npy"));
+    const auto classes =
+        imka::graph::read_tensor(file("class.npy"), {.name = "class", .type = {.type = DType::i64}});
+    const std::set<std::string> names(test.labels.begin(), test.labels.end());
+    std::size_t right = 0;
+    for (std::size_t r = 0; r < test.labels.size(); ++r)
+        right += *std::next(names.begin(), classes.values<std::int64_t>()[r]) == test.labels[r] ? 1 : 0;
+    EXPECT_EQ(static_cast<double>(right) / static_cast<double>(test.labels.size()),
+              ridge.at("accuracy").at("values")[0]);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "imka/deploy/plan_file.hpp"
 #include "imka/experiment/attention_run.hpp"
 #include "imka/report/heat_map.hpp"
+#include "model_options.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -73,7 +74,7 @@ void run(const AttentionArgs& args, Context& context) {
     if (!args.plan.empty()) {
         if (!config.backend.is_chip())
             fail(ErrorCode::bad_usage, "--plan: expected a chip as --backend, for example hermes");
-        check_folder(args.plan);
+        check_plan_file(args.plan, "--plan");
     }
     const auto data = load_attention(attention_source(config));
     auto result = run_seeds("attention", config, data, context.exec);

@@ -157,9 +157,8 @@ void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
 
 void check_files(const Args& args) {
     check_folders(args.placement);
-    for (const auto& file : {args.output, args.page}) {
-        if (!file.empty()) check_folder(file);
-    }
+    if (!args.page.empty()) check_folder(args.page);
+    if (!args.output.empty()) check_plan_file(args.output, "--output");
     const auto* needs = !args.what_if.empty() ? "--what-if" : args.explain ? "--explain" : "--output";
     if (args.calibrate.empty() && (!args.output.empty() || args.explain || !args.what_if.empty()))
         fail(ErrorCode::bad_usage,

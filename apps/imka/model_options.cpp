@@ -8,6 +8,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
+#include "imka/deploy/plan_file.hpp"
 #include "imka/graph/graph_file.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/tensor_file.hpp"
@@ -34,13 +35,23 @@ graph::Graph performer_graph(const std::filesystem::path& file) {
 }  // namespace
 
 graph::Graph load_network(const std::filesystem::path& file) {
-    if (file.extension() != ".safetensors") return graph::load_onnx(file);
+    if (file.extension() != ".safetensors" && !begins_like_safetensors(file)) return graph::load_onnx(file);
     const auto metadata = read_safetensors(file).metadata;
     const auto found = metadata.find("format");
     const auto format = found == metadata.end() ? std::string() : found->second;
     if (format == kPerformerFormat) return performer_graph(file);
     if (format == graph::kGraphFormat) return graph::load_graph(file);
+    if (format == kPlanFormat)
+        fail(ErrorCode::bad_usage,
+             fmt::format("{} is a deployed model; its name must end with .plan", file.string()));
     return graph_of(load_model(file));
+}
+
+void check_plan_file(const std::filesystem::path& file, std::string_view option) {
+    if (file.extension() != ".plan")
+        fail(ErrorCode::bad_usage,
+             fmt::format("{} {}: expected a name that ends with .plan", option, in_quotes(file.string())));
+    check_folder(file);
 }
 
 std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph::ValueId>& ids) {

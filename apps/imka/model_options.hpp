@@ -13,8 +13,11 @@
 
 namespace imka::app {
 
-// An ONNX model, or a file .safetensors: a graph, a ridge model or a Performer.
+// An ONNX model, or a file of tensors, whatever its name: a graph, a ridge model or a Performer.
 graph::Graph load_network(const std::filesystem::path& file);
+
+// For files of deployed models: the folder exists, and other verbs recognise the name.
+void check_plan_file(const std::filesystem::path& file, std::string_view option);
 
 std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);
 

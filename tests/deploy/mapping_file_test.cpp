@@ -137,7 +137,7 @@ TEST(MappingDiff, NamesWhatMoved) {
     b.regions[0].core = 0;
     b.regions[0].row = 3;
     EXPECT_THAT(mapping_differences(a, b),
-                testing::ElementsAre("cores: 2 -> 3",
+                testing::ElementsAre("cores: 2 -> 3", "busiest core: 3 -> 2 products per inference",
                                      "layers.0.q_proj [0:64, 0:64]: core 8 (0, 0) -> core 0 (3, 0)"));
     b = a;
     b.matrices[1].shape.name = "first";
@@ -145,9 +145,21 @@ TEST(MappingDiff, NamesWhatMoved) {
                 testing::ElementsAre("last: only in the first mapping", "first: only in the second mapping"));
     b = a;
     b.regions.pop_back();
-    EXPECT_THAT(
-        mapping_differences(a, b),
-        testing::ElementsAre("cores: 2 -> 1", "last: cut into 1 tiles instead of 2, or at other places"));
+    EXPECT_THAT(mapping_differences(a, b),
+                testing::ElementsAre("cores: 2 -> 1", "last: tiles of a copy 2 -> 1"));
+}
+
+TEST(MappingDiff, TellsCopiesFromCuts) {
+    const auto list = parse_shapes("64x64@8");
+    const auto one = map_matrices(list, {}, {}).mapping;
+    const auto two = map_matrices(list, {}, {.replicas = 2}).mapping;
+    EXPECT_THAT(mapping_differences(one, two),
+                testing::ElementsAre("cores: 1 -> 2", "busiest core: 8 -> 4 products per inference",
+                                     "m0: copies 1 -> 2"));
+    const auto other = map_matrices(parse_shapes("64x32@2"), {}, {}).mapping;
+    EXPECT_THAT(mapping_differences(one, other),
+                testing::ElementsAre("busiest core: 8 -> 2 products per inference",
+                                     "m0: size 64 x 64 -> 64 x 32", "m0: vectors per call 8 -> 2"));
 }
 
 }  // namespace

@@ -335,6 +335,22 @@ TEST(Pipeline, AttentionWaitsForAllKeysUnlessCausal) {
     EXPECT_EQ(reads(true, 1), Reads::all);
 }
 
+// The sums over keys grow row by row, before the last key is there.
+TEST(Pipeline, AttentionSumsKeysAsTheyCome) {
+    const auto pipeline = whole_pipeline(attention_graph(false, 1));
+    const auto& keys = step_named(pipeline, "node_y.keys");
+    EXPECT_EQ(keys.rows, 10U);
+    ASSERT_EQ(keys.inputs.size(), 1U) << "projected keys; values and keys are inputs of the network";
+    EXPECT_EQ(pipeline.steps[keys.inputs[0].step].name, "node_uk");
+    EXPECT_EQ(keys.inputs[0].reads, Reads::rows);
+    for (const auto& input : keys.network) EXPECT_EQ(input.reads, Reads::rows);
+    EXPECT_EQ(keys.network.size(), 2U);
+    EXPECT_EQ(keys.work.multiplications, 10 * 12 * 3.0);
+    const auto& queries = step_named(pipeline, "node_y");
+    EXPECT_EQ(pipeline.steps[queries.inputs[1].step].name, keys.name);
+    EXPECT_EQ(queries.work.multiplications, 20 * 12 * (3 + 1.0) + 20 * 3.0);
+}
+
 TEST(Pipeline, CountsTheDigitalWorkOfAttention) {
     const auto work = digital_work(whole_pipeline(attention_graph(false, 1)));
     EXPECT_EQ(work.exponentials, (20 + 10) * 12.0);

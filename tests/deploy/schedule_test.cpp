@@ -249,6 +249,17 @@ TEST(Schedule, GivesCallsAtTheSameTimeTheirOwnCopies) {
     EXPECT_EQ(schedule_of(p).bound.critical_path_seconds / kProduct, 100.0);
 }
 
+// A third step needs all rows of the first call: both copies do that call first.
+TEST(Schedule, SharesCopiesBetweenCallsWhereThatIsFaster) {
+    const Problem p{
+        {.steps = {step_of(0, 100), step_of(0, 100), step_of(1, 100, {{0, Reads::all}})}, .chains = {}},
+        mapping_at({{{0}, {1}}, {{2}}})};
+    const auto schedule = schedule_of(p);
+    EXPECT_EQ(products(schedule), 150.0) << "with copies of their own: 200";
+    EXPECT_EQ(schedule.bound.seconds / kProduct, 150.0);
+    verify_schedule(schedule, p.pipeline, p.mapping, exact_chip());
+}
+
 // Three copies cannot be shared out evenly between two calls.
 TEST(Schedule, SharesCopiesBetweenCallsWhereTheyDoNotDivide) {
     const Problem p{{.steps = {step_of(0, 90), step_of(0, 90)}, .chains = {}}, mapping_at({{{0}, {1}, {2}}})};

@@ -1,6 +1,6 @@
 // ONNX's own tests of operators, as files: model, inputs and outputs. Those of the Debian package
 // libonnx-testdata run if it is installed; IMKA_ONNX_TESTS names another folder (its sub-folders are tests),
-// prints the counts, and fails if it has no tests.
+// prints the counts, and fails if it has no tests. Exported networks are in the folders beside it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,12 +11,14 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <utility>
 
 #include "imka/base/file.hpp"
 #include "imka/graph/executor.hpp"
 #include "imka/graph/onnx_import.hpp"
 #include "imka/graph/simplify.hpp"
 #include "support/onnx.hpp"
+#include "support/paths.hpp"
 
 namespace imka::graph {
 namespace {
@@ -147,18 +149,72 @@ void print(const Counts& counts) {
         counts.passed_tests, counts.unsupported_tests, counts.wrong_tests, counts.failed.size());
 }
 
-TEST(OnnxConformance, NodeTestsPass) {
-    const char* given = std::getenv("IMKA_ONNX_TESTS");
+class OnnxConformance : public testing::Test {
+protected:
+    void SetUp() override {
+        IMKA_NEED_ONNX();
+        if (given_ == nullptr && !fs::is_directory(kDebianTests))
+            GTEST_SKIP() << "no tests of operators (libonnx-testdata)";
+    }
+    fs::path folder() const { return given_ != nullptr ? given_ : kDebianTests; }
+
+    // None may fail, and there must be some.
+    Counts expect_passes(const fs::path& tests) const {
+        EXPECT_TRUE(fs::is_directory(tests)) << tests;
+        const auto counts = run_all(tests);
+        if (given_ != nullptr) print(counts);
+        for (const auto& [name, message] : counts.failed) ADD_FAILURE() << name << ": " << message;
+        EXPECT_GT(counts.passed_tests, 0) << "no tests in " << tests;
+        return counts;
+    }
+
+    const char* given_ = std::getenv("IMKA_ONNX_TESTS");
+};
+
+TEST_F(OnnxConformance, NodeTestsPass) {
+    const auto counts = expect_passes(folder());
+    EXPECT_TRUE(given_ != nullptr || counts.passed_tests >= 500) << counts.passed_tests << " tests passed";
+}
+
+// Files that early versions of PyTorch wrote. Those that are not supported have an operator set below 7.
+TEST_F(OnnxConformance, OldExportsOfPyTorchPass) {
+    for (const auto* name : {"pytorch-converted", "pytorch-operator"}) {
+        const auto tests = folder().parent_path() / name;
+        if (!fs::is_directory(tests)) GTEST_SKIP() << "no " << tests;
+        const auto counts = expect_passes(tests);
+        EXPECT_GT(counts.passed_tests, counts.unsupported_tests) << name;
+    }
+}
+
+// Outputs of networks of the ONNX model zoo. The input is 0, 1/n, 2/n, ...
+int run_networks(const fs::path& folder) {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().extension() != ".onnx") continue;
+        SCOPED_TRACE(entry.path().filename());
+        const auto graph = load_onnx(entry.path());
+        Tensor x(DType::f32, known_shape(graph.values[graph.inputs.at(0)].type).value());
+        const auto values = x.values<float>();
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(values.size()));
+        const std::vector<TensorView> inputs{std::as_const(x).view()};
+        const auto y = Executor(graph).run(inputs, nullptr, {.threads = 2}).outputs.at(0);
+        auto base = entry.path();
+        base.replace_extension();
+        EXPECT_EQ(difference(y, load_onnx_tensor(base.string() + "_output_0.pb")), "");
+        ++count;
+    }
+    return count;
+}
+
+TEST(ModelZoo, NetworksGiveTheirOutputs) {
     IMKA_NEED_ONNX();
-    if (given == nullptr && !fs::is_directory(kDebianTests))
-        GTEST_SKIP() << "no tests of operators (libonnx-testdata)";
-    const fs::path folder = given != nullptr ? given : kDebianTests;
-    ASSERT_TRUE(fs::is_directory(folder)) << folder;
-    const auto counts = run_all(folder);
-    if (given != nullptr) print(counts);
-    for (const auto& [name, message] : counts.failed) ADD_FAILURE() << name << ": " << message;
-    EXPECT_GT(counts.passed_tests + counts.unsupported_tests, 0) << "no tests in " << folder;
-    EXPECT_TRUE(given != nullptr || counts.passed_tests >= 500) << counts.passed_tests << " tests passed";
+    EXPECT_EQ(run_networks(fs::path(source_dir()) / "tests/zoo"), 3);
+    const char* given = std::getenv("IMKA_ONNX_TESTS");
+    const auto beside = fs::path(given != nullptr ? given : kDebianTests).parent_path() / "light";
+    if (fs::is_directory(beside)) {
+        EXPECT_EQ(run_networks(beside), 9);
+    }
 }
 
 }  // namespace

@@ -76,6 +76,74 @@ TEST(Graph, UnsupportedOperatorsNameAReplacement) {
     EXPECT_THROW(verify(graph), UnsupportedError);
 }
 
+// The operators of ONNX 1.22 (set 25 and earlier) that are not in the table.
+TEST(Graph, EveryOtherOperatorOfOnnxHasAReplacement) {
+    for (const auto* op : {"AffineGrid",
+                           "Attention",
+                           "Bernoulli",
+                           "BitCast",
+                           "CausalConvWithState",
+                           "CenterCropPad",
+                           "Col2Im",
+                           "ConcatFromSequence",
+                           "ConvInteger",
+                           "CumProd",
+                           "DFT",
+                           "DeformConv",
+                           "Det",
+                           "GRU",
+                           "GlobalLpPool",
+                           "GridSample",
+                           "If",
+                           "ImageDecoder",
+                           "LSTM",
+                           "LinearAttention",
+                           "Loop",
+                           "MaxRoiPool",
+                           "MaxUnpool",
+                           "MelWeightMatrix",
+                           "Multinomial",
+                           "NegativeLogLikelihoodLoss",
+                           "NonMaxSuppression",
+                           "Optional",
+                           "OptionalGetElement",
+                           "OptionalHasElement",
+                           "QLinearConv",
+                           "RNN",
+                           "RandomNormal",
+                           "RandomNormalLike",
+                           "RandomUniform",
+                           "RandomUniformLike",
+                           "RegexFullMatch",
+                           "Resize",
+                           "RoiAlign",
+                           "RotaryEmbedding",
+                           "STFT",
+                           "Scan",
+                           "Scatter",
+                           "SequenceAt",
+                           "SequenceConstruct",
+                           "SequenceEmpty",
+                           "SequenceErase",
+                           "SequenceInsert",
+                           "SequenceLength",
+                           "SequenceMap",
+                           "SoftmaxCrossEntropyLoss",
+                           "SplitToSequence",
+                           "StringConcat",
+                           "StringNormalizer",
+                           "StringSplit",
+                           "TensorScatter",
+                           "TfIdfVectorizer",
+                           "Unique",
+                           "Upsample"}) {
+        auto graph = chain();
+        graph.nodes[1].op = op;
+        EXPECT_THAT(error_of([&] { verify(graph); }),
+                    HasSubstr("operator '" + std::string(op) + "' is not supported; instead: "));
+    }
+}
+
 TEST(Graph, InputShapesFollowToAllValues) {
     const auto graph = with_input_shapes(chain(), {{5, 4}});
     EXPECT_EQ(to_text(graph.values[graph.outputs[0]].type), "f32[5, 3]");

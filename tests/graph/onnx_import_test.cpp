@@ -66,6 +66,34 @@ TEST_F(OnnxImport, NodesMayComeInAnyOrder) {
     EXPECT_EQ(parse(model).nodes[0].op, "MatMul");
 }
 
+// What files of public collections have: weights that are also listed as inputs, nodes without names, weights
+// that nothing reads, outputs and values that nothing reads, descriptions, fields of later versions.
+TEST_F(OnnxImport, ReadsOldExportsOfPublicCollections) {
+    const auto unnamed = [](std::string_view op, std::string_view in, std::vector<std::string> out) {
+        Message n;
+        n.text(1, in);
+        for (const auto& name : out) n.text(2, name);
+        return n.text(4, op).text(6, "a description");
+    };
+    auto model = affine();
+    model.opset = 7;
+    model.nodes.push_back(unnamed("Dropout", "y", {"kept", "mask"}));
+    model.nodes.push_back(unnamed("Relu", "kept", {"z"}));
+    model.initializers.push_back(tensor("unused", {2}, {1, 2}));
+    for (const auto& [name, shape] :
+         {std::pair<const char*, std::vector<std::int64_t>>{"w", {2, 3}}, {"b", {3}}, {"unused", {2}}})
+        model.inputs.push_back(value(name, shape));
+    model.outputs = {value("z", {-1, 3})};
+    const auto bytes =
+        model.bytes() + Message().text(2, "exporter").text(6, "a model").text(100, "later").bytes();
+    const auto graph = simplified(parse_onnx(bytes, {"m.onnx", {}}));
+    EXPECT_EQ(graph.inputs.size(), 1U) << "weights are no inputs";
+    const auto x = make_tensor<float>({1, 2}, std::vector{-13.0F, 1.0F});
+    const std::vector<TensorView> inputs{x.view()};
+    EXPECT_EQ(Executor(graph).run(inputs, nullptr, {}).outputs.at(0),
+              make_tensor<float>({1, 3}, std::vector{1.0F, 0.0F, 0.0F}));
+}
+
 TEST_F(OnnxImport, TruncatedAndForeignFilesAreRefused) {
     const auto bytes = affine().bytes();
     int accepted = 0;
@@ -211,6 +239,8 @@ TEST_F(OnnxImport, UnsupportedOperatorsNameTheNode) {
     model.nodes[1] = node("Loop", {"p", "b"}, {"y"});
     EXPECT_THAT(refused(model), AllOf(HasSubstr("node 'node_y' ('Loop'): operator 'Loop' is not supported"),
                                       HasSubstr("instead: export the model with the loop unrolled")));
+    model.nodes[1] = Message().text(1, "p").text(2, "").text(2, "y").text(4, "LSTM");
+    EXPECT_THAT(refused(model), HasSubstr("node 'y' ('LSTM')")) << "named by its first output that is used";
     auto domain = affine();
     domain.nodes[1] = node("Add", {"p", "b"}, {"y"}).text(7, "com.example");
     EXPECT_THAT(refused(domain), HasSubstr("operators of domain 'com.example' are not supported"));

@@ -184,5 +184,16 @@ TEST(Safetensors, RefusesToWriteUnreadableFiles) {
     EXPECT_THAT(error_of([&] { read_safetensors(dir / "none"); }), StartsWith("io: "));
 }
 
+TEST(Safetensors, AreRecognisedByTheirBeginning) {
+    const TempDir dir;
+    write_safetensors(dir / "model", example());
+    EXPECT_TRUE(begins_like_safetensors(dir / "model"));
+    write_file_atomic(dir / "text", "not tensors at all");
+    EXPECT_FALSE(begins_like_safetensors(dir / "text"));
+    write_file_atomic(dir / "short", std::string("\x02\0\0\0", 4));
+    EXPECT_FALSE(begins_like_safetensors(dir / "short"));
+    EXPECT_FALSE(begins_like_safetensors(dir / "none"));
+}
+
 }  // namespace
 }  // namespace imka

@@ -16,9 +16,14 @@ public:
         varint(static_cast<std::uint64_t>(value));
         return *this;
     }
-    Message& text(int field, std::string_view value) {
+    // The beginning of a text or message whose bytes follow.
+    Message& header(int field, std::size_t size) {
         varint(static_cast<std::uint64_t>(field) << 3U | 2U);
-        varint(value.size());
+        varint(size);
+        return *this;
+    }
+    Message& text(int field, std::string_view value) {
+        header(field, value.size());
         bytes_ += value;
         return *this;
     }

@@ -6,7 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
@@ -205,6 +208,18 @@ TEST(DeployCli, MapsAndCostsOnASecondChip) {
     EXPECT_NEAR(paper.at("neurram_preset").at("model_tops"), 0.744, 0.02);
 }
 
+// The aim is 10 %; fewest cores take at least twenty times as long.
+TEST(DeployCli, LeastTimeOfTrainedPerformersIsNearItsBound) {
+    for (const auto* name : {"cifar10-vanilla", "cifar10_relu-hwa", "imdb-hwa", "listops-vanilla"}) {
+        const auto deploy = "deploy '" + source_dir() + "/models/" + name + ".safetensors'";
+        const auto fast = run_json(deploy + " --objective least_time");
+        const double seconds = fast.at("latency_seconds");
+        EXPECT_GE(seconds, fast.at("latency_bound_seconds")) << name;
+        EXPECT_LE(seconds, 1.1 * fast.at("latency_bound_seconds").get<double>()) << name;
+        EXPECT_GT(run_json(deploy).at("latency_seconds"), 20.0 * seconds) << name;
+    }
+}
+
 TEST(DeployCli, ExplainsTheError) {
     IMKA_NEED_ONNX();
     const TempDir dir;
@@ -262,6 +277,11 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     EXPECT_THAT(message("cost " + plan + " --divisions 3"), HasSubstr("--divisions has no effect"));
     EXPECT_THAT(message("cost " + mlp), HasSubstr("'imka deploy " + mlp + "' says what a model costs"));
     EXPECT_THAT(message("deploy " + plan), HasSubstr("is deployed already"));
+    const auto renamed = (dir / "a.bin").string();
+    EXPECT_THAT(message("deploy " + mlp + " --calibrate " + x + " --output " + renamed),
+                HasSubstr("expected a name that ends with .plan"));
+    std::filesystem::copy_file(plan, renamed);
+    EXPECT_THAT(message("run " + renamed), HasSubstr("is a deployed model; its name must end with .plan"));
     EXPECT_THAT(message("run " + plan + " --input " + x + " --output z=y.npy"),
                 HasSubstr("expected y=FILE.npy or FILE.npy"));
     EXPECT_THAT(message("run " + mlp + " --seed 3"), HasSubstr("--seed has no effect"));
@@ -277,7 +297,7 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
 
 TEST(DeployCli, DeploysARidgeModel) {
     const TempDir dir;
-    const auto file = (dir / "ridge.safetensors").string();
+    const auto file = (dir / "ridge.imka").string();  // any name
     ASSERT_EQ(run_imka("ridge --dataset ringnorm --kernel rbf --log-ratio 3 --save " + file).exit_code, 0);
     const auto x = write_rows(dir / "x.npy", 300, 20);
     const auto plan = (dir / "ridge.plan").string();
@@ -289,6 +309,57 @@ TEST(DeployCli, DeploysARidgeModel) {
     const auto run = run_json("run " + plan + " --input " + x + " --output scores=" + scores +
                               " --output class=" + classes);
     EXPECT_EQ(run.at("outputs")[1].at("type"), "i64");
+}
+
+// Lines of a CSV file behind its header: the last column, and the others as floats.
+struct Table {
+    imka::graph::Tensor rows;
+    std::vector<std::string> labels;
+};
+Table read_table(const std::string& file) {
+    Table table;
+    std::vector<float> values;
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    while (std::getline(in, line)) {
+        std::istringstream fields(line);
+        std::string field;
+        while (std::getline(fields, field, ',') && !fields.eof()) values.push_back(std::stof(field));
+        table.labels.push_back(field);
+    }
+    const auto rows = static_cast<std::int64_t>(table.labels.size());
+    table.rows =
+        imka::graph::make_tensor<float>({rows, static_cast<std::int64_t>(values.size()) / rows}, values);
+    return table;
+}
+
+// The rows of the training part calibrate both.
+TEST(DeployCli, ARidgeModelClassifiesAsOnTheChipOfImkaRidge) {
+    const TempDir dir;
+    const auto file = [&](const char* name) { return (dir / name).string(); };
+    ASSERT_EQ(
+        run_imka("data export ringnorm --raw --train-rows 1500 --output " + file("train.csv")).exit_code, 0);
+    ASSERT_EQ(run_imka("data export ringnorm --raw --part test --output " + file("test.csv")).exit_code, 0);
+    const auto ridge =
+        run_json("ridge --dataset " + file("train.csv") + ":" + file("test.csv") +
+                 " --label-column label --kernel rbf --n-components 640 --seed 4 --backend hermes --save " +
+                 file("ridge.imka"));
+    const auto test = read_table(file("test.csv"));
+    imka::graph::write_tensor(file("train.npy"), read_table(file("train.csv")).rows);
+    imka::graph::write_tensor(file("test.npy"), test.rows);
+    run_json("deploy " + file("ridge.imka") + " --on-chip projection --cuts even --seed 4 --calibrate " +
+             file("train.npy") + " --output " + file("ridge.plan"));
+    run_json("run " + file("ridge.plan") + " --seed 4 --input " + file("test.npy") +
+             " --output scores=" + file("scores.npy") + " --output class=" + file("class.npy"));
+    const auto classes =
+        imka::graph::read_tensor(file("class.npy"), {.name = "class", .type = {.type = DType::i64}});
+    const std::set<std::string> names(test.labels.begin(), test.labels.end());
+    std::size_t right = 0;
+    for (std::size_t r = 0; r < test.labels.size(); ++r)
+        right += *std::next(names.begin(), classes.values<std::int64_t>()[r]) == test.labels[r] ? 1 : 0;
+    EXPECT_EQ(static_cast<double>(right) / static_cast<double>(test.labels.size()),
+              ridge.at("accuracy").at("values")[0]);
 }
 
 }  // namespace

@@ -117,6 +117,9 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) 
     std::ifstream in(path, std::ios::binary);
     if (!in) fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", path.string(), errno_text()));
     std::string text;
+    std::error_code error;
+    if (const auto size = std::filesystem::file_size(path, error); !error && size <= max_bytes)
+        text.reserve(static_cast<std::size_t>(size));  // growing would take twice the memory
     std::string block(65536, '\0');
     while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
         text.append(block, 0, static_cast<std::size_t>(in.gcount()));

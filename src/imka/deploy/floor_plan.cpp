@@ -148,13 +148,26 @@ std::vector<std::string> core_picture(const CoreGrid& grid, const std::vector<Re
     return lines;
 }
 
-std::map<std::string, std::vector<Region>> by_name(const Mapping& mapping) {
-    std::map<std::string, std::vector<Region>> names;
-    for (const auto& m : mapping.matrices) names[m.shape.name] = {};
+// A matrix with its regions.
+struct Placed {
+    MappedMatrix matrix;
+    std::vector<Region> regions;
+    std::vector<Tile> tiles() const {  // of a copy
+        std::vector<Tile> list;
+        for (const auto& r : regions) {
+            if (r.replica == 0) list.push_back(r.tile);
+        }
+        return list;
+    }
+};
+
+std::map<std::string, Placed> by_name(const Mapping& mapping) {
+    std::map<std::string, Placed> names;
+    for (const auto& m : mapping.matrices) names[m.shape.name].matrix = m;
     for (auto r : mapping.regions) {
         const auto& name = mapping.matrices[r.matrix].shape.name;
         r.matrix = 0;  // numbers of matrices may differ
-        names[name].push_back(r);
+        names[name].regions.push_back(r);
     }
     return names;
 }
@@ -163,21 +176,36 @@ std::string place_text(const Region& r) {
     return fmt::format("core {} ({}, {})", r.core, r.row, r.col);
 }
 
-void compare_regions(const std::string& name, const std::vector<Region>& before,
-                     const std::vector<Region>& after, std::vector<std::string>& lines) {
-    const auto same_tiles = std::ranges::equal(before, after, [](const Region& a, const Region& b) {
-        return a.tile == b.tile && a.replica == b.replica;
-    });
-    if (!same_tiles) {
-        lines.push_back(fmt::format("{}: cut into {} tiles instead of {}, or at other places", name,
-                                    after.size(), before.size()));
-        return;
+void compare_matrices(const std::string& name, const Placed& before, const Placed& after,
+                      std::vector<std::string>& lines) {
+    const auto count = lines.size();
+    const auto compare = [&](auto a, auto b, std::string_view what) {
+        if (a != b) lines.push_back(fmt::format("{}: {} {} -> {}", name, what, a, b));
+    };
+    const auto& a = before.matrix;
+    const auto& b = after.matrix;
+    compare(fmt::format("{} x {}", a.shape.inputs, a.shape.outputs),
+            fmt::format("{} x {}", b.shape.inputs, b.shape.outputs), "size");
+    compare(a.shape.calls, b.shape.calls, "calls");
+    compare(a.shape.vectors, b.shape.vectors, "vectors per call");
+    compare(a.replicas, b.replicas, "copies");
+    const auto old_tiles = before.tiles();
+    const auto new_tiles = after.tiles();
+    compare(old_tiles.size(), new_tiles.size(), "tiles of a copy");
+    if (lines.size() == count && old_tiles != new_tiles)
+        lines.push_back(fmt::format("{}: cut at other places", name));
+    if (lines.size() > count || before.regions.size() != after.regions.size()) return;
+    for (std::size_t k = 0; k < before.regions.size(); ++k) {
+        if (before.regions[k] == after.regions[k]) continue;
+        lines.push_back(fmt::format("{} {}: {} -> {}", name, tile_text(before.regions[k]),
+                                    place_text(before.regions[k]), place_text(after.regions[k])));
     }
-    for (std::size_t k = 0; k < before.size(); ++k) {
-        if (before[k] == after[k]) continue;
-        lines.push_back(fmt::format("{} {}: {} -> {}", name, tile_text(before[k]), place_text(before[k]),
-                                    place_text(after[k])));
-    }
+}
+
+double busiest_products(const Mapping& mapping) {
+    double most = 0.0;
+    for (const auto& use : core_uses(mapping)) most = std::max(most, use.products);
+    return most;
 }
 
 }  // namespace
@@ -283,16 +311,18 @@ std::vector<std::string> mapping_differences(const Mapping& before, const Mappin
     std::vector<std::string> lines;
     if (const auto a = cores_used(before), b = cores_used(after); a != b)
         lines.push_back(fmt::format("cores: {} -> {}", a, b));
+    if (const auto a = busiest_products(before), b = busiest_products(after); a != b)
+        lines.push_back(fmt::format("busiest core: {:.6g} -> {:.6g} products per inference", a, b));
     const auto old_names = by_name(before);
     const auto new_names = by_name(after);
-    for (const auto& [name, regions] : old_names) {
+    for (const auto& [name, placed] : old_names) {
         if (const auto found = new_names.find(name); found == new_names.end()) {
             lines.push_back(fmt::format("{}: only in the first mapping", name));
         } else {
-            compare_regions(name, regions, found->second, lines);
+            compare_matrices(name, placed, found->second, lines);
         }
     }
-    for (const auto& [name, regions] : new_names) {
+    for (const auto& [name, placed] : new_names) {
         if (!old_names.contains(name)) lines.push_back(fmt::format("{}: only in the second mapping", name));
     }
     return lines;

@@ -42,24 +42,14 @@ DigitalWork feature_work(ops::AttentionForm form) {
     return {.multiplications = 1};
 }
 
-// Features of queries and keys; φ(K)ᵀV and φ(K)ᵀ1; φ(Q) times both; one division per query.
-DigitalWork attention_work(const Node& node, Shapes in) {
-    const auto& form =
-        ops::attention_form(parse_enum<ops::AttentionForm>(graph::text_attribute(node, "form", "positive")));
-    const double queries = rows_of(in[0]);
-    const double keys = rows_of(in[1]);
-    const double m = width_of(in[0]);
-    const double features = static_cast<double>(form.per_direction) * m;
-    const double values = width_of(in[2]);
+// Features of rows of projections, with what is added to each.
+DigitalWork form_work(const Node& node, const ops::AttentionFormRow& form, const Shape& projections) {
+    const double rows = rows_of(projections);
+    const double m = width_of(projections);
     DigitalWork work;
-    add_work(feature_work(form.form), (queries + keys) * m, work);
-    if (graph::float_attribute(node, "epsilon", 0.0F) != 0.0F) work.additions += (queries + keys) * features;
-    if (form.norm_exponent != 0.0) work.norm_elements += keys * width_of(in[3]);
-    add_work(kMultiplyAdd, keys * features * values, work);
-    work.additions += keys * features;
-    add_work(kMultiplyAdd, queries * features * (values + 1.0), work);
-    work.divisions += queries;
-    work.multiplications += queries * values;
+    add_work(feature_work(form.form), rows * m, work);
+    if (graph::float_attribute(node, "epsilon", 0.0F) != 0.0F)
+        work.additions += rows * m * static_cast<double>(form.per_direction);
     return work;
 }
 
@@ -82,8 +72,29 @@ DigitalWork features_work(const Node& node, Shapes in) {
 
 }  // namespace
 
+AttentionWork attention_work(const Node& node, Shapes in) {
+    const auto& form =
+        ops::attention_form(parse_enum<ops::AttentionForm>(graph::text_attribute(node, "form", "positive")));
+    const double queries = rows_of(in[0]);
+    const double keys = rows_of(in[1]);
+    const double features = static_cast<double>(form.per_direction) * width_of(in[0]);
+    const double values = width_of(in[2]);
+    AttentionWork work{.keys = form_work(node, form, in[1]), .queries = form_work(node, form, in[0])};
+    if (form.norm_exponent != 0.0) work.keys.norm_elements += keys * width_of(in[3]);
+    add_work(kMultiplyAdd, keys * features * values, work.keys);
+    work.keys.additions += keys * features;
+    add_work(kMultiplyAdd, queries * features * (values + 1.0), work.queries);
+    work.queries.divisions += queries;
+    work.queries.multiplications += queries * values;
+    return work;
+}
+
 std::optional<DigitalWork> imka_work(const Node& node, Shapes inputs) {
-    if (node.op == "imka.Attention") return attention_work(node, inputs);
+    if (node.op == "imka.Attention") {
+        auto [keys, queries] = attention_work(node, inputs);
+        add_work(keys, 1.0, queries);
+        return queries;
+    }
     if (node.op == "imka.Features") return features_work(node, inputs);
     if (node.op != "imka.Scores") return std::nullopt;
     DigitalWork work;

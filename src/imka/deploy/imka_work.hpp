@@ -13,4 +13,11 @@ namespace imka {
 // count as additions, all transcendental functions as exponentials.
 std::optional<DigitalWork> imka_work(const graph::Node& node, std::span<const graph::Shape> inputs);
 
+// imka.Attention: φ(K)ᵀV and φ(K)ᵀ1, which are summed key by key, and what is left for every query.
+struct AttentionWork {
+    DigitalWork keys;
+    DigitalWork queries;
+};
+AttentionWork attention_work(const graph::Node& node, std::span<const graph::Shape> inputs);
+
 }  // namespace imka

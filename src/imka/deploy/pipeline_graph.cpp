@@ -217,6 +217,8 @@ private:
         for (const auto id : node.inputs) {
             if (id != graph::kNoValue) values_[id].shape = shape_of(node, id);
         }
+        const bool sums_keys = node.op == "imka.Attention" && !reads_keys_by_row(node);
+        if (sums_keys) add_key_sums(node);
         for (const auto id : node.outputs) {
             if (id == graph::kNoValue) continue;
             values_[id] = {shape_of(node, id), has_channels_first(node, id), pipeline_.steps.size()};
@@ -226,8 +228,27 @@ private:
         }
         const auto& out = values_[node.outputs[0]];
         step.rows = out.rows();
-        add_inputs(node, out, step);
-        step.work = work_of(node, step);
+        if (sums_keys) {
+            add_input(node, 0, out, step);
+            step.inputs.push_back({.step = pipeline_.steps.size() - 1, .reads = Reads::all});
+            step.work = attention_work(node, input_shapes(node)).queries;
+        } else {
+            add_inputs(node, out, step);
+            step.work = work_of(node, step);
+        }
+        pipeline_.steps.push_back(std::move(step));
+    }
+
+    // The sums of attention over keys take their rows as they come; queries wait for the sums.
+    void add_key_sums(const Node& node) {
+        const auto& keys = values_[node.inputs[1]];
+        PipelineStep step{.name = node.name + ".keys",
+                          .op = node.op + " (keys)",
+                          .inputs = {},
+                          .matrices = {},
+                          .rows = keys.rows(),
+                          .work = attention_work(node, input_shapes(node)).keys};
+        for (std::size_t i = 1; i < node.inputs.size(); ++i) add_input(node, i, keys, step);
         pipeline_.steps.push_back(std::move(step));
     }
 
@@ -242,16 +263,19 @@ private:
 
     void add_inputs(const Node& node, const ValueInfo& out, PipelineStep& step) {
         if (node.op == "Shape" || node.op == "Size") return;  // known before anything runs
-        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-            const auto id = node.inputs[i];
-            if (id == graph::kNoValue) continue;
-            if (unread_.erase(id) > 0) add_network_input(id, step);
-            const auto& value = values_[id];
-            if (value.step == kNone && value.network == kNone) continue;
-            StepInput input = reads(node, i, out);
-            input.step = value.step == kNone ? value.network : value.step;
-            (value.step == kNone ? step.network : step.inputs).push_back(input);
-        }
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) add_input(node, i, out, step);
+    }
+
+    // out: whose rows are those of the step.
+    void add_input(const Node& node, std::size_t i, const ValueInfo& out, PipelineStep& step) {
+        const auto id = node.inputs[i];
+        if (id == graph::kNoValue) return;
+        if (unread_.erase(id) > 0) add_network_input(id, step);
+        const auto& value = values_[id];
+        if (value.step == kNone && value.network == kNone) return;
+        StepInput input = reads(node, i, out);
+        input.step = value.step == kNone ? value.network : value.step;
+        (value.step == kNone ? step.network : step.inputs).push_back(input);
     }
 
     void add_network_input(ValueId id, PipelineStep& step) {
@@ -341,15 +365,15 @@ private:
         if (node.op.starts_with("Reduce") || node.op.starts_with("Arg")) return reduces_rows(node, in, out);
         if (is_one_of(node.op, kAlongAxis)) return same && axis(node, in.shape.size()) == in.row_axis();
         if (node.op == "Slice") return same && in.rows() == out.rows();
-        if (node.op == "imka.Attention") return attention_reads_rows(node, i, out);
-        if (node.op == "imka.Features" || node.op == "imka.Scores") return same;
+        if (node.op == "imka.Attention" || node.op == "imka.Features" || node.op == "imka.Scores")
+            return same;
         return same && is_elementwise(node.op);
     }
 
-    // Queries are rows of their own. If causal, so are keys and values, unless heads share them.
-    bool attention_reads_rows(const Node& node, std::size_t i, const ValueInfo& out) const {
-        if (i == 0) return true;
-        return graph::int_attribute(node, "causal", 0) != 0 && values_[node.inputs[i]].rows() == out.rows();
+    // A causal attention needs the keys up to the query, unless heads share them.
+    bool reads_keys_by_row(const Node& node) const {
+        return graph::int_attribute(node, "causal", 0) != 0 &&
+               values_[node.inputs[1]].rows() == values_[node.inputs[0]].rows();
     }
 
     static bool is_elementwise(std::string_view op) {

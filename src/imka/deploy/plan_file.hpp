@@ -3,11 +3,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "imka/deploy/deployed_model.hpp"
 #include "imka/io/safetensors.hpp"
 
 namespace imka {
+
+inline constexpr std::string_view kPlanFormat = "imka-plan";  // in the metadata
 
 // Atomic. A loaded model computes the same bits.
 void save_model(const std::filesystem::path& path, const DeployedModel& model);

@@ -15,7 +15,7 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-plan", .schema = "1", .renew = "deploy the model again"};
+constexpr FileKind kKind{.format = kPlanFormat, .schema = "1", .renew = "deploy the model again"};
 const std::string kChip = "chip.";
 
 std::string weights_name(std::size_t matrix) {

@@ -126,6 +126,8 @@ public:
         }
     }
 
+    bool all() const { return slots_.empty(); }  // every call uses all copies
+
     std::vector<std::uint32_t> copies(std::uint32_t matrix, std::size_t step, std::size_t replicas) const {
         const auto found = slots_.find({matrix, step});
         const auto [slot, count] =
@@ -608,21 +610,34 @@ private:
 };
 
 struct Simulated {
+    std::vector<Stage> stages;
     std::vector<Span> spans;
     std::vector<double> ends;  // of every inference
+    double makespan() const { return std::ranges::max(ends); }
 };
 
 // Neither order is always the better one: rows that flow keep cores busy behind a slow step, and whole steps
 // give work to cores that would wait where all rows are needed.
-Simulated shortest(const Pipeline& pipeline, const std::vector<Stage>& stages, std::size_t inferences) {
+Simulated shortest(const Pipeline& pipeline, std::vector<Stage> stages, std::size_t inferences) {
     Simulated best;
     for (const auto order : {Order::rows, Order::steps}) {
         Simulation simulation(pipeline, stages, inferences, order);
         auto spans = simulation.run();
-        if (best.ends.empty() || std::ranges::max(simulation.ends()) < std::ranges::max(best.ends))
-            best = {std::move(spans), simulation.ends()};
+        if (best.ends.empty() || std::ranges::max(simulation.ends()) < best.makespan())
+            best = {{}, std::move(spans), simulation.ends()};
     }
+    best.stages = std::move(stages);
     return best;
+}
+
+// Calls with copies of their own do not wait for each other; where other matrices are on the same cores, it
+// can be faster if every call uses all copies.
+Simulated shortest(const Pipeline& pipeline, const Stages& stages, const CopyShares& shares,
+                   const ScheduleOptions& options) {
+    auto best = shortest(pipeline, stages.build(shares, options), options.inferences);
+    if (shares.all()) return best;
+    auto all = shortest(pipeline, stages.build({}, options), options.inferences);
+    return all.makespan() < best.makespan() ? std::move(all) : std::move(best);
 }
 
 std::vector<ResourceUse> uses_of(const std::vector<Span>& spans) {
@@ -696,8 +711,7 @@ Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const C
                        const CostData& data, const ScheduleOptions& options) {
     check(pipeline, mapping, options);
     const CopyShares shares(pipeline, mapping, step_windows(pipeline, mapping, spec, data));
-    const auto stages = Stages(pipeline, mapping, spec, data).build(shares, options);
-    auto [spans, ends] = shortest(pipeline, stages, options.inferences);
+    auto [stages, spans, ends] = shortest(pipeline, Stages(pipeline, mapping, spec, data), shares, options);
     Schedule schedule{.grid = mapping.grid,
                       .inferences = options.inferences,
                       .spans = std::move(spans),

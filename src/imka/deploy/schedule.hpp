@@ -64,7 +64,7 @@ struct ScheduleOptions {
     std::size_t most_spans = 100'000;
 };
 
-// What no schedule of this mapping can be faster than, and why.
+// What no schedule of this mapping can be faster than if every call uses the same copies, and why.
 struct ScheduleBound {
     double seconds = 0.0;
     std::string reason;                  // "critical path", "core 3", "digital unit", "host link"
@@ -91,9 +91,9 @@ struct Schedule {
 
 // List scheduling: a free resource takes the waiting block with the earliest inference, then the longest path
 // to the end, then the lowest rows. A core does one product at a time; tiles of a matrix on different cores
-// work at once; copies share the rows of a call, or take turns from inference to inference, and calls that
-// can be at work at the same time have copies of their own where there are enough. Error{bad_config} if
-// pipeline and mapping do not fit.
+// work at once; copies share the rows of a call, or take turns from inference to inference. Calls that can be
+// at work at the same time have copies of their own where there are enough, unless it is faster if all calls
+// use all copies. Error{bad_config} if pipeline and mapping do not fit.
 Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                        const CostData& data, const ScheduleOptions& options = {});
 

@@ -41,11 +41,21 @@ void parse(std::string_view bytes, const OnnxSource& source, Message& message) {
         fail_file(source, "not an ONNX file, or truncated");
 }
 
+// Names of element types that are not supported.
+std::string element_type(int number) {
+    static const std::map<int, std::string_view> names = {
+        {8, "string"},          {14, "complex64"},  {15, "complex128"},     {17, "float8e4m3fn"},
+        {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"}, {21, "uint4"},
+        {22, "int4"},           {23, "float4e2m1"}, {24, "float8e8m0"}};
+    const auto found = names.find(number);
+    return found != names.end() ? std::string(found->second) : fmt::format("number {}", number);
+}
+
 DType dtype_of_tensor(const onnx::TensorProto& t, const OnnxSource& source) {
     const auto type = dtype_of_onnx(t.data_type());
     if (!type)
-        throw UnsupportedError(fmt::format("{}: tensor {} has element type number {}, which is not supported",
-                                           source.name, in_quotes(t.name()), t.data_type()));
+        throw UnsupportedError(fmt::format("{}: tensor {} has element type {}, which is not supported",
+                                           source.name, in_quotes(t.name()), element_type(t.data_type())));
     return *type;
 }
 
@@ -219,8 +229,8 @@ TensorType type_of_value(const onnx::ValueInfoProto& info, const OnnxSource& sou
     const auto& tensor = info.type().tensor_type();
     const auto type = dtype_of_onnx(tensor.elem_type());
     if (!type)
-        throw UnsupportedError(fmt::format("{}: {} has element type number {}, which is not supported",
-                                           source.name, in_quotes(info.name()), tensor.elem_type()));
+        throw UnsupportedError(fmt::format("{}: {} has element type {}, which is not supported", source.name,
+                                           in_quotes(info.name()), element_type(tensor.elem_type())));
     if (!tensor.has_shape()) return {*type, std::nullopt};
     Dims dims;
     for (const auto& dim : tensor.shape().dim()) {
@@ -258,7 +268,7 @@ Attribute attribute_of(const onnx::AttributeProto& a, const Node& node, const On
 
 class Importer {
 public:
-    Importer(const onnx::ModelProto& model, const OnnxSource& source) : model_(model), source_(source) {}
+    Importer(onnx::ModelProto model, const OnnxSource& source) : model_(std::move(model)), source_(source) {}
 
     Graph import() {
         opset_ = opset();
@@ -305,8 +315,9 @@ private:
     void add_initializers() {
         if (model_.graph().sparse_initializer_size() > 0)
             throw UnsupportedError(fmt::format("{}: sparse initializers are not supported", source_.name));
-        for (const auto& t : model_.graph().initializer()) {
+        for (auto& t : *model_.mutable_graph()->mutable_initializer()) {
             auto value = tensor_of(t, source_);
+            std::string().swap(*t.mutable_raw_data());  // the weights of a large model are in memory once
             const auto id = define(t.name(), type_of(std::as_const(value).view()));
             graph_.values[id].constant = std::move(value);
         }
@@ -327,11 +338,16 @@ private:
     void add_node(const onnx::NodeProto& from) {
         Node node;
         node.op = from.op_type();
-        node.name = from.name().empty() && from.output_size() > 0 ? from.output(0) : from.name();
+        node.name = from.name();
+        for (const auto& output : from.output()) {
+            if (node.name.empty()) node.name = output;
+        }
         node.opset = opset_;
         if (!from.domain().empty() && from.domain() != "ai.onnx")
             fail_unsupported(
-                node, fmt::format("operators of domain {} are not supported", in_quotes(from.domain())));
+                node, fmt::format("operators of domain {} are not supported; instead: export the model "
+                                  "without them",
+                                  in_quotes(from.domain())));
         (void)operator_of(node);
         for (const auto& a : from.attribute()) {
             if (!node.attributes.try_emplace(a.name(), attribute_of(a, node, source_)).second)
@@ -381,7 +397,7 @@ private:
         }
     }
 
-    const onnx::ModelProto& model_;
+    onnx::ModelProto model_;
     const OnnxSource& source_;
     Graph graph_;
     int opset_ = kFirstOpset;
@@ -399,17 +415,26 @@ std::string_view onnx_release() {
     return onnx::LAST_RELEASE_VERSION;
 }
 
-Graph parse_onnx(std::string_view bytes, const OnnxSource& source) {
+namespace {
+
+onnx::ModelProto model_of(std::string_view bytes, const OnnxSource& source) {
     onnx::ModelProto model;
     parse(bytes, source, model);
     if (!model.has_graph()) fail_file(source, "not an ONNX model: it has no graph");
-    return Importer(model, source).import();
+    return model;
+}
+
+}  // namespace
+
+Graph parse_onnx(std::string_view bytes, const OnnxSource& source) {
+    return Importer(model_of(bytes, source), source).import();
 }
 
 Graph load_onnx(const std::filesystem::path& path) {
-    const auto bytes = read_file(path, kMostBytes);
     const auto folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-    return simplified(parse_onnx(bytes, {path.string(), folder}));
+    const OnnxSource source{path.string(), folder};
+    auto model = model_of(read_file(path, kMostBytes), source);  // the bytes are not kept
+    return simplified(Importer(std::move(model), source).import());
 }
 
 Tensor load_onnx_tensor(const std::filesystem::path& path) {

@@ -27,29 +27,65 @@ const Table& table() {
 }
 
 struct Replacement {
-    std::string_view op;
+    std::string_view op;  // or the beginning of several, with '*'
     std::string_view advice;
 };
 constexpr Replacement kReplacements[] = {
-    {"If", "export the model with a fixed branch"},
-    {"Loop", "export the model with the loop unrolled"},
-    {"Scan", "export the model with the loop unrolled"},
-    {"LSTM", "export the cell as MatMul, Sigmoid and Tanh"},
-    {"GRU", "export the cell as MatMul, Sigmoid and Tanh"},
-    {"RNN", "export the cell as MatMul and Tanh"},
+    {"AffineGrid", "compute the grid before and make it an input"},
     {"Attention", "export the attention as MatMul and Softmax (operator set 22 or lower)"},
-    {"SoftmaxCrossEntropyLoss", "export the model without its loss"},
-    {"NegativeLogLikelihoodLoss", "export the model without its loss"},
-    {"Upsample", "Resize, in operator set 10 or higher"},
-    {"Scatter", "ScatterElements, in operator set 11 or higher"},
-    {"NonMaxSuppression", "export the model without its post-processing"},
+    {"Bernoulli", "make the random numbers an input of the model"},
+    {"BitCast", "Cast, or constants of the right type"},
+    {"CausalConvWithState", "Concat of the state and the input, and Conv"},
+    {"CenterCropPad", "Slice and Pad"},
+    {"Col2Im", "ConvTranspose"},
+    {"ConcatFromSequence", "Concat"},
     {"ConvInteger", "DequantizeLinear, Conv and QuantizeLinear"},
+    {"CumProd", "Log, CumSum and Exp for positive numbers"},
+    {"DFT", "MatMul with the constant matrix of the transform"},
+    {"DeformConv", "Conv, or compute the offsets before"},
+    {"Det", "compute the determinant outside the model"},
+    {"GRU", "export the cell as MatMul, Sigmoid and Tanh"},
+    {"GlobalLpPool", "ReduceL1 or ReduceL2 over the positions"},
+    {"GridSample", "GatherND with indices that are computed before"},
+    {"If", "export the model with a fixed branch"},
+    {"ImageDecoder", "decode the images before and make the pixels an input"},
+    {"LSTM", "export the cell as MatMul, Sigmoid and Tanh"},
+    {"LinearAttention", "export the attention as MatMul and element-wise operators"},
+    {"Loop", "export the model with the loop unrolled"},
+    {"MaxRoiPool", "export the model without its post-processing"},
+    {"MaxUnpool", "ScatterElements with the indices of the pool"},
+    {"MelWeightMatrix", "a constant that is computed before"},
+    {"Multinomial", "make the random numbers an input of the model"},
+    {"NegativeLogLikelihoodLoss", "export the model without its loss"},
+    {"NonMaxSuppression", "export the model without its post-processing"},
+    {"Optional*", "export the model with or without the optional value"},
     {"QLinearConv", "DequantizeLinear, Conv and QuantizeLinear"},
+    {"RNN", "export the cell as MatMul and Tanh"},
+    {"Random*", "make the random numbers an input of the model"},
+    {"RegexFullMatch", "do the work on text before and make the numbers an input"},
+    {"Resize", "Unsqueeze, Expand and Reshape for whole factors, or ConvTranspose with constant weights"},
+    {"RoiAlign", "export the model without its post-processing"},
+    {"RotaryEmbedding", "Mul, Add, Split and Concat with constant cosines and sines"},
+    {"STFT", "Conv with the constant matrix of the transform as kernel"},
+    {"Scan", "export the model with the loop unrolled"},
+    {"Scatter", "ScatterElements, in operator set 11 or higher"},
+    {"Sequence*", "export the model with tensors instead of sequences"},
+    {"SoftmaxCrossEntropyLoss", "export the model without its loss"},
+    {"SplitToSequence", "Split"},
+    {"String*", "do the work on text before and make the numbers an input"},
+    {"TensorScatter", "ScatterND"},
+    {"TfIdfVectorizer", "do the work on text before and make the numbers an input"},
+    {"Unique", "find the values before and make them an input"},
+    {"Upsample", "Unsqueeze, Expand and Reshape for whole factors, or ConvTranspose with constant weights"},
 };
+
+bool is_for(std::string_view pattern, std::string_view op) {
+    return pattern.ends_with('*') ? op.starts_with(pattern.substr(0, pattern.size() - 1)) : op == pattern;
+}
 
 std::string advice_for(std::string_view op) {
     for (const auto& r : kReplacements) {
-        if (r.op == op) return fmt::format("; instead: {}", r.advice);
+        if (is_for(r.op, op)) return fmt::format("; instead: {}", r.advice);
     }
     std::vector<std::string_view> names;
     for (const auto& [name, rows] : table()) names.push_back(name);

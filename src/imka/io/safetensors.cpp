@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -273,6 +274,15 @@ TensorFile read_safetensors(ByteStream stream) {
 
 TensorFile read_safetensors(const std::filesystem::path& path) {
     return read_safetensors(ByteStream(path, {.decompress = false}));
+}
+
+bool begins_like_safetensors(const std::filesystem::path& path) {
+    std::array<char, 9> bytes{};
+    std::ifstream in(path, std::ios::binary);
+    if (!in.read(bytes.data(), bytes.size())) return false;
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    return header <= kMaxHeader && bytes[8] == '{';
 }
 
 }  // namespace imka

@@ -29,4 +29,8 @@ TensorFile read_safetensors(const std::filesystem::path& path);
 // may look like the marker of a compressed file.
 TensorFile read_safetensors(ByteStream stream);
 
+// Whether a file begins as one: the length of the header, and the header's first brace. False if it cannot be
+// read.
+bool begins_like_safetensors(const std::filesystem::path& path);
+
 }  // namespace imka

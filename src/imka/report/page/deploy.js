@@ -113,7 +113,7 @@
   const regionMark = ([layer, copy, core, row, column, firstRow, rows, firstColumn, columns], use, scale) => {
     const one = layers[layer];
     const mark = svg("g", { "data-layer": layer }, svg("rect", { x: column, y: row, width: columns, height: rows, fill: one.colour }));
-    const words = label(one.name + (one.copies > 1 ? " #" + copy : ""), columns, rows, scale);
+    const words = label(one.name.replace(/\.weight(\.folded)?$/, ""), columns, rows, scale);
     if (words) mark.append(svg("g", { transform: "translate(" + (column + columns / 2) + " " + (row + rows / 2) + ")" }, words));
     return hover(mark, () => [one.name + (one.copies > 1 ? ", copy " + copy : ""), "tile: inputs " + range(firstRow, rows) + ", outputs " + range(firstColumn, columns),
       "cells: rows " + range(row, rows) + ", columns " + range(column, columns), coreName(core) + ": " + percent(use.utilisation) + " of its cells in use"]);

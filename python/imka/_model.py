@@ -14,10 +14,12 @@ from ._errors import ConfigError, DataError, MissingPartError, missing_package
 from ._exec import dense_array, make_exec, typed_array
 from ._pickle import bytes_of, check_stamp, from_bytes, stamp
 from ._result import Result
-from ._settings import whole
+from ._settings import default_seed, field, whole
 from ._verbs import Path, existing, path_text, run_verb
 
 Outputs = Union[NDArray, "dict[str, NDArray]"]
+_BACKEND: str = field("backend").default
+_SEED = default_seed()
 _NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_,
           **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)}}
 
@@ -84,7 +86,7 @@ class Model:
     def _suffix(self):
         return ".plan" if self._model.deployed else ".safetensors"
 
-    def run(self, *inputs: Any, seed: int = 0, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
+    def run(self, *inputs: Any, seed: int = _SEED, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
         """The output for these inputs: an array, or a dict if the network has several outputs.
 
         Inputs are arrays in the order of `inputs`, or one dict by name. seed: of the noise of a chip.
@@ -208,7 +210,7 @@ def deploy(model: Any, calibrate: Any = None, *, output: Optional[Path] = None, 
         return Deployment(data, Model(plan) if plan is not None else None)
 
 
-def run(model: Any, *inputs: Any, backend: str = "fp32", calibrate: Any = None, seed: int = 0,
+def run(model: Any, *inputs: Any, backend: str = _BACKEND, calibrate: Any = None, seed: int = _SEED,
         n_jobs: Optional[int] = None, verbose: int = 0, **options: Any) -> Outputs:
     """Runs a model on arrays: digitally, or deployed on a chip first (`imka run`).
 

@@ -40,8 +40,13 @@ def field(name):
     return next(p for p in _LISTS["run"] if p.name == name)
 
 
-def default_seed():
+def default_seed() -> int:
     return field("seeds").default[0]
+
+
+def argument_default(name):
+    """The default of an argument that no field list has."""
+    return _imka.argument_defaults()[name]
 
 
 def text_of(value):

@@ -60,7 +60,7 @@ class Chip:
     set : changed constants, e.g. {"core.adc_noise": 2}.
     """
 
-    def __init__(self, name: Path, set: Union[dict, str, None] = None):  # noqa: A002 (named as in the program)
+    def __init__(self, name: Path, set: Union[dict[str, Any], str, None] = None):  # noqa: A002 (named as in the program)
         self._name, self._set = path_text(name), text_of(set or "")
         self._spec = make_spec(self._name, self._set)
 

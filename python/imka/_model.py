@@ -17,7 +17,7 @@ from ._result import Result
 from ._settings import default_seed, field, whole
 from ._verbs import Path, existing, path_text, run_verb
 
-Outputs = Union[NDArray, "dict[str, NDArray]"]
+Outputs = Union[NDArray[Any], "dict[str, NDArray[Any]]"]
 _BACKEND: str = field("backend").default
 _SEED = default_seed()
 _NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_,

@@ -3,8 +3,13 @@ from __future__ import annotations
 
 import html
 import json
+from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from ._errors import missing_package
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 _SHOWN_ROWS = 12  # of the table in repr; to_pandas has all
 
@@ -59,7 +64,7 @@ class Result:
         self._data, self._table, self._bars = data, table, bars
         self._shown = columns or (bars if table and not isinstance(bars, str) else None) or ()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
@@ -67,13 +72,13 @@ class Result:
         except KeyError:
             raise AttributeError(f"the result has no '{name}'; it has {', '.join(self._data)}") from None
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self._data[name]
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._data
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         """The names of the entries."""
         return iter(self._data)
 
@@ -114,11 +119,11 @@ class Result:
             text += f"<p>{html.escape(self._table)}</p><table>{table(rows[:1], 'th')}{table(rows[1:])}</table>"
         return text + (f"<p>and {left} more rows; to_pandas() has all</p>" if left else "")
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """A copy as plain dicts, lists, numbers and text."""
         return json.loads(json.dumps(self._data))
 
-    def to_pandas(self):
+    def to_pandas(self) -> DataFrame:
         """The rows of the result, or one row with all its entries, as a DataFrame."""
         try:
             import pandas
@@ -127,7 +132,7 @@ class Result:
 
         return pandas.json_normalize(self._data[self._table] if self._table else self._data)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Optional[Axes] = None) -> Axes:
         """Draws the result with matplotlib: bars of its rows, or its values over seeds. Returns the axes."""
         try:
             import matplotlib.pyplot as plt

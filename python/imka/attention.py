@@ -27,7 +27,7 @@ _CAUSAL: bool = argument_default("causal")
 _NAMES = {"nb_features": "n_directions"}  # as in Performer libraries
 
 
-def forms() -> list[dict]:
+def forms() -> list[dict[str, Any]]:
     """The features of kernelised attention: name, formula, features per direction."""
     return _imka.attention_forms()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from ._errors import missing_package
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _SHOWN_ROWS = 12  # of the table in repr; to_pandas has all
+_BAR_NAMES = 30  # below the bars of a plot; with more bars only every second, third, ... has one
+_LEVEL_NAMES = 40  # characters of all names that fit below the bars without being turned
 
 
 def _is_summary(value):
@@ -139,7 +142,7 @@ class Result:
         except ImportError as error:
             raise missing_package("plot", "matplotlib") from error
 
-        ax = ax if ax is not None else plt.subplots()[1]
+        ax = ax if ax is not None else plt.subplots(layout="constrained")[1]
         if self._bars:
             self._draw_bars(ax)
         else:
@@ -149,10 +152,11 @@ class Result:
     def _bar_values(self):
         """Names, numbers, their spread, and what the numbers are."""
         if isinstance(self._bars, str):
-            return list(self._data[self._bars]), list(self._data[self._bars].values()), None, _label(self._bars)
+            entries = self._data[self._bars]
+            return list(map(_label, entries)), list(entries.values()), None, _label(self._bars)
         if not self._table:
             found = [name for name in self._bars if name in self._data]
-            return found, [self._data[name] for name in found], None, None
+            return list(map(_label, found)), [self._data[name] for name in found], None, None
         *columns, number = self._bars
         rows = self._data[self._table]
         first, *others = columns
@@ -164,7 +168,9 @@ class Result:
     def _draw_bars(self, ax):
         names, numbers, spread, label = self._bar_values()
         ax.bar(range(len(names)), numbers, yerr=spread)
-        ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+        named = range(0, len(names), math.ceil(len(names) / _BAR_NAMES))
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > _LEVEL_NAMES else {}
+        ax.set_xticks(named, [names[i] for i in named], **turned)
         if label:
             ax.set_ylabel(label)
         if self._table and len(self._bars) == 2:

@@ -382,7 +382,19 @@ def test_every_result_has_a_table_and_a_picture(name, folder):
     assert len({bar.get_x() for bar in ax.patches}) == len(ax.patches)  # none covers another
     if ax.patches:
         assert all(label.get_text() for label in ax.get_xticklabels()) and len(ax.get_xticklabels()) == drawn
+        ax.figure.canvas.draw()
+        for label in ax.get_xticklabels():  # none is cut off
+            assert ax.figure.bbox.containsy(label.get_window_extent().y0)
     assert matplotlib.pyplot.gcf().axes[0] is ax and result.plot(ax) is ax
+    matplotlib.pyplot.close("all")
+
+
+def test_many_bars_have_some_names():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    rows = [{"core": i, "utilisation": i / 179} for i in range(179)]
+    ax = imka.Result({"core_list": rows}, table="core_list", bars=("core", "utilisation")).plot()
+    assert len(ax.patches) == 179 and [t.get_text() for t in ax.get_xticklabels()] == [str(i) for i in range(0, 179, 6)]
     matplotlib.pyplot.close("all")
 
 

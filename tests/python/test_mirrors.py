@@ -1,4 +1,5 @@
 """Chips, networks, data sets, verbs and their results."""
+import importlib.util
 import json
 import pathlib
 import pickle
@@ -249,6 +250,22 @@ def test_deployed_torch_module():
     assert module.training
 
 
+def test_a_layer_of_a_transformer():
+    torch = pytest.importorskip("torch")
+    if not imka._imka.has_onnx():
+        pytest.skip("this build cannot read ONNX")
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
+    x = torch.randn(20, 10, 32)
+    if torch.__version__ >= "2":
+        pytest.importorskip("onnxscript")
+    with torch.no_grad():
+        want = layer(x).numpy()
+    np.testing.assert_allclose(imka.run(layer, x), want, atol=1e-5)
+    np.testing.assert_allclose(imka.run(layer, x[:1]), want[:1], atol=1e-5)
+    assert 0.001 < error(imka.run(layer, x, backend="hermes", calibrate=x), want) < 0.3
+
+
 def test_a_missing_exporter_is_named(monkeypatch):
     torch = pytest.importorskip("torch")
 
@@ -261,6 +278,18 @@ def test_a_missing_exporter_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.setattr(torch.onnx, "export", export)
     with pytest.raises(ImportError, match="the ONNX exporter of PyTorch needs onnx: pip install onnx"):
+        imka.run(torch.nn.Linear(2, 2), np.ones((1, 2)))
+
+
+def test_a_module_that_only_the_newer_exporter_exports(monkeypatch):
+    torch = pytest.importorskip("torch")
+
+    def export(module, arguments, file, input_names, output_names, dynamic_axes, opset_version, dynamo):
+        raise RuntimeError("not in this exporter" if dynamo is False else "wrong options")
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(torch.onnx, "export", export)
+    with pytest.raises(imka.ConfigError, match="cannot export the module: not in this exporter.*pip install onnxscript"):
         imka.run(torch.nn.Linear(2, 2), np.ones((1, 2)))
 
 

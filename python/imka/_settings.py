@@ -91,6 +91,13 @@ def whole(value, name):
     raise ConfigError(f"{name}: {value!r}; expected an integer from 0 to 2**64 - 1")
 
 
+def number(value, name):
+    """A real number."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise ConfigError(f"{name}: {value!r}; expected a number")
+
+
 def flag(value, name):
     """A truth value; text such as 'no' would count as true."""
     if isinstance(value, (bool, np.bool_)):

@@ -17,8 +17,8 @@ from ._errors import ConfigError, DataError, missing_package
 from ._exec import as_array, make_exec, typed_array
 from ._pickle import check_stamp, pack_chip, stamp, with_chip
 from ._result import Result
-from ._settings import (Parameter, argument_default, default_seed, field, fields, flag, seed_of, settings_of, takes,
-                        text_of, whole)
+from ._settings import (Parameter, argument_default, default_seed, field, fields, flag, number, seed_of, settings_of,
+                        takes, text_of, whole)
 from ._verbs import command
 
 __all__ = ["KernelAttention", "State", "error", "exact_attention", "forms", "to_torch"]
@@ -53,7 +53,7 @@ def _arrays(q, k, v, key_mask):
 
 
 def _scale(scale):
-    return None if scale is None else float(scale)
+    return None if scale is None else number(scale, "scale")
 
 
 def _ranked(out, rank):

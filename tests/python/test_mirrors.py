@@ -104,6 +104,8 @@ BAD_CALLS = [
     (lambda: programmed().mvm(np.full((2, 4), 1e60)), "x: NaN, infinity or a number too large for float32"),
     (lambda: programmed().mvm(np.eye(3)), "inputs of length 3; the chip holds a matrix of 4 inputs"),
     (lambda: programmed().age(1, compensation=None), "not a known compensation"),
+    (lambda: programmed().age(None), "at: None; expected a number"),
+    (lambda: imka.attention.exact_attention(*3 * [np.eye(4)], scale="a"), "scale: 'a'; expected a number"),
     (lambda: imka.datasets.load("ringnorm", train_rows=-1), "train_rows: -1"),
     (lambda: imka.datasets.load("ringnorm", standardize="no"), "standardize: 'no'; expected True or False"),
     (lambda: imka.help_of("nonsense"), "'nonsense' is not a verb"),
@@ -180,6 +182,12 @@ def test_networks(tmp_path):
         model.run(x, x)
     with pytest.raises(imka.ConfigError, match="seed: -1"):
         model.run(x, seed=-1)
+
+
+def test_a_build_without_onnx_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(imka._imka, "has_onnx", lambda: False)
+    with pytest.raises(imka.MissingPartError, match="cannot read ONNX models; install libonnx-dev and libprotobuf-dev and build"):
+        imka.Model("model.onnx")
 
 
 def test_token_numbers_are_integers():

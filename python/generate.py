@@ -31,6 +31,18 @@ SECTIONS = {
 }
 TYPES = {"number": "float", "integer": "int", "true|false": "bool", "text": "str", "text or dict": "str | dict[str, Any]"}
 
+# Methods of classes of scikit-learn, which have no types.
+SCORE = ["def score(self, X: Any, y: Any, sample_weight: Any = ...) -> float: ..."]
+INHERITED = {
+    "ClassifierMixin": SCORE,
+    "RegressorMixin": SCORE,
+    "TransformerMixin": ["def fit_transform(self, X: Any, y: Any = ...) -> Any: ...",  # set_output changes its type
+                         "def get_feature_names_out(self, input_features: Any = ...) -> NDArray[np.object_]: ...",
+                         "def set_output(self, *, transform: str | None = ...) -> {name}: ..."],
+    "BaseEstimator": ["def get_params(self, deep: bool = ...) -> dict[str, Any]: ...",
+                      "def set_params(self, **params: Any) -> {name}: ..."],
+}
+
 
 def parameter_text(p):
     stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
@@ -124,6 +136,7 @@ def stub():
         lines += ["", f"class {name}({', '.join(mixins)}, BaseEstimator):", "    def __init__(", "        self,", "        *,"]
         lines += [f"        {p.name}: {type_of(p)} = ...," for p in cls._parameters]
         lines += ["    ) -> None: ..."]
+        lines += [f"    {line.format(name=name)}" for base in [*mixins, "BaseEstimator"] for line in INHERITED[base]]
         for member, value in members_of(cls):
             if isinstance(value, property):
                 lines += ["    @property", f"    def {member}(self) -> {inspect.signature(value.fget).return_annotation}: ..."]

@@ -18,13 +18,13 @@ from ._verbs import command, cost, evaluate, gram, help_of, report, ridge, sweep
 if TYPE_CHECKING:
     from ._estimators import ChipProjection, KernelRidgeClassifier, KernelRidgeRegressor, RandomFeatures
 
-_ESTIMATORS = ("RandomFeatures", "KernelRidgeClassifier", "KernelRidgeRegressor", "ChipProjection")
-
 __all__ = [
-    *_ESTIMATORS, "Chip", "ConfigError", "DataError", "Deployment", "Error", "FileError", "MissingPartError", "Model",
-    "NumericError", "ProgrammedChip", "Result", "attention", "command", "cost", "datasets", "deploy", "evaluate", "gram",
-    "help_of", "report", "ridge", "run", "sweep", "__version__",
+    "RandomFeatures", "KernelRidgeClassifier", "KernelRidgeRegressor", "ChipProjection", "Chip", "ConfigError", "DataError",
+    "Deployment", "Error", "FileError", "MissingPartError", "Model", "NumericError", "ProgrammedChip", "Result",
+    "attention", "command", "cost", "datasets", "deploy", "evaluate", "gram", "help_of", "report", "ridge", "run", "sweep",
+    "__version__",
 ]
+_ESTIMATORS = __all__[:4]
 
 
 def __getattr__(name):

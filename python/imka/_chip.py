@@ -11,7 +11,7 @@ from ._errors import ConfigError, DataError
 from ._exec import make_exec, typed_array
 from ._pickle import check_stamp, pack_chip, stamp, with_chip
 from ._result import Result
-from ._settings import default_seed, fields, settings_of, text_of, whole
+from ._settings import default_seed, fields, number, settings_of, text_of, whole
 from ._verbs import Path, path_text, run_verb
 
 _COMPENSATION = next(p.default for p in fields("build") if p.name == "compensation")
@@ -60,7 +60,7 @@ class Chip:
     set : changed constants, e.g. {"core.adc_noise": 2}.
     """
 
-    def __init__(self, name: Path, set: Union[dict, str, None] = None):  # noqa: A002 (named as in the program)
+    def __init__(self, name: Path, set: Union[dict[str, Any], str, None] = None):  # noqa: A002 (named as in the program)
         self._name, self._set = path_text(name), text_of(set or "")
         self._spec = make_spec(self._name, self._set)
 
@@ -144,7 +144,7 @@ class ProgrammedChip:
     def age(self, at: Union[float, str], compensation: str = _COMPENSATION,
             n_jobs: Optional[int] = None) -> ProgrammedChip:
         """The chip at a time after programming (seconds, or text such as '1h', '7d'), with drift compensation."""
-        seconds = _imka.parse_duration(at) if isinstance(at, str) else float(at)
+        seconds = _imka.parse_duration(at) if isinstance(at, str) else number(at, "at")
         return ProgrammedChip(self._built.age(seconds, text_of(compensation), make_exec(n_jobs)))
 
     @property

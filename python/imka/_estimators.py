@@ -16,7 +16,7 @@ from ._chip import make_spec
 from ._errors import ConfigError, DataError
 from ._exec import as_array, make_exec, typed_array
 from ._pickle import bytes_of, check_stamp, from_bytes, pack_chip, stamp, with_chip
-from ._settings import Parameter, default_seed, field, fields, seed_of, settings_of, takes, text_of
+from ._settings import Parameter, argument_default, default_seed, field, fields, seed_of, settings_of, takes, text_of
 from ._verbs import Path, path_text
 
 try:
@@ -67,7 +67,8 @@ class _Estimator(BaseEstimator):
         return settings_of({name: getattr(self, name) for name in self._setting_names}, "run")
 
     def _noisy(self):
-        return text_of(self.backend) not in ("fp32", "ideal")
+        backend = text_of(self.backend)
+        return backend != "fp32" and (backend != "ideal" or bool(self.chip_set))
 
     def _check_training(self, X, *y, reset=True, **options):
         """Rows of fit or of a batch. reset: the first ones; a chip needs two of them to fit its outputs."""
@@ -377,7 +378,7 @@ class KernelRidgeRegressor(_Ridge, RegressorMixin, _Estimator):
 
 _PROJECTION = [
     Parameter("weights", None, "array of shape (n_features, n_outputs) or None", "The matrix; None: the identity"),
-    Parameter("backend", "hermes", "name or FILE.yaml", "The chip"),
+    Parameter("backend", argument_default("chip"), "name or FILE.yaml", "The chip"),
     Parameter("chip_set", None, "dict or None", "Changed constants of the chip, such as {'core.adc_noise': 2}"),
 ] + fields("build")
 

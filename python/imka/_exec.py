@@ -16,6 +16,8 @@ def as_array(x):
     """An array that NumPy knows through DLPack only, as a NumPy array without a copy; anything else as it is."""
     if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         return x
+    if getattr(x, "requires_grad", False):
+        raise DataError(f"{type(x).__name__}: requires a gradient, which imka does not compute; call its detach() first")
     try:
         if x.__dlpack_device__()[0] not in _HOST_DEVICES:
             raise BufferError("the data are on another device")

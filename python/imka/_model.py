@@ -1,6 +1,7 @@
 """Networks, run digitally or deployed on a chip."""
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import tempfile
@@ -14,10 +15,12 @@ from ._errors import ConfigError, DataError, MissingPartError, missing_package
 from ._exec import dense_array, make_exec, typed_array
 from ._pickle import bytes_of, check_stamp, from_bytes, stamp
 from ._result import Result
-from ._settings import whole
+from ._settings import default_seed, field, whole
 from ._verbs import Path, existing, path_text, run_verb
 
-Outputs = Union[NDArray, "dict[str, NDArray]"]
+Outputs = Union[NDArray[Any], "dict[str, NDArray[Any]]"]
+_BACKEND: str = field("backend").default
+_SEED = default_seed()
 _NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_,
           **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)}}
 
@@ -26,25 +29,36 @@ def _is_torch(model):
     return any(c.__module__.startswith("torch.") and c.__name__ == "Module" for c in type(model).__mro__)
 
 
+def _exporter_options(torch, names):
+    """Options of torch.onnx.export that leave the first axis of the inputs open."""
+    axes = {"dynamic_axes": {name: {0: "batch"} for name in [*names, "output"]}, "opset_version": 13}
+    if "dynamo" not in inspect.signature(torch.onnx.export).parameters:
+        return axes
+    if importlib.util.find_spec("onnxscript") is None or not hasattr(torch.export.Dim, "AUTO"):
+        return {**axes, "dynamo": False}
+    shapes = tuple({0: torch.export.Dim.AUTO} for _ in names)
+    return {"dynamo": True, "dynamic_shapes": shapes, "opset_version": 18, "external_data": False, "verbose": False}
+
+
 def _export(module, arrays, path):
     """Writes a torch.nn.Module as ONNX, with the first axis of its inputs left open."""
     import torch
 
     floats = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
-    example = tuple(torch.as_tensor(a[:1]) for a in arrays)
+    example = tuple(torch.as_tensor(a[:2]) for a in arrays)  # an axis of size 1 would not be left open
     example = tuple(t.to(floats) if t.is_floating_point() else t for t in example)  # NumPy's default is float64
     names = [f"input{i}" for i in range(len(arrays))]
-    axes = {name: {0: "batch"} for name in [*names, "output"]}
-    options = {"input_names": names, "output_names": ["output"], "dynamic_axes": axes, "opset_version": 13}
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
-        options["dynamo"] = False  # the other exporter needs more packages
+    options = _exporter_options(torch, names)
     training = module.training
     module.eval()
     try:
-        torch.onnx.export(module, example, path, **options)
+        torch.onnx.export(module, example, path, input_names=names, output_names=["output"], **options)
     except Exception as error:
         if isinstance(error.__cause__, ImportError) and error.__cause__.name == "onnx":
             raise missing_package("the ONNX exporter of PyTorch", "onnx") from error
+        if options.get("dynamo") is False:
+            raise ConfigError(f"PyTorch cannot export the module: {error}. Its newer exporter may; it needs onnxscript: "
+                              "pip install onnxscript") from error
         raise
     finally:
         module.train(training)
@@ -84,7 +98,7 @@ class Model:
     def _suffix(self):
         return ".plan" if self._model.deployed else ".safetensors"
 
-    def run(self, *inputs: Any, seed: int = 0, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
+    def run(self, *inputs: Any, seed: int = _SEED, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
         """The output for these inputs: an array, or a dict if the network has several outputs.
 
         Inputs are arrays in the order of `inputs`, or one dict by name. seed: of the noise of a chip.
@@ -208,7 +222,7 @@ def deploy(model: Any, calibrate: Any = None, *, output: Optional[Path] = None, 
         return Deployment(data, Model(plan) if plan is not None else None)
 
 
-def run(model: Any, *inputs: Any, backend: str = "fp32", calibrate: Any = None, seed: int = 0,
+def run(model: Any, *inputs: Any, backend: str = _BACKEND, calibrate: Any = None, seed: int = _SEED,
         n_jobs: Optional[int] = None, verbose: int = 0, **options: Any) -> Outputs:
     """Runs a model on arrays: digitally, or deployed on a chip first (`imka run`).
 

@@ -3,10 +3,18 @@ from __future__ import annotations
 
 import html
 import json
+import math
+from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from ._errors import missing_package
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
 _SHOWN_ROWS = 12  # of the table in repr; to_pandas has all
+_BAR_NAMES = 30  # below the bars of a plot; with more bars only every second, third, ... has one
+_LEVEL_NAMES = 40  # characters of all names that fit below the bars without being turned
 
 
 def _is_summary(value):
@@ -59,7 +67,7 @@ class Result:
         self._data, self._table, self._bars = data, table, bars
         self._shown = columns or (bars if table and not isinstance(bars, str) else None) or ()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
@@ -67,13 +75,13 @@ class Result:
         except KeyError:
             raise AttributeError(f"the result has no '{name}'; it has {', '.join(self._data)}") from None
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self._data[name]
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._data
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         """The names of the entries."""
         return iter(self._data)
 
@@ -114,11 +122,11 @@ class Result:
             text += f"<p>{html.escape(self._table)}</p><table>{table(rows[:1], 'th')}{table(rows[1:])}</table>"
         return text + (f"<p>and {left} more rows; to_pandas() has all</p>" if left else "")
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """A copy as plain dicts, lists, numbers and text."""
         return json.loads(json.dumps(self._data))
 
-    def to_pandas(self):
+    def to_pandas(self) -> DataFrame:
         """The rows of the result, or one row with all its entries, as a DataFrame."""
         try:
             import pandas
@@ -127,14 +135,14 @@ class Result:
 
         return pandas.json_normalize(self._data[self._table] if self._table else self._data)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Optional[Axes] = None) -> Axes:
         """Draws the result with matplotlib: bars of its rows, or its values over seeds. Returns the axes."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
             raise missing_package("plot", "matplotlib") from error
 
-        ax = ax if ax is not None else plt.subplots()[1]
+        ax = ax if ax is not None else plt.subplots(layout="constrained")[1]
         if self._bars:
             self._draw_bars(ax)
         else:
@@ -144,10 +152,11 @@ class Result:
     def _bar_values(self):
         """Names, numbers, their spread, and what the numbers are."""
         if isinstance(self._bars, str):
-            return list(self._data[self._bars]), list(self._data[self._bars].values()), None, _label(self._bars)
+            entries = self._data[self._bars]
+            return list(map(_label, entries)), list(entries.values()), None, _label(self._bars)
         if not self._table:
             found = [name for name in self._bars if name in self._data]
-            return found, [self._data[name] for name in found], None, None
+            return list(map(_label, found)), [self._data[name] for name in found], None, None
         *columns, number = self._bars
         rows = self._data[self._table]
         first, *others = columns
@@ -159,7 +168,9 @@ class Result:
     def _draw_bars(self, ax):
         names, numbers, spread, label = self._bar_values()
         ax.bar(range(len(names)), numbers, yerr=spread)
-        ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+        named = range(0, len(names), math.ceil(len(names) / _BAR_NAMES))
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > _LEVEL_NAMES else {}
+        ax.set_xticks(named, [names[i] for i in named], **turned)
         if label:
             ax.set_ylabel(label)
         if self._table and len(self._bars) == 2:

@@ -40,8 +40,13 @@ def field(name):
     return next(p for p in _LISTS["run"] if p.name == name)
 
 
-def default_seed():
+def default_seed() -> int:
     return field("seeds").default[0]
+
+
+def argument_default(name):
+    """The default of an argument that no field list has."""
+    return _imka.argument_defaults()[name]
 
 
 def text_of(value):
@@ -84,6 +89,13 @@ def whole(value, name):
     if isinstance(value, numbers.Integral) and 0 <= value < 2**64:
         return int(value)
     raise ConfigError(f"{name}: {value!r}; expected an integer from 0 to 2**64 - 1")
+
+
+def number(value, name):
+    """A real number."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise ConfigError(f"{name}: {value!r}; expected a number")
 
 
 def flag(value, name):

@@ -15,7 +15,7 @@ from ._exec import make_exec
 from ._result import Result
 from ._settings import text_of
 
-Path = Union[str, os.PathLike]
+Path = Union[str, os.PathLike[str]]
 
 
 def path_text(path, expected="a file name"):
@@ -96,7 +96,7 @@ def cost(what: Optional[Path] = None, **options: Any) -> Result:
     return Result(data, table="cases", bars=("read_mode", "copies", "latency_seconds"))
 
 
-def sweep(experiment: Path, set: Optional[dict] = None, **options: Any) -> Result:  # noqa: A002 (as in the program)
+def sweep(experiment: Path, set: Optional[dict[str, Any]] = None, **options: Any) -> Result:  # noqa: A002 (as in the program)
     """Runs an experiment, or resumes it, and returns a summary (`imka sweep`).
 
     experiment : name of a built-in experiment, or a YAML file.

@@ -17,15 +17,17 @@ from ._errors import ConfigError, DataError, missing_package
 from ._exec import as_array, make_exec, typed_array
 from ._pickle import check_stamp, pack_chip, stamp, with_chip
 from ._result import Result
-from ._settings import Parameter, fields, flag, seed_of, settings_of, takes, text_of, whole
+from ._settings import (Parameter, argument_default, default_seed, field, fields, flag, number, seed_of, settings_of,
+                        takes, text_of, whole)
 from ._verbs import command
 
 __all__ = ["KernelAttention", "State", "error", "exact_attention", "forms", "to_torch"]
 
+_CAUSAL: bool = argument_default("causal")
 _NAMES = {"nb_features": "n_directions"}  # as in Performer libraries
 
 
-def forms() -> list[dict]:
+def forms() -> list[dict[str, Any]]:
     """The features of kernelised attention: name, formula, features per direction."""
     return _imka.attention_forms()
 
@@ -51,15 +53,16 @@ def _arrays(q, k, v, key_mask):
 
 
 def _scale(scale):
-    return None if scale is None else float(scale)
+    return None if scale is None else number(scale, "scale")
 
 
 def _ranked(out, rank):
     return out.reshape(out.shape[4 - rank:])
 
 
-def exact_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional[ArrayLike] = None, causal: bool = False,
-                    scale: Optional[float] = None, n_jobs: Optional[int] = None, verbose: int = 0) -> NDArray[np.float32]:
+def exact_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional[ArrayLike] = None,
+                    causal: bool = _CAUSAL, scale: Optional[float] = None, n_jobs: Optional[int] = None,
+                    verbose: int = 0) -> NDArray[np.float32]:
     """softmax(scale q kᵀ) v without the matrix of scores.
 
     key_mask : (batch, keys) or (keys,); False or 0 for keys that are ignored.
@@ -72,11 +75,11 @@ def exact_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional
 
 _SETTINGS = fields("attention")
 _OTHERS = [
-    Parameter("backend", "fp32", "fp32, a chip or FILE.yaml", "What computes the projections"),
+    Parameter("backend", field("backend").default, "fp32, a chip or FILE.yaml", "What computes the projections"),
     Parameter("chip_set", None, "dict or None", "Changed constants of the chip"),
-    Parameter("random_state", 0, "integer, RandomState or None", "Seed of the directions and of the chip"),
-    Parameter("layer", 0, "integer", "Number of the layer: each has its own directions unless shared"),
-    Parameter("causal", False, "boolean", "Query i uses keys 0..i"),
+    Parameter("random_state", default_seed(), "integer, RandomState or None", "Seed of the directions and of the chip"),
+    Parameter("layer", argument_default("layer"), "integer", "Number of the layer: each has its own directions unless shared"),
+    Parameter("causal", _CAUSAL, "boolean", "Query i uses keys 0..i"),
     Parameter("scale", None, "number or None", "Of the scores; None: 1 / sqrt(size)"),
     Parameter("n_jobs", None, "integer or None", "Threads; -1: all cores; None: likewise, or OMP_NUM_THREADS"),
     Parameter("verbose", 0, "integer", "Above 0: show progress"),
@@ -105,16 +108,21 @@ class KernelAttention:
         causal, scale = flag(self.causal, "causal"), _scale(self.scale)
         return _ranked(attention.run(q, k, v, key_mask, causal, scale, seed, self._exec()), rank)
 
-    def calibrate(self, q: ArrayLike, k: ArrayLike) -> KernelAttention:
-        """Draws the directions, calibrates the chip with these queries and keys and programs it."""
+    def calibrate(self, q: ArrayLike, k: ArrayLike, **settings: Any) -> KernelAttention:
+        """Draws the directions, calibrates the chip with these queries and keys and programs it.
+
+        settings : as in Chip.program, e.g. read_seconds, compensation, replicas.
+        """
         if text_of(self.backend) == "fp32":
             raise ConfigError("calibrate needs a chip as backend")
         rows = np.concatenate([_tokens(x, n)[0].reshape(-1, np.shape(x)[-1]) for x, n in ((q, "q"), (k, "k"))])
         chip = make_spec(self.backend, self.chip_set)
         scale = _scale(self.scale) or 1 / math.sqrt(rows.shape[1])
-        settings, _, *draw = self._drawn = self._draw(rows.shape[1])
+        build = settings_of(settings, "build")
+        features, _, *draw = drawn = self._draw(rows.shape[1])
         rows = np.ascontiguousarray(rows)
-        self._attention = _imka.kernel_attention_on_chip(settings, {}, chip, rows, math.sqrt(scale), *draw, self._exec())
+        self._attention = _imka.kernel_attention_on_chip(features, build, chip, rows, math.sqrt(scale), *draw, self._exec())
+        self._drawn = drawn
         return self
 
     def redraw(self) -> KernelAttention:

@@ -36,6 +36,16 @@ nb::dict field_lists() {
     return groups;
 }
 
+// Defaults of arguments that no field list has.
+nb::dict argument_defaults() {
+    const AttentionOptions attention;
+    nb::dict defaults;
+    defaults["chip"] = performer_defaults().backend.name;
+    defaults["causal"] = attention.causal;
+    defaults["layer"] = OmegaDraw{}.layer;
+    return defaults;
+}
+
 }  // namespace
 
 void apply_settings(const Settings& settings, const Fields& fields) {
@@ -58,6 +68,7 @@ BuildConfig build_config(const Settings& settings) {
 
 void bind_settings(nb::module_& m) {
     m.def("field_lists", &field_lists, "The settings by group: name, type, help, unit and default (JSON).");
+    m.def("argument_defaults", &argument_defaults, "Defaults of arguments that no field list has, by name.");
 }
 
 }  // namespace imka::python

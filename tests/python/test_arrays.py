@@ -121,6 +121,14 @@ def test_results_of_a_model_share_memory_through_dlpack(ridge_file):
     assert torch.isfinite(tensor).all()  # the tensor keeps the memory
 
 
+def test_tensors_that_require_a_gradient_are_refused(calls):
+    torch = pytest.importorskip("torch")
+    for name in ("transform", "run", "mvm", "attention"):
+        array, call = calls[name]
+        with pytest.raises(imka.DataError, match=r"Tensor: requires a gradient.*call its detach\(\) first"):
+            call(torch.from_numpy(array).requires_grad_())
+
+
 class OnGpu(OnlyDlpack):
     """An array that also has NumPy's protocol, as those of PyTorch and CuPy have."""
 

@@ -102,6 +102,10 @@ def test_on_a_chip(tokens):
     assert np.linalg.norm(y - exact) < 3 * np.linalg.norm(digital - exact) + 0.2 * np.linalg.norm(exact)
     np.testing.assert_array_equal(chip(q, k, v), y)
     assert not np.array_equal(chip(q, k, v, seed=5), y)
+    aged = KernelAttention(n_directions=127, sampler="sorf", backend="hermes").calibrate(q, k, read_seconds=86400)
+    assert np.linalg.norm(aged(q, k, v) - exact) > np.linalg.norm(y - exact)
+    with pytest.raises(imka.ConfigError, match="unknown setting 'read_second'; did you mean 'read_seconds'"):
+        chip.calibrate(q, k, read_second=1)
 
 
 def test_bad_inputs(tokens):

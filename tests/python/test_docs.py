@@ -8,6 +8,8 @@ import sys
 import pytest
 from conftest import ROOT
 
+import imka
+
 pytest.importorskip("sklearn")
 PAGES = ["README.md", "docs/python.md", "docs/coming-from-aihwkit.md", "docs/coming-from-crosssim.md"]
 
@@ -36,6 +38,24 @@ def test_page_runs(page, tmp_path, monkeypatch):
         expected = expected_of(code)
         if expected is not None:
             assert out.getvalue().splitlines() == expected, code
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "coming-from" in p])
+def test_constants_that_pages_name_exist(page):
+    text = (ROOT / page).read_text()
+    named = set(re.findall(r"[`\"]((?:core|device)\.\w+)[`\"]", text))
+    chips = set(re.findall(r'imka\.Chip\("([\w-]+)"', text)) | set(re.findall(r"presets? `([\w-]+)`", text))
+    assert len(named) >= 10 and len(chips) >= 2 and chips <= set(imka.Chip.names())
+    assert named <= {constant["name"] for constant in imka.Chip("hermes").constants().constants}
+
+
+def test_defaults_that_differ_from_rbf_samplers():
+    from sklearn.kernel_approximation import RBFSampler
+
+    ours, theirs = imka.RandomFeatures(), RBFSampler()
+    assert (ours.gamma, ours.random_state, ours.n_components) == (0.05, 0, None)
+    assert ours.fit([[0] * 3] * 2).omega_.shape == (48, 3)
+    assert (theirs.gamma, theirs.random_state, theirs.n_components) == (1, None, 100)
 
 
 def test_generated_files_are_current():

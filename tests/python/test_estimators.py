@@ -43,6 +43,8 @@ def test_only_noisy_estimators_are_exempt():
         noisy = getattr(estimator, "backend") == "hermes"
         assert set(estimator.exempt_checks()) == ({"check_methods_subset_invariance",
                                                    "check_methods_sample_order_invariance"} if noisy else set())
+    assert not imka.RandomFeatures(backend="ideal").exempt_checks()
+    assert imka.RandomFeatures(backend="ideal", chip_set={"core.adc_noise": 2}).exempt_checks()
 
 
 @pytest.fixture(scope="module")

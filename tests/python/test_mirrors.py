@@ -1,4 +1,5 @@
 """Chips, networks, data sets, verbs and their results."""
+import importlib.util
 import json
 import pathlib
 import pickle
@@ -103,6 +104,8 @@ BAD_CALLS = [
     (lambda: programmed().mvm(np.full((2, 4), 1e60)), "x: NaN, infinity or a number too large for float32"),
     (lambda: programmed().mvm(np.eye(3)), "inputs of length 3; the chip holds a matrix of 4 inputs"),
     (lambda: programmed().age(1, compensation=None), "not a known compensation"),
+    (lambda: programmed().age(None), "at: None; expected a number"),
+    (lambda: imka.attention.exact_attention(*3 * [np.eye(4)], scale="a"), "scale: 'a'; expected a number"),
     (lambda: imka.datasets.load("ringnorm", train_rows=-1), "train_rows: -1"),
     (lambda: imka.datasets.load("ringnorm", standardize="no"), "standardize: 'no'; expected True or False"),
     (lambda: imka.help_of("nonsense"), "'nonsense' is not a verb"),
@@ -181,6 +184,12 @@ def test_networks(tmp_path):
         model.run(x, seed=-1)
 
 
+def test_a_build_without_onnx_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(imka._imka, "has_onnx", lambda: False)
+    with pytest.raises(imka.MissingPartError, match="cannot read ONNX models; install libonnx-dev and libprotobuf-dev and build"):
+        imka.Model("model.onnx")
+
+
 def test_token_numbers_are_integers():
     model = imka.Model(CHECKPOINT)
     assert [text[:2] for text in model.inputs.values()] == ["u8", "i6"]
@@ -249,6 +258,22 @@ def test_deployed_torch_module():
     assert module.training
 
 
+def test_a_layer_of_a_transformer():
+    torch = pytest.importorskip("torch")
+    if not imka._imka.has_onnx():
+        pytest.skip("this build cannot read ONNX")
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
+    x = torch.randn(20, 10, 32)
+    if torch.__version__ >= "2":
+        pytest.importorskip("onnxscript")
+    with torch.no_grad():
+        want = layer(x).numpy()
+    np.testing.assert_allclose(imka.run(layer, x), want, atol=1e-5)
+    np.testing.assert_allclose(imka.run(layer, x[:1]), want[:1], atol=1e-5)
+    assert 0.001 < error(imka.run(layer, x, backend="hermes", calibrate=x), want) < 0.3
+
+
 def test_a_missing_exporter_is_named(monkeypatch):
     torch = pytest.importorskip("torch")
 
@@ -261,6 +286,18 @@ def test_a_missing_exporter_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.setattr(torch.onnx, "export", export)
     with pytest.raises(ImportError, match="the ONNX exporter of PyTorch needs onnx: pip install onnx"):
+        imka.run(torch.nn.Linear(2, 2), np.ones((1, 2)))
+
+
+def test_a_module_that_only_the_newer_exporter_exports(monkeypatch):
+    torch = pytest.importorskip("torch")
+
+    def export(module, arguments, file, input_names, output_names, dynamic_axes, opset_version, dynamo):
+        raise RuntimeError("not in this exporter" if dynamo is False else "wrong options")
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(torch.onnx, "export", export)
+    with pytest.raises(imka.ConfigError, match="cannot export the module: not in this exporter.*pip install onnxscript"):
         imka.run(torch.nn.Linear(2, 2), np.ones((1, 2)))
 
 
@@ -382,7 +419,19 @@ def test_every_result_has_a_table_and_a_picture(name, folder):
     assert len({bar.get_x() for bar in ax.patches}) == len(ax.patches)  # none covers another
     if ax.patches:
         assert all(label.get_text() for label in ax.get_xticklabels()) and len(ax.get_xticklabels()) == drawn
+        ax.figure.canvas.draw()
+        for label in ax.get_xticklabels():  # none is cut off
+            assert ax.figure.bbox.containsy(label.get_window_extent().y0)
     assert matplotlib.pyplot.gcf().axes[0] is ax and result.plot(ax) is ax
+    matplotlib.pyplot.close("all")
+
+
+def test_many_bars_have_some_names():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    rows = [{"core": i, "utilisation": i / 179} for i in range(179)]
+    ax = imka.Result({"core_list": rows}, table="core_list", bars=("core", "utilisation")).plot()
+    assert len(ax.patches) == 179 and [t.get_text() for t in ax.get_xticklabels()] == [str(i) for i in range(0, 179, 6)]
     matplotlib.pyplot.close("all")
 
 

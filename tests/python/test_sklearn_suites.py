@@ -98,10 +98,31 @@ def test_of_ridge_on_dense_and_sparse_rows(ours, name):
         RIDGES.test_dense_sparse(function)
 
 
+def test_rows_twice_are_half_the_penalty():
+    """As in scikit-learn's tests with vstacked rows, in primal and dual."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 4)), rng.normal(size=60)
+    for n_components in (10, 400):
+        once, twice = (imka.KernelRidgeRegressor(n_components=n_components, alpha=a, intercept="free") for a in (0.5, 1))
+        want = once.fit(x, y).predict(x)
+        np.testing.assert_allclose(twice.fit(np.r_[x, x], np.r_[y, y]).predict(x), want, atol=1e-4)
+
+
+def test_limits_of_the_penalty():
+    """As in scikit-learn's tests of limits: the mean of y, and least squares."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 4)), rng.normal(size=60) + 3
+    large = imka.KernelRidgeRegressor(n_components=10, alpha=1e9, intercept="free").fit(x, y)
+    np.testing.assert_allclose(large.predict(x), y.mean(), rtol=1e-5)
+    small = imka.KernelRidgeRegressor(n_components=10, alpha=1e-9, intercept="free").fit(x, y)
+    z = np.c_[imka.RandomFeatures(n_components=10).fit_transform(x), np.ones(60)].astype(float)
+    np.testing.assert_allclose(small.predict(x), z @ np.linalg.lstsq(z, y, rcond=None)[0], atol=1e-4)
+
+
 RUN_RIDGES = ["test_ridge_shapes_type", "test_ridge_intercept", "test_dense_sparse"]
 # Reasons by pattern, the first that matches. "Own weights": KernelRidgeRegressor weights features, not columns of X;
 # test_regression_is_ridge_on_the_features (test_estimators.py) compares it with Ridge on the same features, in primal and
-# dual, with and without intercept, for several targets.
+# dual, with and without intercept, for several targets; the two tests above have what these tests show of predictions.
 SKIPPED_RIDGES = {
     "sample_weight|class_weight": "no sample or class weights",
     "_cv|gcv|ridgecv|loo|best_score|cv_": "no built-in cross-validation; GridSearchCV is tested",

@@ -293,8 +293,8 @@ RunResult run_seeds(std::string_view kind, const RunConfig& config, const RunSou
     RunData shared(data);
     std::map<std::string, std::vector<double>> values;
     std::uint64_t done = 0;
-    // A run of attention may take little time: the progress is that of the seeds.
-    const bool many = data.attention != nullptr && config.seeds.size() > 1;
+    // A run of these kinds may take little time: the progress is that of the seeds.
+    const bool many = (data.attention != nullptr || kind == "gram") && config.seeds.size() > 1;
     std::optional<Progress> progress;
     if (many) progress.emplace(exec, "seeds", config.seeds.size());
     for (const auto seed : config.seeds) {

@@ -233,6 +233,7 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
     report::add_heat_maps(report, context.exec);
     add_logs(args, done, report);
     add_tables(done, context, report);
+    std::filesystem::create_directories(args.output);  // tables have no runs that made it
     const auto name = fmt::format("{}", fmt::join(args.names, "_"));
     const ReportFiles files{.page = args.output / (name + ".html"),
                             .figures = args.figures ? args.output / (name + "_figures") : "",

@@ -70,6 +70,15 @@ TEST(AttentionFigures, SeparateTheSlipsOfThePublishedFigure) {
     EXPECT_NE(figures[0].plot.id, figures[1].plot.id);
 }
 
+TEST(AttentionFigures, NameFilesWithoutTheirFolder) {
+    const auto figures = attention_figures(
+        std::vector{record_of("attention", 0, {{"dataset", "/home/me/qkv.npy"}, {"length", "auto"}},
+                              {{"output_mse", 1.0}, {"m", 16.0}})});
+    ASSERT_EQ(figures.size(), 1U);
+    EXPECT_THAT(figures[0].title, testing::StartsWith("qkv.npy: "));
+    EXPECT_THAT(figures[0].caption, HasSubstr("for qkv.npy. Points"));
+}
+
 TEST(AttentionFigures, FindTheBreakEvenOfTimes) {
     std::vector<Record> records;
     for (const double length : {256.0, 1024.0, 4096.0})

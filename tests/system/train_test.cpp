@@ -70,6 +70,8 @@ TEST(Train, GivesTheSameWeightsAfterKill) {
     const TempDir dir;
     const auto whole = run_imka(tiny(dir / "whole"));
     ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    EXPECT_THAT(whole.err,
+                testing::ContainsRegex("step 150: validation accuracy .* %, loss .*; training .* tokens/s"));
     // Killed as soon as a checkpoint is there; if that is too late, the training has ended and nothing
     // changes.
     const auto script = "\"" + binary_dir() + "/imka" + "\" " + tiny(dir / "killed") +

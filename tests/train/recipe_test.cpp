@@ -38,6 +38,8 @@ TEST(Recipe, NeedsATask) {
     const TempDir dir;
     write_text(dir / "r.yaml", "steps: 10\n");
     EXPECT_THAT(error_of([&] { load_recipe((dir / "r.yaml").string()); }), HasSubstr("missing key 'task'"));
+    EXPECT_THAT(error_of([&] { load_recipe("/dev/null"); }), HasSubstr("/dev/null: expected a regular file"));
+    EXPECT_THAT(error_of([&] { load_recipe(dir.path().string()); }), HasSubstr("expected a regular file"));
 }
 
 TEST(Recipe, ExtendsAnother) {

@@ -98,6 +98,26 @@ TEST(Training, TestsWithNewDirectionsWithoutChangingAnything) {
     EXPECT_EQ(rest, losses(plain));
 }
 
+TEST(Training, StopsAfterSomeMinutesAndGoesOn) {
+    auto recipe = tiny(6);
+    recipe.train.validate_every = 4;
+    recipe.train.dropout = 0.1;
+    const TempDir whole;
+    const auto expected = trained(recipe, whole);
+    const TempDir parts;
+    // Every step takes longer than that.
+    const TrainOptions options{.output = parts.path(), .minutes = 1e-9};
+    for (std::int64_t step = 1; step <= 6; ++step) {
+        const auto result = train(recipe, options, {});
+        EXPECT_EQ(result.progress.step, step);
+        EXPECT_EQ(result.progress.finished, step == 6);
+        EXPECT_EQ(progress_of(load_performer(parts / "last.safetensors")).step, step);
+    }
+    EXPECT_EQ(load_performer(parts / "last.safetensors").weights, expected.weights);
+    EXPECT_EQ(load_performer(parts / "best.safetensors").weights,
+              load_performer(whole / "best.safetensors").weights);
+}
+
 TEST(Training, KeepsTheMeanOfTheWeights) {
     auto recipe = tiny(40);
     recipe.train.validate_every = 20;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string_view>
@@ -230,13 +231,20 @@ std::string break_even_note(const std::vector<AttentionCurve>& curves) {
     return fmt::format("Break-even: {}.", fmt::join(parts, "; "));
 }
 
+// Of a file, its name without the folder.
+std::string input_name(const std::string& dataset) {
+    return std::filesystem::path(dataset).filename().string();
+}
+
 std::string caption_of(const QuantityRow& row, const Record& first) {
-    const bool times = row.kind == kTimes;
+    const auto length = first.setting("length");
+    const bool has_length = row.kind != kTimes && length != "auto";
     return fmt::format(
         "{}, for {}{}. Points are medians over seeds; bars are their 95 % confidence intervals "
         "(smallest and largest value if there are fewer than six seeds).",
-        row.what, first.setting("dataset") == "normal" ? "Q, K, V ~ N(0, 1)" : first.setting("dataset"),
-        times ? "" : fmt::format(" of length {}", first.setting("length")));
+        row.what,
+        first.setting("dataset") == "normal" ? "Q, K, V ~ N(0, 1)" : input_name(first.setting("dataset")),
+        has_length ? fmt::format(" of length {}", length) : "");
 }
 
 AttentionFigure make_figure(const FigureKey& key, const Group& group) {
@@ -245,7 +253,7 @@ AttentionFigure make_figure(const FigureKey& key, const Group& group) {
     const auto& first = *group.front();
     AttentionFigure figure{
         .experiment = experiment,
-        .title = fmt::format("{}: {}{}", dataset, row.title,
+        .title = fmt::format("{}: {}{}", input_name(dataset), row.title,
                              slips == "true" ? ", with the slips of the published figure" : ""),
         .caption = caption_of(row, first),
         .curves = curves_of(group, row)};
@@ -312,11 +320,11 @@ std::vector<AttentionMaps> attention_maps(const std::vector<Record>& records, co
     for (const auto& [experiment, r] : chosen) {
         try {
             const auto picture = attention_picture(config_of(*r), kPictureSize, exec);
-            all.push_back(
-                {.experiment = experiment,
-                 .title = fmt::format("{}: the first {} tokens, m = {:.0f}, seed {}", r->setting("dataset"),
-                                      picture.positions.size(), x_of(*r), r->seed),
-                 .maps = heat_maps(picture)});
+            all.push_back({.experiment = experiment,
+                           .title = fmt::format("{}: the first {} tokens, m = {:.0f}, seed {}",
+                                                input_name(r->setting("dataset")), picture.positions.size(),
+                                                x_of(*r), r->seed),
+                           .maps = heat_maps(picture)});
         } catch (const Error& e) {
             if (e.code() == ErrorCode::interrupted) throw;
             note(exec, fmt::format("no pictures of attention matrices of {}: {}", experiment, e.what()));

@@ -89,6 +89,9 @@ void load_file(const std::string& name_or_file, TrainRecipe& recipe, std::string
     if (!std::filesystem::exists(name_or_file))
         fail(ErrorCode::bad_usage, fmt::format("unknown recipe '{}': expected a YAML file or one of {}",
                                                name_or_file, fmt::join(known_recipes(), ", ")));
+    // It is read more than once, also by another program.
+    if (!std::filesystem::is_regular_file(name_or_file))
+        fail(ErrorCode::bad_usage, fmt::format("{}: expected a regular file", name_or_file));
     load_yaml(name_or_file, list);
 }
 

@@ -2,7 +2,7 @@
 // Renders the JSON document in the page: summary, warnings, figures, tables. No network, no storage. Text from the document
 // becomes text nodes and attributes, never markup.
 (() => {
-  const { colour, make, svg, fill, details, listOf, note, fixed, grouped, plural, text, number, integer, nothing, table, tile, command, themeSwitch } = shared;
+  const { colour, make, svg, fill, details, listOf, note, fixed, grouped, plural, text, number, integer, nothing, table, tile, command, themeSwitch, roundNumbers } = shared;
 
   const MARKS = { rff: "circle", orf: "rect", sorf: "triangle", other0: "rectRot", other1: "star", other2: "rect", other3: "cross" };
   const report = JSON.parse(document.getElementById("report").textContent);
@@ -489,6 +489,12 @@
 
   // Positions and labels of the ticks on x.
   const marks = (plot, xs) => plot.ticks.length ? plot.ticks : [...new Set(xs)].sort((p, q) => p - q).map((value) => ({ value }));
+  // A short logarithmic axis has too few powers of ten for ticks.
+  const logarithmic = (low, high, axis) => {
+    const round = low > 0 ? roundNumbers(low, high) : [];
+    const own = round.length > 1 && round.length < 10 ? { afterBuildTicks: (a) => { a.ticks = round.map((t) => ({ ...t })); }, ticks: { ...axis.ticks, callback: short } } : {};
+    return { type: "logarithmic", min: low, max: high, ...axis, ...own };
+  };
   // Both axes of a logarithmic plot have the same range, so that y = x is the diagonal.
   const scales = (plot, axis) => {
     const { low, high } = span(plot);
@@ -499,7 +505,7 @@
     const xs = plot.series.flatMap((s) => s.points.map((p) => p.x));
     const [least, most] = [Math.min(...xs), Math.max(...xs)];
     const room = Math.max(plot.ticks.length ? 0.6 : 0.3, 0.03 * (most - least));
-    const y = { type: plot.log_y ? "logarithmic" : "linear", ...(plot.log_y ? { min: low, max: high } : { suggestedMin: low, suggestedMax: high }), ...axis(plot.y) };
+    const y = plot.log_y ? logarithmic(low, high, axis(plot.y)) : { type: "linear", suggestedMin: low, suggestedMax: high, ...axis(plot.y) };
     if (plot.log_x) return { x: { type: "logarithmic", min: least / 1.2, max: most * 1.2, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, ticks: { ...axis(plot.x).ticks, callback: (value, i, ticks) => ticks[i].label ?? String(value) } }, y };
     return {
       x: { type: "linear", min: least - room, max: most + room, ...axis(plot.x), afterBuildTicks: (a) => { a.ticks = marks(plot, xs).map((t) => ({ ...t })); }, afterTickToLabelConversion: (a) => { if (plot.ticks.length) a.ticks.forEach((t, i) => { t.label = plot.ticks[i].label; }); } },

@@ -107,5 +107,13 @@ const shared = (() => {
     addEventListener("afterprint", () => set(before));
   };
 
-  return { colour, make, svg, fill, details, listOf, note, tile, fixed, grouped, plural, text, number, integer, nothing, table, command, themeSwitch, short, prefixOf, si, percent, interval, mean };
+  // Ticks at 1, 2 and 5 times powers of ten.
+  const roundNumbers = (low, high) => {
+    const list = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); ++power)
+      for (const digit of [1, 2, 5]) { const value = digit * 10 ** power; if (value >= low && value <= high) list.push({ value }); }
+    return list;
+  };
+
+  return { colour, make, svg, fill, details, listOf, note, tile, fixed, grouped, plural, text, number, integer, nothing, table, command, themeSwitch, short, prefixOf, si, percent, interval, mean, roundNumbers };
 })();

@@ -2,7 +2,7 @@
 // Renders the JSON document that compares chips for one model: error against energy and latency, and a table. A chip that
 // is clicked in one view is highlighted in all. No network, no storage.
 (() => {
-  const { colour, make, note, tile, plural, text, number, integer, nothing, table, command, themeSwitch, short, si, percent, interval, mean } = shared;
+  const { colour, make, note, tile, plural, text, number, integer, nothing, table, command, themeSwitch, short, si, percent, interval, mean, roundNumbers } = shared;
   const model = JSON.parse(document.getElementById("model").textContent);
   const { axes, points, assumptions } = model;
   const known = points.every((p) => p.energy_joules !== null);
@@ -67,13 +67,6 @@
     pointRadius: ({ raw }) => (raw?.i === chosen ? 11 : best ? 6.5 : 5),
     pointHoverRadius: 9,
   });
-  // Ticks at 1, 2 and 5 times powers of ten.
-  const roundNumbers = (low, high) => {
-    const list = [];
-    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); ++power)
-      for (const digit of [1, 2, 5]) { const value = digit * 10 ** power; if (value >= low && value <= high) list.push({ value }); }
-    return list;
-  };
   const options = (title, unit, spread) => {
     const axis = (label) => ({ title: { display: true, text: label, color: colour("soft") }, ticks: { color: colour("soft"), maxTicksLimit: 9 }, grid: { color: colour("line"), borderColor: colour("soft") } });
     const x = axis(title);

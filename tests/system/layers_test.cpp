@@ -45,7 +45,7 @@ const std::vector<Home> kHomes = {
      "src/imka/base/config\\.cpp|src/imka/.*_io\\.cpp|src/imka/io/safetensors\\.cpp|"
      "src/imka/experiment/.*|apps/.*"},
     // Kernels, and the one folder that calls the CUDA runtime.
-    {"cuda", "src/imka/cuda/.*|src/imka/.*\\.cuh?"},
+    {"cuda|cublas|cusolver", "src/imka/cuda/.*|src/imka/.*\\.cuh?"},
     {"mpi", "src/imka/experiment/mpi\\.cpp"},
     {"torch/|ATen/|c10/", "src/imka/train/torch/.*"},
     {"onnx/|google/protobuf/", "src/imka/graph/onnx_import\\.cpp"},

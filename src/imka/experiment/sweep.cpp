@@ -21,6 +21,7 @@
 #include "imka/base/file.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/base/version.hpp"
+#include "imka/cuda/gpu.hpp"
 #include "imka/experiment/journal.hpp"
 
 namespace imka {
@@ -461,6 +462,8 @@ private:
 }  // namespace
 
 SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec) {
+    // Otherwise every run would fail.
+    if (exec.device.kind == DeviceKind::cuda) cuda::require_gpu(exec.device.number);
     return Engine(plan, config, exec).run();
 }
 

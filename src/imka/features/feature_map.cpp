@@ -107,7 +107,7 @@ FeatureMap::FeatureMap(const FeatureRecipe& recipe, const Exec& exec)
     : FeatureMap(recipe, choose_projector(recipe.omega, exec)) {}
 
 FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector)
-    : recipe_(recipe), projector_(std::move(projector)), gpu_copies_(std::make_shared<GpuCopies>()) {
+    : recipe_(recipe), projector_(std::move(projector)), gpu_copies_(std::make_unique<GpuCopies>()) {
     validate(recipe_);
     assert(projector_->inputs() == static_cast<std::size_t>(recipe_.omega.d));
     assert(projector_->outputs() == static_cast<std::size_t>(recipe_.omega.m));
@@ -115,6 +115,10 @@ FeatureMap::FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projec
     features_ =
         static_cast<std::size_t>(recipe_.omega.m) * ops::features_per_direction(functions_.row.function);
 }
+
+FeatureMap::~FeatureMap() = default;
+FeatureMap::FeatureMap(FeatureMap&& other) noexcept = default;
+FeatureMap& FeatureMap::operator=(FeatureMap&& other) noexcept = default;
 
 void FeatureMap::transform_block(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                                  Scratch& scratch, MatrixView<float> z) const {

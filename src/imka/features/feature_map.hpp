@@ -72,6 +72,9 @@ public:
     explicit FeatureMap(const FeatureRecipe& recipe, const Exec& exec = {});
     // Uses the given projector (a saved Ω, a chip) instead of drawing Ω.
     FeatureMap(const FeatureRecipe& recipe, std::unique_ptr<const Projector> projector);
+    ~FeatureMap();
+    FeatureMap(FeatureMap&& other) noexcept;
+    FeatureMap& operator=(FeatureMap&& other) noexcept;
 
     const FeatureRecipe& recipe() const { return recipe_; }
     std::size_t inputs() const { return projector_->inputs(); }  // d
@@ -88,7 +91,7 @@ public:
         return transform(x, {}, exec);
     }
 
-    // The map on a GPU, copied there by the first call. Lives as long as this map or a copy of it.
+    // The map on a GPU, copied there by the first call. Lives as long as this map.
     const GpuFeatureMap& on_gpu(int gpu) const;
 
 private:
@@ -105,7 +108,7 @@ private:
     std::unique_ptr<const Projector> projector_;
     FeatureFunctions functions_;
     std::size_t features_ = 0;
-    std::shared_ptr<GpuCopies> gpu_copies_;
+    std::unique_ptr<GpuCopies> gpu_copies_;
 };
 
 // A map, and the seed of its products.

@@ -142,7 +142,7 @@ void run(const CLI::App& verb, TrainArgs& args, Context& context) {
     if (!context.train) run_with_libtorch(context.arguments);
     args.options.source.data_dir = context.data_dir;
     TrainingLine line(recipe, context.exec);
-    args.options.on_event = [&](const TrainingEvent& e) { line(e); };
+    if (context.exec.progress != nullptr) args.options.on_event = [&](const TrainingEvent& e) { line(e); };
     auto exec = context.exec;
     exec.progress = nullptr;
     print_result(recipe, args, context.train(recipe, args.options, exec), context);

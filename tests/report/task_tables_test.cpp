@@ -60,6 +60,18 @@ const TaskRow& row(const TaskTable& table, const std::string& model) {
     return *std::ranges::find(table.rows, model, &TaskRow::model);
 }
 
+// A digital run calibrates nothing, so it stays the base of chips that were calibrated with other examples.
+TEST(TaskTables, CalibrationOfChipsDoesNotSeparateDigitalRuns) {
+    auto records = vanilla_runs();
+    for (auto& r : records) r.config["calibration_examples"] = "8";
+    const auto table = task_tables(records).at(0);
+    EXPECT_EQ(row(table, "Performer, vanilla training").cells.back().accuracy.n, 3U);
+    const auto& chip =
+        row(table, "Performer, vanilla training, attention on chip, calibration_examples 8").cells.back();
+    ASSERT_TRUE(chip.minus_digital);
+    EXPECT_NEAR(chip.minus_digital->mean, -0.02, 1e-12);
+}
+
 TEST(TaskTables, PublishedAveragesAreThoseOfTheTasks) {
     for (const auto& table : published_tables()) {
         for (const auto& r : table.rows) {

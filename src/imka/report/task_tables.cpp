@@ -100,7 +100,8 @@ RowKey row_key(const Record& r) {
     if (r.setting("omega_law") == "poisson") key.omega = ", Ω of the Poisson law";
     key.seconds = parse_double(r.setting("read_seconds")).value_or(0.0);
     for (const auto& [name, value] : changed_settings(r.config, default_settings_text(kKind))) {
-        if (!kPlaced.contains(name)) key.chip += fmt::format(", {} {}", name, value);
+        const bool idle = key.mode == "fp32" && name == "calibration_examples";  // no chip is calibrated
+        if (!kPlaced.contains(name) && !idle) key.chip += fmt::format(", {} {}", name, value);
     }
     return key;
 }

@@ -9,6 +9,7 @@
 #include "cost_text.hpp"
 #include "imka/base/error.hpp"
 #include "imka/deploy/deployed_model.hpp"
+#include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/map.hpp"
 #include "imka/deploy/map_verify.hpp"
 #include "imka/deploy/mapping_cost.hpp"
@@ -148,15 +149,14 @@ std::vector<CostCase> make_cases(const CostArgs& args, ChipSpec spec, const Matr
 struct CostSource {
     ChipSpec spec;
     Mapping mapping;
-    DigitalWork work;
+    std::optional<Pipeline> pipeline;  // of a deployed model
 };
 
 CostSource read_source(const CostArgs& args) {
     if (args.what.ends_with(".plan")) {
         const auto model = load_deployed(args.what);
         const auto inference = with_one_inference(model.graph, model.input_shapes);
-        return {model.chip.plan.spec, mapping_of(model),
-                digital_work(pipeline_of(inference, model.matrices))};
+        return {model.chip.plan.spec, mapping_of(model), pipeline_of(inference, model.matrices)};
     }
     if (args.what.ends_with(".onnx") || args.what.ends_with(".safetensors"))
         fail(ErrorCode::bad_usage,
@@ -165,7 +165,12 @@ CostSource read_source(const CostArgs& args) {
                  args.what, args.what));
     auto spec = load_spec(args.chip);
     auto mapping = load_mapping(args.what, grid_of(spec));
-    return {std::move(spec), std::move(mapping), args.work};
+    return {std::move(spec), std::move(mapping), {}};
+}
+
+MappingCost cost_of(const CostArgs& args, const CostSource& source, const CostData& data) {
+    if (source.pipeline) return model_cost(*source.pipeline, source.mapping, source.spec, data);
+    return mapping_cost(source.mapping, source.spec, args.work, data);
 }
 
 std::vector<CostCase> file_cases(const CostArgs& args, CostSource source, const CostData& data) {
@@ -173,8 +178,7 @@ std::vector<CostCase> file_cases(const CostArgs& args, CostSource source, const 
     std::vector<CostCase> cases;
     for (const auto mode : read_modes(source.spec)) {
         source.spec.core.read_mode = mode;
-        cases.push_back({mode, "as mapped", source.mapping,
-                         mapping_cost(source.mapping, source.spec, source.work, data)});
+        cases.push_back({mode, "as mapped", source.mapping, cost_of(args, source, data)});
     }
     return cases;
 }

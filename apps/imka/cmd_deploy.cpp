@@ -69,7 +69,7 @@ Planned planned(const Args& args, std::string name, MapResult result, Pipeline p
     const auto work = digital_work(pipeline);
     auto timing = make_timing(std::move(pipeline), result.mapping, spec,
                               {.inferences = args.placement.inferences, .link = host_link(args.placement)});
-    auto cost = mapping_cost(result.mapping, spec, work, cost_data());
+    auto cost = model_cost(timing.pipeline, result.mapping, spec, cost_data());
     Planned p{std::move(name), std::move(result), std::move(timing), cost, {}};
     if (!args.model.empty()) p.offloaded = offloaded_share(cost.operations / 2.0, work);
     return p;

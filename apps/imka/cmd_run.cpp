@@ -159,7 +159,8 @@ Json trace_json(const Trace& trace) {
             {"digital_operations", trace.digital_operations}};
 }
 
-std::string trace_text(const Trace& trace) {
+std::string trace_text(const ModelRun& run) {
+    const auto& trace = run.trace;
     std::uint64_t products = 0;
     for (const auto n : trace.core_products) products += n;
     const auto share = [](std::uint64_t part, std::uint64_t all) {
@@ -168,10 +169,11 @@ std::string trace_text(const Trace& trace) {
     return fmt::format(
         "{} products of cores, {} conversions ({:.3g} % saturated), {:.3g} % of the results limited, {:.3g} "
         "% of "
-        "the inputs clipped, {:.3g} MB to and {:.3g} MB from the cores\n",
+        "the inputs clipped, {:.3g} MB to and {:.3g} MB from the cores, {:.3g} MB over the host link\n",
         products, trace.conversions, share(trace.saturated, trace.conversions),
         share(trace.limited, trace.results), share(trace.clipped_inputs, trace.inputs),
-        static_cast<double>(trace.bytes_in) / 1e6, static_cast<double>(trace.bytes_out) / 1e6);
+        static_cast<double>(trace.bytes_in) / 1e6, static_cast<double>(trace.bytes_out) / 1e6,
+        run.host_bytes / 1e6);
 }
 
 Json work_json(const DigitalWork& work) {
@@ -213,9 +215,10 @@ Ran run_deployed(const Args& args, const DeployedModel& model, const std::vector
     ran.json["trace"] = trace_json(result.trace);
     ran.json["trace"]["multiply_adds"] = result.multiply_adds;
     ran.json["trace"]["digital"] = work_json(result.digital);
+    ran.json["trace"]["host_bytes"] = result.host_bytes;
     ran.json["offloaded_share"] = offloaded_share(result.multiply_adds, result.digital);
     ran.text = fmt::format("{}, chip seed {}, seed {}: {}{}", model.chip.plan.spec.name, model.chip.seed,
-                           args.seed, trace_text(result.trace), work_text(result));
+                           args.seed, trace_text(result), work_text(result));
     add_device(result.on_processor, context, ran);
     ran.outputs = std::move(result.outputs);
     return ran;

@@ -1,4 +1,7 @@
-// What users of other deployment tools complain about, as regression tests.
+// What users of other deployment tools complain about, as regression tests. Elsewhere: VGG16 in 2 GB of
+// memory (LargeModels.Vgg16), files of public collections that fail to load (ModelZoo,
+// OnnxConformance.OldExportsOfPyTorchPass, OnnxImport.ReadsOldExportsOfPublicCollections), energies without
+// units (CostData.NeedsASourceAndAnInterval).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +88,23 @@ TEST(Complaints, ProductsOfTwoActivations) {
     const auto graph = b.build("scores");
     EXPECT_THAT(choose_matrices(graph, "all"), ElementsAre("wq", "wk"));
     EXPECT_LT(ideal_error(graph), 0.05);
+    const auto inputs = inputs_of(graph, 1, 3);
+    const auto scores = run_batches({.graph = graph, .matrices = {}, .inputs = inputs}, nullptr, kExec)[0];
+    const auto x = inputs[0].values<float>();
+    const auto projected = [&](std::size_t token, std::size_t feature, std::uint64_t seed) {
+        const auto w = random_tensor({8, 6}, seed);
+        double sum = 0.0;
+        for (std::size_t i = 0; i < 8; ++i)
+            sum += double{x[token * 8 + i]} * w.values<float>()[i * 6 + feature];
+        return sum;
+    };
+    for (std::size_t q = 0; q < 5; ++q) {
+        for (std::size_t k = 0; k < 5; ++k) {
+            double score = 0.0;
+            for (std::size_t f = 0; f < 6; ++f) score += projected(q, f, 1) * projected(k, f, 2);
+            EXPECT_NEAR(scores.values<float>()[q * 5 + k], score, 1e-4) << q << " " << k;
+        }
+    }
 }
 
 TEST(Complaints, WhatDoesNotFitIsRefusedNotMappedWrongly) {

@@ -434,6 +434,7 @@ TEST(Deploy, ARunCountsDigitalOperationsByKind) {
     const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
     const auto run = run_model(model, *driver, inputs_of(graph, 70, 4), 3, kExec);
     EXPECT_EQ(run.multiply_adds, 70.0 * (20 * 12 + 2 * 12 * 12 + 12 * 5));
+    EXPECT_EQ(run.host_bytes, 70.0 * (20 + 5)) << "one byte per input and output";
     EXPECT_EQ(run.digital.exponentials, 70.0 * 24);
     EXPECT_EQ(run.digital.divisions, 70.0 * 24);
     EXPECT_EQ(run.digital.additions, 70.0 * (12 + 2 * 24 + 12));

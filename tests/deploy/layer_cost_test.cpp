@@ -50,11 +50,28 @@ TEST(LayerCost, LayersOfAStepShareItsDigitalWork) {
     EXPECT_EQ(layers[3].host_bytes, 0.0);
 }
 
+// Inputs, outputs, and results that a product on another chip reads.
+TEST(LayerCost, BytesOfAModelFollowItsSteps) {
+    Pipeline p{.steps = {step_of(0, 4), step_of(1, 4, {{0}}), step_of(2, 4, {{0}})}, .chains = {}};
+    p.steps[0].input_bytes = 5.0;
+    p.steps[0].output_bytes = 7.0;
+    p.steps[1].output_bytes = 11.0;
+    p.steps[2].output_bytes = 13.0;
+    p.steps[2].is_output = true;
+    const auto bytes = [&](std::uint32_t core) {
+        auto mapping = mapping_at({{{0}}, {{1}}, {{core}}});
+        mapping.grid.chips = 2;
+        const auto layers = layer_costs(p, mapping, chip_preset("hermes"), cost_data());
+        EXPECT_EQ(layers[1].host_bytes, 0.0);
+        return model_cost(p, mapping, chip_preset("hermes"), cost_data()).host_bytes;
+    };
+    EXPECT_EQ(bytes(2), 5.0 + 13.0);
+    EXPECT_EQ(bytes(64), 5.0 + 7.0 + 13.0) << "the third matrix is on the second chip";
+}
+
 void expect_sums(const Mapping& mapping, const Pipeline& pipeline) {
     const auto spec = chip_preset("hermes");
-    DigitalWork work;
-    for (const auto& step : pipeline.steps) add_work(step.work, 1.0, work);
-    const auto whole = mapping_cost(mapping, spec, work, cost_data());
+    const auto whole = model_cost(pipeline, mapping, spec, cost_data());
     const auto layers = layer_costs(pipeline, mapping, spec, cost_data());
     const std::function<double(const MappingCost&)> parts[] = {
         [](const MappingCost& c) { return c.core_products; },

@@ -24,7 +24,7 @@ DeployPage page_of(const MatrixList& list, const ChipSpec& spec) {
     page.result = map_matrices(list, grid_of(spec));
     page.pipeline = pipeline_of(list);
     page.schedule = make_schedule(page.pipeline, page.result.mapping, spec, cost_data());
-    page.cost = mapping_cost(page.result.mapping, spec, {}, cost_data());
+    page.cost = model_cost(page.pipeline, page.result.mapping, spec, cost_data());
     page.layers = layer_costs(page.pipeline, page.result.mapping, spec, cost_data());
     return page;
 }

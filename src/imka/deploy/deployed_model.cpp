@@ -143,7 +143,11 @@ ModelRun ModelRunner::run(ChipDriver& driver, std::span<const graph::TensorView>
     run.outputs = batches_.run(inputs, &hook, exec);
     run.trace = hook.trace();
     run.multiply_adds = hook.multiply_adds();
-    run.digital = batches_.digital_work();
+    const auto mapping = mapping_of(model_);
+    for (const auto& [pipeline, runs] : batches_.steps()) {
+        add_work(digital_work(pipeline), runs, run.digital);
+        run.host_bytes += runs * host_bytes(pipeline, mapping);
+    }
     run.on_processor = batches_.on_processor();
     return run;
 }

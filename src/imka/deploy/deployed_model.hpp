@@ -90,6 +90,7 @@ struct ModelRun {
     Trace trace;                            // of the chip
     double multiply_adds = 0.0;             // of the products on the chip: weights times rows
     DigitalWork digital;                    // all other operators of the model
+    double host_bytes = 0.0;                // inputs and outputs of the model, and between chips
     std::vector<std::string> on_processor;  // names of nodes that have no variant for the GPU of exec.device
 };
 // A deployed model prepared for many runs.

@@ -19,15 +19,24 @@ std::vector<std::vector<std::uint32_t>> step_layers(const Pipeline& pipeline, st
     return layers;
 }
 
+MappingCost model_cost(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
+                       const CostData& data) {
+    return surrounded_cost(mapping, spec, {digital_work(pipeline), host_bytes(pipeline, mapping)}, data);
+}
+
 std::vector<MappingCost> layer_costs(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                                      const CostData& data) {
     const auto layers = step_layers(pipeline, mapping.matrices.size());
-    std::vector<DigitalWork> work(mapping.matrices.size() + 1);
+    const auto bytes = link_bytes(pipeline, mapping);
+    std::vector<Surroundings> around(mapping.matrices.size() + 1);
     for (std::size_t s = 0; s < layers.size(); ++s) {
-        for (const auto layer : layers[s])
-            add_work(pipeline.steps[s].work, 1.0 / static_cast<double>(layers[s].size()), work[layer]);
+        const double share = 1.0 / static_cast<double>(layers[s].size());
+        for (const auto layer : layers[s]) {
+            add_work(pipeline.steps[s].work, share, around[layer].work);
+            around[layer].host_bytes += share * (bytes[s].before + bytes[s].after);
+        }
     }
-    return matrix_costs(mapping, spec, work, data);
+    return matrix_costs(mapping, spec, around, data);
 }
 
 }  // namespace imka

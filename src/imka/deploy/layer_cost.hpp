@@ -15,8 +15,12 @@ namespace imka {
 // steps after it have several layers.
 std::vector<std::vector<std::uint32_t>> step_layers(const Pipeline& pipeline, std::size_t matrices);
 
+// Of the whole network, with its own digital work and bytes over the host link.
+MappingCost model_cost(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
+                       const CostData& data);
+
 // matrix_costs of all layers: one per matrix, and one for the steps before any product. Layers of a step
-// share its digital work equally.
+// share its digital work and bytes equally.
 std::vector<MappingCost> layer_costs(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                                      const CostData& data);
 

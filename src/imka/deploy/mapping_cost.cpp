@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -63,19 +62,16 @@ void add_products(const Mapping& mapping, double seconds, MappingCost& cost) {
     }
 }
 
-// Of each matrix: outputs that a matrix on another chip uses next, one byte each, and inputs and outputs of
-// the network.
-std::vector<double> host_bytes(const Mapping& mapping) {
+// Outputs that a matrix on another chip uses next, one byte each, and inputs and outputs of the network.
+double bytes_in_order(const Mapping& mapping) {
     std::vector<std::set<std::size_t>> chips(mapping.matrices.size());
     for (const auto& r : mapping.regions) chips[r.matrix].insert(r.core / mapping.grid.cores);
     const auto& first = mapping.matrices.front().shape;
-    std::vector<double> bytes(mapping.matrices.size());
-    bytes[0] = static_cast<double>(first.inputs) * vectors_of(first);
+    double bytes = static_cast<double>(first.inputs) * vectors_of(first);
     for (std::size_t m = 0; m < mapping.matrices.size(); ++m) {
         const auto& shape = mapping.matrices[m].shape;
         const bool last = m + 1 == mapping.matrices.size();
-        if (last || chips[m] != chips[m + 1])
-            bytes[m] += static_cast<double>(shape.outputs) * vectors_of(shape);
+        if (last || chips[m] != chips[m + 1]) bytes += static_cast<double>(shape.outputs) * vectors_of(shape);
     }
     return bytes;
 }
@@ -98,28 +94,6 @@ void add_digital(const DigitalWork& work, const CostData& data, MappingCost& cos
     cost.link_seconds = time_at(parameter(p, "host_link_rate"), cost.host_bytes);
 }
 
-// What a cost needs beside the mapping.
-struct Surroundings {
-    DigitalWork work;
-    double host_bytes = 0.0;
-};
-
-MappingCost cost_of(const Mapping& mapping, const ChipSpec& spec, const Surroundings& around,
-                    const CostData& data) {
-    MappingCost cost;
-    const auto seconds = product_seconds(spec.core);
-    add_products(mapping, seconds, cost);
-    for (const auto& use : core_uses(mapping))
-        cost.interval_seconds = std::max(cost.interval_seconds, use.products * seconds);
-    if (const auto joules = product_joules(spec.core)) cost.core_joules = *joules * cost.core_products;
-    cost.host_bytes = around.host_bytes;
-    add_digital(around.work, data, cost);
-    if (const auto area = chip_parameter(data, spec.name, "chip_area"))
-        cost.area_mm2 = area->value * static_cast<double>(mapping.grid.chips);
-    cost.lifetime_writes = parameter(data.parameters, "endurance").value;
-    return cost;
-}
-
 }  // namespace
 
 double offloaded_share(double on_chip, const DigitalWork& work) {
@@ -135,17 +109,30 @@ void add_work(const DigitalWork& work, double count, DigitalWork& sum) {
     sum.multiplications += count * work.multiplications;
 }
 
+MappingCost surrounded_cost(const Mapping& mapping, const ChipSpec& spec, const Surroundings& around,
+                            const CostData& data) {
+    MappingCost cost;
+    const auto seconds = product_seconds(spec.core);
+    add_products(mapping, seconds, cost);
+    for (const auto& use : core_uses(mapping))
+        cost.interval_seconds = std::max(cost.interval_seconds, use.products * seconds);
+    if (const auto joules = product_joules(spec.core)) cost.core_joules = *joules * cost.core_products;
+    cost.host_bytes = around.host_bytes;
+    add_digital(around.work, data, cost);
+    if (const auto area = chip_parameter(data, spec.name, "chip_area"))
+        cost.area_mm2 = area->value * static_cast<double>(mapping.grid.chips);
+    cost.lifetime_writes = parameter(data.parameters, "endurance").value;
+    return cost;
+}
+
 MappingCost mapping_cost(const Mapping& mapping, const ChipSpec& spec, const DigitalWork& work,
                          const CostData& data) {
-    const auto bytes = host_bytes(mapping);
-    return cost_of(mapping, spec, {work, std::accumulate(bytes.begin(), bytes.end(), 0.0)}, data);
+    return surrounded_cost(mapping, spec, {work, bytes_in_order(mapping)}, data);
 }
 
 std::vector<MappingCost> matrix_costs(const Mapping& mapping, const ChipSpec& spec,
-                                      std::span<const DigitalWork> work, const CostData& data) {
-    auto bytes = host_bytes(mapping);
-    bytes.resize(work.size());
-    std::vector<Mapping> parts(work.size(), Mapping{.grid = mapping.grid, .matrices = {}, .regions = {}});
+                                      std::span<const Surroundings> around, const CostData& data) {
+    std::vector<Mapping> parts(around.size(), Mapping{.grid = mapping.grid, .matrices = {}, .regions = {}});
     for (std::size_t m = 0; m < mapping.matrices.size(); ++m) parts[m].matrices = {mapping.matrices[m]};
     for (auto region : mapping.regions) {
         auto& part = parts[std::exchange(region.matrix, 0)];
@@ -153,7 +140,7 @@ std::vector<MappingCost> matrix_costs(const Mapping& mapping, const ChipSpec& sp
     }
     std::vector<MappingCost> costs;
     for (std::size_t m = 0; m < parts.size(); ++m)
-        costs.push_back(cost_of(parts[m], spec, {work[m], bytes[m]}, data));
+        costs.push_back(surrounded_cost(parts[m], spec, around[m], data));
     return costs;
 }
 

@@ -42,7 +42,7 @@ struct MappingCost {
     std::optional<double> core_joules;  // none if the power of the chip is unknown
     double partial_sums = 0.0;          // additions of the outputs of row tiles
     double chip_bytes = 0.0;            // inputs and outputs of regions
-    double host_bytes = 0.0;  // inputs of the first and outputs of the last matrix, and between chips
+    double host_bytes = 0.0;            // inputs and outputs of the network, and between chips
     CostValue digital_seconds;
     CostValue digital_joules;
     CostValue link_seconds;
@@ -51,15 +51,25 @@ struct MappingCost {
     double lifetime_writes = 0;      // how often the chip can be written with new weights
 };
 
-// Regions of one matrix on different cores work at once, on one core one after another.
+// Regions of one matrix on different cores work at once, on one core one after another. Matrices follow each
+// other: inputs of the first one, outputs of the last one, and outputs whose next matrix is on other chips go
+// over the host link. model_cost (layer_cost.hpp) knows the order of a network.
 MappingCost mapping_cost(const Mapping& mapping, const ChipSpec& spec, const DigitalWork& work,
                          const CostData& data);
 
-// The same for every matrix alone. `work`: one per matrix, and any number more without a matrix. Products,
+// What surrounds the cores in one inference.
+struct Surroundings {
+    DigitalWork work;
+    double host_bytes = 0.0;
+};
+MappingCost surrounded_cost(const Mapping& mapping, const ChipSpec& spec, const Surroundings& around,
+                            const CostData& data);
+
+// The same for every matrix alone. `around`: one per matrix, and any number more without a matrix. Products,
 // operations, bytes, partial sums, joules and the seconds of latency, digital unit and link add up to those
-// of mapping_cost with the sum of `work`; area and lifetime are those of the whole chips.
+// of mapping_cost with the sum of `around`; area and lifetime are those of the whole chips.
 std::vector<MappingCost> matrix_costs(const Mapping& mapping, const ChipSpec& spec,
-                                      std::span<const DigitalWork> work, const CostData& data);
+                                      std::span<const Surroundings> around, const CostData& data);
 
 // The same work on another machine: a model, not a measurement.
 struct MachineCost {

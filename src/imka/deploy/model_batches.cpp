@@ -203,14 +203,13 @@ std::vector<Tensor> BatchRunner::run(std::span<const TensorView> all, ModelHook*
     return outputs;
 }
 
-DigitalWork BatchRunner::digital_work() const {
-    DigitalWork work;
+std::vector<BatchRunner::BatchSteps> BatchRunner::steps() const {
+    std::vector<BatchSteps> list;
     for (const auto& p : prepared_) {
         if (p->runs > 0)
-            add_work(imka::digital_work(pipeline_of(p->executor.graph(), matrices_)),
-                     static_cast<double>(p->runs), work);
+            list.push_back({pipeline_of(p->executor.graph(), matrices_), static_cast<double>(p->runs)});
     }
-    return work;
+    return list;
 }
 
 std::vector<std::string> BatchRunner::on_processor() const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "imka/base/exec.hpp"
-#include "imka/deploy/mapping_cost.hpp"
+#include "imka/deploy/pipeline.hpp"
 #include "imka/graph/executor.hpp"
 
 namespace imka {
@@ -62,8 +62,12 @@ public:
     std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs, ModelHook* hook, const Exec& exec) {
         return run(views_of(inputs), hook, exec);
     }
-    // Of the last run: all operators but the products with `matrices`.
-    DigitalWork digital_work() const;
+    // Of the last run: the steps of a batch, with `matrices` as products, and how many batches ran.
+    struct BatchSteps {
+        Pipeline pipeline;
+        double runs = 0.0;
+    };
+    std::vector<BatchSteps> steps() const;
     // Of the last run: names of nodes that have no variant for the GPU of exec.device.
     std::vector<std::string> on_processor() const;
 

@@ -392,4 +392,30 @@ DigitalWork digital_work(const Pipeline& pipeline) {
     return sum;
 }
 
+std::vector<LinkBytes> link_bytes(const Pipeline& pipeline, const Mapping& mapping) {
+    std::vector<std::set<std::size_t>> chips_of(mapping.matrices.size());
+    for (const auto& r : mapping.regions) chips_of[r.matrix].insert(r.core / mapping.grid.cores);
+    std::vector<std::set<std::size_t>> chips(pipeline.steps.size());
+    std::vector<LinkBytes> bytes(pipeline.steps.size());
+    for (std::size_t s = 0; s < pipeline.steps.size(); ++s) {
+        const auto& step = pipeline.steps[s];
+        for (const auto m : step.matrices) chips[s].insert(chips_of[m].begin(), chips_of[m].end());
+        for (const auto& input : step.inputs) {
+            const auto& from = chips[input.step];
+            if (step.matrices.empty()) chips[s].insert(from.begin(), from.end());
+            if (!step.matrices.empty() && !from.empty() && from != chips[s])
+                bytes[input.step].after = pipeline.steps[input.step].output_bytes;
+        }
+        bytes[s].before = step.input_bytes;
+        if (step.is_output) bytes[s].after = step.output_bytes;
+    }
+    return bytes;
+}
+
+double host_bytes(const Pipeline& pipeline, const Mapping& mapping) {
+    double sum = 0.0;
+    for (const auto& b : link_bytes(pipeline, mapping)) sum += b.before + b.after;
+    return sum;
+}
+
 }  // namespace imka

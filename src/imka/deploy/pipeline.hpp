@@ -82,6 +82,15 @@ Pipeline with_input_steps(Pipeline pipeline);
 // Of all steps.
 DigitalWork digital_work(const Pipeline& pipeline);
 
+// Bytes of a step over the host link in one inference.
+struct LinkBytes {
+    double before = 0.0;  // inputs of the network
+    double after = 0.0;   // its result: of the network, or for a product on other chips
+};
+std::vector<LinkBytes> link_bytes(const Pipeline& pipeline, const Mapping& mapping);
+// Of all steps.
+double host_bytes(const Pipeline& pipeline, const Mapping& mapping);
+
 // The first `rows` rows of `step` need this many first rows of the input.
 std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, const StepInput& input,
                         std::size_t rows);

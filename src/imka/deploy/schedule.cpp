@@ -157,18 +157,18 @@ public:
 
     std::vector<Stage> build(const CopyShares& shares, const ScheduleOptions& options) const {
         std::vector<Stage> stages;
-        const auto moved = options.link ? moved_steps() : std::vector<bool>(pipeline_.steps.size());
+        const auto bytes = link_bytes(pipeline_, mapping_);
         for (std::size_t s = 0; s < pipeline_.steps.size(); ++s) {
             const auto& step = pipeline_.steps[s];
             Stage stage{.phases = {}, .rows = step.rows};
             const auto rows = static_cast<double>(step.rows);
-            if (options.link) add_transfer(*options.link, step.input_bytes / rows, stage);
+            if (options.link) add_transfer(*options.link, bytes[s].before / rows, stage);
             double additions = 0.0;
             if (!step.matrices.empty()) stage.phases.push_back({products(s, shares, additions)});
             const double seconds = (operations(step.work) / rows + additions) / digital_rate_;
             if (options.digital && seconds > 0.0)
                 stage.phases.push_back({{Lane{.resource = {ResourceKind::digital, 0}, .seconds = seconds}}});
-            if (moved[s]) add_transfer(*options.link, step.output_bytes / rows, stage);
+            if (options.link) add_transfer(*options.link, bytes[s].after / rows, stage);
             for (const auto& phase : stage.phases) {
                 for (const auto& lane : phase.lanes) stage.parts = std::max(stage.parts, lane.parts);
             }
@@ -212,27 +212,6 @@ private:
             }
         }
         return lanes;
-    }
-
-    // Steps whose results go over the host link: outputs, and what a product on other chips reads.
-    std::vector<bool> moved_steps() const {
-        std::vector<std::set<std::size_t>> chips(pipeline_.steps.size());
-        std::vector<bool> moved(pipeline_.steps.size());
-        for (std::size_t s = 0; s < pipeline_.steps.size(); ++s) {
-            const auto& step = pipeline_.steps[s];
-            for (const auto m : step.matrices) {
-                for (const auto& r : mapping_.regions) {
-                    if (r.matrix == m) chips[s].insert(r.core / mapping_.grid.cores);
-                }
-            }
-            for (const auto& input : step.inputs) {
-                const auto& from = chips[input.step];
-                if (step.matrices.empty()) chips[s].insert(from.begin(), from.end());
-                if (!step.matrices.empty() && !from.empty() && from != chips[s]) moved[input.step] = true;
-            }
-            moved[s] = moved[s] || step.is_output;
-        }
-        return moved;
     }
 
     void set_paths(std::vector<Stage>& stages) const {

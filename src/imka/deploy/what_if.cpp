@@ -11,6 +11,7 @@
 #include "imka/chip/analyse/trials.hpp"
 #include "imka/chip/simulate/emulator.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/model_error.hpp"
 #include "imka/deploy/pareto.hpp"
 #include "imka/deploy/schedule.hpp"
@@ -92,8 +93,8 @@ WhatIfPoint measure(const WhatIfJob& job, const Constants& constants, const Exec
         .cores = placement.result.cores,
         .chips = mapping.grid.chips,
         .latency_seconds = make_schedule(placement.pipeline, stacked, spec, data).makespan_seconds,
-        .joules = joules_of(mapping_cost(mapping, spec, digital_work(placement.pipeline), data),
-                            core_energy_factor(design, data)),
+        .joules =
+            joules_of(model_cost(placement.pipeline, mapping, spec, data), core_energy_factor(design, data)),
         .area_mm2 = area_of(design, mapping.grid.chips, data)};
     const auto model =
         deploy(std::move(placement), spec, job.build, job.calibration, job.seeds.front(), exec);

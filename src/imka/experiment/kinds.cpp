@@ -15,6 +15,7 @@
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/attention_run.hpp"
 #include "imka/experiment/performer_run.hpp"
+#include "imka/features/gpu_feature_map.hpp"
 
 namespace imka {
 namespace {
@@ -40,14 +41,34 @@ private:
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+// Features and products stay on the GPU.
+double gram_error_on_gpu(const RunConfig& config, RunData& data, std::span<const SeededMap> maps,
+                         const Exec& exec) {
+    const int gpu = exec.device.number;
+    constexpr auto kPooled = cuda::MemorySource::pooled;
+    const auto rows = gram_rows(config, data.set());
+    cuda::Buffer<float> x(gpu, rows.rows() * rows.cols(), kPooled);
+    x.upload_rows(rows);
+    std::vector<cuda::Buffer<float>> z;
+    for (const auto& m : maps) {
+        const auto& map = m.map->on_gpu(gpu);
+        z.emplace_back(gpu, rows.rows() * map.features(), kPooled);
+        map.transform({.x = x.data(), .z = z.back().data(), .rows = rows.rows(), .stride = map.features()},
+                      {.seed = m.seed}, {}, exec);
+    }
+    return data.gram_on_gpu(config, exec).error(z.front().data(), z.back().data(), maps[0].map->features());
+}
+
 void add_gram_error(const RunConfig& config, std::uint64_t seed, RunData& data, const SeededMap& map,
                     const Exec& exec, SeedResult& out) {
     Lap lap;
-    const auto& exact = data.exact_gram(config, exec);
     std::vector<SeededMap> maps = {map};
     const auto copy = copy_map(config, data.set(), seed, exec);
     if (copy) maps.push_back({&copy->map, copy->seed});
-    out.values["gram_error"] = measure_gram_error(config, data.set(), exact, maps, exec);
+    out.values["gram_error"] =
+        gram_errors_on_gpu(exec)
+            ? gram_error_on_gpu(config, data, maps, exec)
+            : measure_gram_error(config, data.set(), data.exact_gram(config, exec), maps, exec);
     out.times.gram = lap();
 }
 
@@ -208,11 +229,21 @@ constexpr std::array kKinds = {
 
 const Matrix<double>& RunData::exact_gram(const RunConfig& config, const Exec& exec) {
     const std::scoped_lock lock(mutex_);
-    // `scale` gives the same gamma for all runs on one data set; its key is 0.
-    const GramKey key{config.features.kernel, config.features.gamma.value.value_or(0.0), config.gram_rows};
+    const auto key = key_of(config);
     const auto place = grams_.find(key);
     if (place != grams_.end()) return place->second;
     return grams_.emplace(key, reference_gram(config, set(), exec)).first->second;
+}
+
+// `scale` gives the same gamma for all runs on one data set; its key is 0.
+RunData::GramKey RunData::key_of(const RunConfig& config) {
+    return {config.features.kernel, config.features.gamma.value.value_or(0.0), config.gram_rows};
+}
+
+const GpuGramError& RunData::gram_on_gpu(const RunConfig& config, const Exec& exec) {
+    const auto& exact = exact_gram(config, exec);
+    const std::scoped_lock lock(mutex_);
+    return grams_on_gpu_.try_emplace(key_of(config), exact.view(), exec.device.number).first->second;
 }
 
 const std::vector<Matrix<float>>& RunData::exact_attention(const RunConfig& config, const Exec& exec) {

@@ -16,6 +16,7 @@
 
 #include "imka/experiment/cost.hpp"
 #include "imka/experiment/run.hpp"
+#include "imka/metrics/gram_gpu.hpp"
 
 namespace imka {
 
@@ -27,6 +28,8 @@ public:
     const Dataset& set() const { return *source_.set; }
     // Computed by the first run that needs it; the others wait.
     const Matrix<double>& exact_gram(const RunConfig& config, const Exec& exec);
+    // The same in memory of exec.device, a GPU.
+    const GpuGramError& gram_on_gpu(const RunConfig& config, const Exec& exec);
     // The same for exact attention (exact_outputs).
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
 
@@ -38,9 +41,11 @@ public:
 
 private:
     using GramKey = std::tuple<Kernel, double, std::int64_t>;
+    static GramKey key_of(const RunConfig& config);
     RunSource source_;
     std::mutex mutex_;
     std::map<GramKey, Matrix<double>> grams_;
+    std::map<GramKey, GpuGramError> grams_on_gpu_;
     std::vector<Matrix<float>> attention_;
     struct Group {
         std::mutex mutex;

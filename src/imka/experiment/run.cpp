@@ -237,12 +237,12 @@ FeatureRecipe feature_recipe(const RunConfig& config, const Dataset& data, std::
                    input_statistics(config.features, data.train.x.view()), seed);
 }
 
-namespace {
-
 MatrixView<const float> gram_rows(const RunConfig& config, const Dataset& data) {
     const auto rows = std::min(data.test.x.rows(), static_cast<std::size_t>(config.gram_rows));
     return data.test.x.view().slice_rows(0, rows);
 }
+
+namespace {
 
 // The chip with the run's Ω on it.
 ChipMap map_on_chip(const RunConfig& config, const Dataset& data, const FeatureRecipe& recipe,

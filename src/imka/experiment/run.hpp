@@ -113,6 +113,8 @@ RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t s
                    const FeatureMap* on_chip, const Exec& exec);
 // The exact Gram matrix, shared by the runs on one data set.
 Matrix<double> reference_gram(const RunConfig& config, const Dataset& data, const Exec& exec);
+// The test rows of Gram errors.
+MatrixView<const float> gram_rows(const RunConfig& config, const Dataset& data);
 // From one map, or from two on independent chips (gram_copies).
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
                           std::span<const SeededMap> maps, const Exec& exec);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "imka/base/error.hpp"
 #include "imka/cuda/gpu.hpp"
@@ -22,6 +23,16 @@ std::unique_ptr<const GpuProjector> require_projector(const Projector& projector
 
 }  // namespace
 
+FiniteCheck::FiniteCheck(int gpu) : place_(gpu, std::vector{ops::kAllFinite}, cuda::MemorySource::pooled) {}
+
+void FiniteCheck::require(std::size_t inputs, std::uint64_t first_row) const {
+    std::uint64_t bad = 0;
+    place_.download({&bad, 1});
+    if (bad == ops::kAllFinite) return;
+    fail(ErrorCode::bad_data, fmt::format("input row {}: feature {} is not a finite number",
+                                          first_row + bad / inputs, bad % inputs));
+}
+
 GpuFeatureMap::GpuFeatureMap(const Projector& projector, const FeatureFunctions& functions, int gpu)
     : gpu_(gpu),
       inputs_(projector.inputs()),
@@ -32,26 +43,28 @@ GpuFeatureMap::GpuFeatureMap(const Projector& projector, const FeatureFunctions&
         offsets_ = cuda::Buffer<float>(gpu, functions_.offsets, cuda::MemorySource::pooled);
 }
 
+void GpuFeatureMap::start(const GpuFeatureRows& rows, const ProductIds& ids, const GpuFeatureOptions& options,
+                          const Exec& exec, const FiniteCheck& check, std::uint64_t first_row) const {
+    cuda::select_gpu(gpu_);
+    projector_->features({.x = rows.x,
+                          .z = rows.z,
+                          .rows = rows.rows,
+                          .stride = rows.stride,
+                          .row = functions_.row,
+                          .input_scale = functions_.input_scale,
+                          .offsets = offsets_.data(),
+                          .precision = options.precision,
+                          .round_to_tf32 = options.round_to_tf32,
+                          .not_finite = check.place(),
+                          .first_value = first_row * inputs_},
+                         ids, exec);
+}
+
 void GpuFeatureMap::transform(const GpuFeatureRows& rows, const ProductIds& ids,
                               const GpuFeatureOptions& options, const Exec& exec) const {
-    cuda::select_gpu(gpu_);
-    std::uint64_t bad = ops::kAllFinite;
-    cuda::Buffer<std::uint64_t> not_finite(gpu_, {&bad, 1}, cuda::MemorySource::pooled);
-    const ops::GpuFeatureJob job{.x = rows.x,
-                                 .z = rows.z,
-                                 .rows = rows.rows,
-                                 .stride = rows.stride,
-                                 .row = functions_.row,
-                                 .input_scale = functions_.input_scale,
-                                 .offsets = offsets_.data(),
-                                 .precision = options.precision,
-                                 .round_to_tf32 = options.round_to_tf32,
-                                 .not_finite = not_finite.data()};
-    projector_->features(job, ids, exec);
-    not_finite.download({&bad, 1});
-    if (bad == ops::kAllFinite) return;
-    fail(ErrorCode::bad_data, fmt::format("input row {}: feature {} is not a finite number",
-                                          ids.first + bad / inputs_, bad % inputs_));
+    const FiniteCheck check(gpu_);
+    start(rows, ids, options, exec, check);
+    check.require(inputs_, ids.first);
 }
 
 void GpuFeatureMap::transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,

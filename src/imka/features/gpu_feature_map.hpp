@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "imka/base/exec.hpp"
@@ -33,6 +34,18 @@ struct GpuFeatureRows {
     std::size_t stride = 0;
 };
 
+// The first value of the inputs of several calls that is not finite.
+class FiniteCheck {
+public:
+    explicit FiniteCheck(int gpu);
+    std::uint64_t* place() const { return place_.data(); }
+    // Waits. Error{bad_data} naming the row and the feature; rows are counted from first_row.
+    void require(std::size_t inputs, std::uint64_t first_row) const;
+
+private:
+    cuda::Buffer<std::uint64_t> place_;
+};
+
 class GpuFeatureMap {
 public:
     // Error{missing_part} without the GPU or its memory, Error{bad_config} if the projector has no GPU
@@ -43,6 +56,10 @@ public:
     std::size_t inputs() const { return inputs_; }
     std::size_t features() const { return features_; }
 
+    // Does not wait. Values that are not finite are left to the check, as values of row first_row and later
+    // ones.
+    void start(const GpuFeatureRows& rows, const ProductIds& ids, const GpuFeatureOptions& options,
+               const Exec& exec, const FiniteCheck& check, std::uint64_t first_row = 0) const;
     // Waits for the features. Error{bad_data} naming the row if x has a value that is not finite.
     void transform(const GpuFeatureRows& rows, const ProductIds& ids, const GpuFeatureOptions& options,
                    const Exec& exec) const;

@@ -32,6 +32,7 @@ public:
             auto part = job;
             part.x += first * inputs;
             part.z += first * job.stride;
+            part.first_value += first * inputs;
             part.rows = std::min(most, job.rows - first);
             ops::scale_rows(part, {.d = inputs, .scaled = x.data(), .extra = extra.data()});
             if (has_bad_value(job)) return;

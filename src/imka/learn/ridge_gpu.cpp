@@ -38,7 +38,6 @@ GpuRidgeSums::GpuRidgeSums(std::size_t features, std::size_t outputs, int gpu)
       target_sums_(outputs),
       z_(gpu, kRows * stride_, kPooled),
       block_(gpu, features * features, kPooled),
-      targets_(gpu, kRows * (1 + outputs), kPooled),
       columns_(gpu, features * (1 + outputs), kPooled),
       sums_(gpu, features * features, kPooled),
       columns_sum_(gpu, features * (1 + outputs), kPooled) {
@@ -46,27 +45,31 @@ GpuRidgeSums::GpuRidgeSums(std::size_t features, std::size_t outputs, int gpu)
     gpu::fill_zero(columns_sum_.data(), columns_sum_.size());
 }
 
+// [1, y] of all rows.
+cuda::Buffer<float> GpuRidgeSums::upload_targets(MatrixView<const float> targets) {
+    Matrix<float> ones(targets.rows(), 1 + outputs_);
+    for (std::size_t r = 0; r < targets.rows(); ++r) {
+        ones(r, 0) = 1.0F;
+        for (std::size_t k = 0; k < outputs_; ++k) {
+            ones(r, 1 + k) = targets(r, k);
+            target_sums_[k] += targets(r, k);
+        }
+    }
+    rows_ += static_cast<double>(targets.rows());
+    return {gpu_, ones.values(), kPooled};
+}
+
 void GpuRidgeSums::add(const GpuFeatureMap& map, const float* x, MatrixView<const float> targets,
                        const ProductIds& ids, const Exec& exec) {
     assert(map.features() == features_ && targets.cols() == outputs_);
     auto& algebra = cuda::LinearAlgebra::of_this_thread(gpu_);
-    Matrix<float> ones(std::min(kRows, targets.rows()), 1 + outputs_);
+    const auto ones = upload_targets(targets);
+    const FiniteCheck check(gpu_);
+    // Nothing in the loop waits for the GPU.
     for (std::size_t first = 0; first < targets.rows(); first += kRows) {
         const std::size_t count = std::min(kRows, targets.rows() - first);
-        for (std::size_t r = 0; r < count; ++r) {
-            ones(r, 0) = 1.0F;
-            for (std::size_t k = 0; k < outputs_; ++k) {
-                ones(r, 1 + k) = targets(first + r, k);
-                target_sums_[k] += targets(first + r, k);
-            }
-        }
-        rows_ += static_cast<double>(count);
-        targets_.upload(std::span(ones.values()).first(count * (1 + outputs_)));
-        {
-            const StopWatch watch(exec, &WorkTimes::features);
-            map.transform({.x = x + first * map.inputs(), .z = z_.data(), .rows = count, .stride = stride_},
-                          {ids.seed, ids.first + first}, {.round_to_tf32 = true}, exec);
-        }
+        map.start({.x = x + first * map.inputs(), .z = z_.data(), .rows = count, .stride = stride_},
+                  {ids.seed, ids.first + first}, {.round_to_tf32 = true}, exec, check, first);
         for (std::size_t col = 0; col < features_; col += kBlockCols) {
             algebra.multiply_tf32({.rows = features_ - col,
                                    .cols = std::min(kBlockCols, features_ - col),
@@ -85,13 +88,13 @@ void GpuRidgeSums::add(const GpuFeatureMap& map, const float* x, MatrixView<cons
                                               .inner = count,
                                               .a = z_.data(),
                                               .a_stride = stride_,
-                                              .b = targets_.data(),
+                                              .b = ones.data() + first * (1 + outputs_),
                                               .b_stride = 1 + outputs_,
                                               .c = columns_.data(),
                                               .c_stride = features_});
         gpu::add_all(columns_.data(), columns_.size(), columns_sum_.data());
     }
-    cuda::wait();
+    check.require(map.inputs(), ids.first);
 }
 
 RidgeWeights GpuRidgeSums::solve(const RidgeConfig& config, const Exec& exec) const {

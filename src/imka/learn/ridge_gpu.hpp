@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
@@ -33,6 +34,8 @@ public:
     RidgeWeights solve(const RidgeConfig& config, const Exec& exec) const;
 
 private:
+    cuda::Buffer<float> upload_targets(MatrixView<const float> targets);
+
     int gpu_;
     std::size_t features_;
     std::size_t outputs_;
@@ -41,7 +44,6 @@ private:
     std::vector<double> target_sums_;
     cuda::Buffer<float> z_;             // a block of features
     cuda::Buffer<float> block_;         // its products
-    cuda::Buffer<float> targets_;       // [1, y] of the block
     cuda::Buffer<float> columns_;       // Zᵀ [1, y] of the block
     cuda::Buffer<double> sums_;         // ZᵀZ, lower triangle, column-major
     cuda::Buffer<double> columns_sum_;  // Zᵀ [1, y], column-major

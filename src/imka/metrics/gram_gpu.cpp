@@ -1,50 +1,58 @@
 #include "imka/metrics/gram_gpu.hpp"
 
+#include <cmath>
 #include <vector>
 
+#include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/linear_algebra.hpp"
-#include "imka/cuda/memory.hpp"
 
 namespace imka {
 namespace {
 
 constexpr auto kPooled = cuda::MemorySource::pooled;
 
-cuda::Buffer<double> widened(MatrixView<const float> z, int gpu) {
-    cuda::Buffer<float> plain(gpu, z.rows() * z.cols(), kPooled);
-    plain.upload_rows(z);
-    cuda::Buffer<double> wide(gpu, z.rows() * z.cols(), kPooled);
-    gpu::widen(plain.data(), z.rows(), z.cols(), wide.data());
-    return wide;
-}
-
 }  // namespace
 
-GramErrorSums gram_error_on_gpu(MatrixView<const double> exact, MatrixView<const float> z,
-                                MatrixView<const float> other, int gpu) {
-    cuda::select_gpu(gpu);
-    const std::size_t n = z.rows();
-    const auto left = widened(z, gpu);
+double relative_error(const GramErrorSums& sums) {
+    if (!(sums.size > 0.0))
+        fail(ErrorCode::numeric, "the exact Gram matrix is zero, so the relative error is undefined");
+    return std::sqrt(sums.difference / sums.size);
+}
+
+bool gram_errors_on_gpu(const Exec& exec) {
+    return exec.device.kind == DeviceKind::cuda && cuda::linear_algebra_obstacle().empty();
+}
+
+GpuGramError::GpuGramError(MatrixView<const double> exact, int gpu)
+    : gpu_(gpu), n_(exact.rows()), exact_(gpu, exact.rows() * exact.cols(), kPooled) {
+    exact_.upload_rows(exact);
+}
+
+double GpuGramError::error(const float* z, const float* other, std::size_t features) const {
+    cuda::select_gpu(gpu_);
+    const cuda::Buffer<double> left(gpu_, n_ * features, kPooled);
+    gpu::widen(z, n_, features, left.data());
     cuda::Buffer<double> right;
-    if (other.data() != z.data()) right = widened(other, gpu);
-    const cuda::Buffer<double> products(gpu, n * n, kPooled);
-    cuda::LinearAlgebra::of_this_thread(gpu).multiply(
-        cuda::Product<double>{.rows = n,
-                              .cols = n,
-                              .inner = z.cols(),
+    if (other != z) {
+        right = cuda::Buffer<double>(gpu_, n_ * features, kPooled);
+        gpu::widen(other, n_, features, right.data());
+    }
+    const cuda::Buffer<double> products(gpu_, n_ * n_, kPooled);
+    cuda::LinearAlgebra::of_this_thread(gpu_).multiply(
+        cuda::Product<double>{.rows = n_,
+                              .cols = n_,
+                              .inner = features,
                               .a = left.data(),
-                              .a_stride = n,
+                              .a_stride = n_,
                               .b = right.size() > 0 ? right.data() : left.data(),
-                              .b_stride = n,
+                              .b_stride = n_,
                               .c = products.data(),
-                              .c_stride = n});
-    cuda::Buffer<double> known(gpu, n * n, kPooled);
-    known.upload_rows(exact);
-    const std::size_t blocks = (n + kGramErrorBlock - 1) / kGramErrorBlock;
-    const cuda::Buffer<double> sums(gpu, 2 * blocks, kPooled);
-    gpu::sum_errors(known.data(), products.data(), n, sums.data());
+                              .c_stride = n_});
+    const std::size_t blocks = (n_ + gpu::kGramErrorBlock - 1) / gpu::kGramErrorBlock;
+    const cuda::Buffer<double> sums(gpu_, 2 * blocks, kPooled);
+    gpu::sum_errors(exact_.data(), products.data(), n_, sums.data());
     std::vector<double> parts(2 * blocks);
     sums.download(parts);
     std::vector<double> difference(blocks);
@@ -53,7 +61,7 @@ GramErrorSums gram_error_on_gpu(MatrixView<const double> exact, MatrixView<const
         difference[b] = parts[2 * b];
         size[b] = parts[2 * b + 1];
     }
-    return {tree_sum(difference), tree_sum(size)};
+    return relative_error({tree_sum(difference), tree_sum(size)});
 }
 
 #if !IMKA_HAVE_CUDA

@@ -3,22 +3,39 @@
 
 #include <cstddef>
 
+#include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/cuda/memory.hpp"
 
 namespace imka {
 
-// Sums over blocks of kGramErrorBlock columns, for gram_error.
-inline constexpr std::size_t kGramErrorBlock = 32;
 struct GramErrorSums {
     double difference = 0.0;  // |K - (Z Z'ᵀ + Z' Zᵀ) / 2|²
     double size = 0.0;        // |K|²
 };
-// As gram_error; z and other are the same rows for one map.
-GramErrorSums gram_error_on_gpu(MatrixView<const double> exact, MatrixView<const float> z,
-                                MatrixView<const float> other, int gpu);
+// Error{numeric} if K is zero.
+double relative_error(const GramErrorSums& sums);
+
+// Whether errors are computed there: on a GPU with cuBLAS.
+bool gram_errors_on_gpu(const Exec& exec);
+
+// An exact matrix in memory of a GPU. Thread-safe.
+class GpuGramError {
+public:
+    GpuGramError(MatrixView<const double> exact, int gpu);
+    // As gram_error for features in memory of the GPU, one row per row of the matrix and without gaps. other:
+    // z for one map.
+    double error(const float* z, const float* other, std::size_t features) const;
+
+private:
+    int gpu_;
+    std::size_t n_;
+    cuda::Buffer<double> exact_;
+};
 
 // Kernels of it; pointers are to memory of the GPU.
 namespace gpu {
+inline constexpr std::size_t kGramErrorBlock = 32;  // columns
 // to(r, c) = from(r, c): row-major floats to column-major doubles.
 void widen(const float* from, std::size_t rows, std::size_t cols, double* to);
 // sums[2 b], sums[2 b + 1]: difference and size of block b of columns.

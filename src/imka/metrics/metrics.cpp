@@ -11,7 +11,6 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
-#include "imka/cuda/linear_algebra.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/metrics/gram_gpu.hpp"
 
@@ -70,12 +69,6 @@ namespace {
 // Products of the rows first, first + 1, ... with all rows.
 using ProductRows = std::function<void(std::size_t first, MatrixView<double> out)>;
 
-double relative_error(const GramErrorSums& sums) {
-    if (!(sums.size > 0.0))
-        fail(ErrorCode::numeric, "the exact Gram matrix is zero, so the relative error is undefined");
-    return std::sqrt(sums.difference / sums.size);
-}
-
 double gram_error_of(MatrixView<const double> exact, const Exec& exec, const ProductRows& products) {
     const std::size_t n = exact.rows();
     const std::size_t tiles = (n + kTileRows - 1) / kTileRows;
@@ -97,15 +90,25 @@ double gram_error_of(MatrixView<const double> exact, const Exec& exec, const Pro
     return relative_error({tree_sum(difference), tree_sum(size)});
 }
 
-bool is_on_gpu(const Exec& exec) {
-    return exec.device.kind == DeviceKind::cuda && cuda::linear_algebra_obstacle().empty();
+double gram_error_by_gpu(MatrixView<const double> exact, MatrixView<const float> z,
+                         MatrixView<const float> other, int gpu) {
+    const GpuGramError error(exact, gpu);
+    const auto upload = [&](MatrixView<const float> rows) {
+        cuda::Buffer<float> buffer(gpu, rows.rows() * rows.cols(), cuda::MemorySource::pooled);
+        buffer.upload_rows(rows);
+        return buffer;
+    };
+    const auto first = upload(z);
+    if (other.data() == z.data()) return error.error(first.data(), first.data(), z.cols());
+    const auto second = upload(other);
+    return error.error(first.data(), second.data(), z.cols());
 }
 
 }  // namespace
 
 double gram_error(MatrixView<const double> exact, MatrixView<const float> z, const Exec& exec) {
     assert(exact.rows() == z.rows() && exact.cols() == z.rows());
-    if (is_on_gpu(exec)) return relative_error(gram_error_on_gpu(exact, z, z, exec.device.number));
+    if (gram_errors_on_gpu(exec)) return gram_error_by_gpu(exact, z, z, exec.device.number);
     const auto wide = copy_of<double>(z);
     return gram_error_of(exact, exec, [&](std::size_t first, MatrixView<double> out) {
         gemm_nt(wide.view().slice_rows(first, out.rows()), wide.view(), out);
@@ -115,7 +118,7 @@ double gram_error(MatrixView<const double> exact, MatrixView<const float> z, con
 double gram_error(MatrixView<const double> exact, MatrixView<const float> z, MatrixView<const float> other,
                   const Exec& exec) {
     assert(exact.rows() == z.rows() && z.rows() == other.rows() && z.cols() == other.cols());
-    if (is_on_gpu(exec)) return relative_error(gram_error_on_gpu(exact, z, other, exec.device.number));
+    if (gram_errors_on_gpu(exec)) return gram_error_by_gpu(exact, z, other, exec.device.number);
     const auto a = copy_of<double>(z);
     const auto b = copy_of<double>(other);
     return gram_error_of(exact, exec, [&](std::size_t first, MatrixView<double> out) {

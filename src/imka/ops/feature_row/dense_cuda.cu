@@ -36,14 +36,19 @@ namespace {
 using tiles::kDirections;
 using tiles::kInner;
 using tiles::kRows;
-using tiles::kWarpDirections;
 using tiles::kWarpRows;
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kSplitThreads = 256;
 constexpr unsigned kStages = 3;
 constexpr unsigned kPartBytes = kRows * kInner * 2;  // of one half of a step of x, and of Ω
 constexpr std::size_t kScratchBytes = std::size_t{256} << 20U;
-static_assert(kRows == kDirections && kRows / kWarpRows * (kDirections / kWarpDirections) * 32 == kThreads);
+static_assert(kRows == kDirections);
+
+// A warp has 64 rows and kAcross products of eight directions. Four: more warps, which the functions need
+// when products are short. Eight: fewer loads per product.
+template <unsigned kAcross>
+constexpr unsigned kThreads = kRows / kWarpRows*(kDirections / (8 * kAcross)) * 32;
+constexpr std::size_t kShortInner = 64;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -57,7 +62,7 @@ struct Split {
     std::size_t inner;
     float input_scale;
     __half* high;
-    __half* low;
+    __half* low;      // none for products of one part
     float* factors;   // 2^-k of each row
     bool directions;  // Ω: rows in the order of tiles::direction_at
     std::size_t source_rows;
@@ -69,8 +74,8 @@ struct Split {
 };
 
 // A warp per row.
-__global__ void __launch_bounds__(256) split_rows(const __grid_constant__ Split w) {
-    const std::size_t row = (std::size_t{blockIdx.x} * 256 + threadIdx.x) / 32;
+__global__ void __launch_bounds__(kSplitThreads) split_rows(const __grid_constant__ Split w) {
+    const std::size_t row = (std::size_t{blockIdx.x} * kSplitThreads + threadIdx.x) / 32;
     const unsigned lane = threadIdx.x % 32;
     if (row >= w.rows) return;
     const std::size_t source = w.directions ? tiles::direction_at(static_cast<std::uint32_t>(row)) : row;
@@ -97,7 +102,7 @@ __global__ void __launch_bounds__(256) split_rows(const __grid_constant__ Split 
         const float v = exists && c < w.d ? __fmul_rn(__fmul_rn(w.input_scale, x[c]), up) : 0.0F;
         const __half high = __float2half_rn(v);
         w.high[row * w.inner + c] = high;
-        w.low[row * w.inner + c] = __float2half_rn(__fsub_rn(v, __half2float(high)));
+        if (w.low != nullptr) w.low[row * w.inner + c] = __float2half_rn(__fsub_rn(v, __half2float(high)));
     }
     if (lane == 0) w.factors[source] = __uint_as_float(static_cast<std::uint32_t>(127 - k) << 23U);
     if (w.extra == nullptr) return;
@@ -106,9 +111,9 @@ __global__ void __launch_bounds__(256) split_rows(const __grid_constant__ Split 
 }
 
 void start_split(const Split& work) {
-    constexpr std::size_t kRowsPerBlock = 256 / 32;
+    constexpr std::size_t kRowsPerBlock = kSplitThreads / 32;
     const auto blocks = static_cast<unsigned>((work.rows + kRowsPerBlock - 1) / kRowsPerBlock);
-    split_rows<<<blocks, 256>>>(work);
+    split_rows<<<blocks, kSplitThreads>>>(work);
     cuda::check(cudaGetLastError(), "starting the kernel that splits rows");
 }
 
@@ -145,12 +150,12 @@ struct Products {
 };
 
 // A step of x and Ω: kParts parts of each, in shared memory from `to` on: x high, Ω high, x low, Ω low.
-template <int kParts>
+template <int kParts, unsigned kAcross>
 __device__ inline void load_step(const Products& w, std::size_t first_row, std::size_t first_direction,
                                  std::size_t k, std::uint32_t to) {
 #pragma unroll
-    for (unsigned i = 0; i < kRows * 4 / kThreads; ++i) {
-        const unsigned chunk = threadIdx.x + i * kThreads;
+    for (unsigned i = 0; i < kRows * 4 / kThreads<kAcross>; ++i) {
+        const unsigned chunk = threadIdx.x + i * kThreads<kAcross>;
         const unsigned row = chunk / 4;
         const std::uint32_t place = to + tiles::byte_of(row, chunk % 4);
         const __half* x = w.x + (first_row + row) * w.inner + k + chunk % 4 * 8;
@@ -165,40 +170,45 @@ __device__ inline void load_step(const Products& w, std::size_t first_row, std::
 }
 
 constexpr unsigned kTilesDown = kWarpRows / 16;
-constexpr unsigned kTilesAcross = kWarpDirections / 8;
-using Sums = float[kTilesDown][kTilesAcross][4];
+template <unsigned kAcross>
+using Sums = float[kTilesDown][kAcross][4];
 
 // Halves of Ω for all products of a warp at one depth of 16.
+template <unsigned kAcross>
 struct OmegaHalves {
-    uint4 pairs[kTilesAcross / 2];  // two products each
+    uint4 pairs[kAcross / 2];  // two products each
 };
-__device__ inline OmegaHalves load_omega(std::uint32_t part, unsigned first, unsigned depth) {
+template <unsigned kAcross>
+__device__ inline OmegaHalves<kAcross> load_omega(std::uint32_t part, unsigned first, unsigned depth) {
     const unsigned lane = threadIdx.x % 32;
-    OmegaHalves halves;
+    OmegaHalves<kAcross> halves;
 #pragma unroll
-    for (unsigned j = 0; j < kTilesAcross / 2; ++j)
+    for (unsigned j = 0; j < kAcross / 2; ++j)
         halves.pairs[j] =
             load_halves(part + tiles::byte_of(first + 16 * j + tiles::direction_of_lane(lane),
                                               2 * depth + tiles::direction_chunk_of_lane(lane)));
     return halves;
 }
 
-__device__ inline void multiply(const uint4& x, const OmegaHalves& omega, float (&sums)[kTilesAcross][4]) {
+template <unsigned kAcross>
+__device__ inline void multiply(const uint4& x, const OmegaHalves<kAcross>& omega,
+                                float (&sums)[kAcross][4]) {
 #pragma unroll
-    for (unsigned j = 0; j < kTilesAcross / 2; ++j) {
+    for (unsigned j = 0; j < kAcross / 2; ++j) {
         cuda::multiply_halves(x, omega.pairs[j].x, omega.pairs[j].y, sums[2 * j]);
         cuda::multiply_halves(x, omega.pairs[j].z, omega.pairs[j].w, sums[2 * j + 1]);
     }
 }
 
-template <int kParts>
-__device__ inline void multiply_step(std::uint32_t step, unsigned row, unsigned direction, Sums& sums) {
+template <int kParts, unsigned kAcross>
+__device__ inline void multiply_step(std::uint32_t step, unsigned row, unsigned direction,
+                                     Sums<kAcross>& sums) {
     const unsigned lane = threadIdx.x % 32;
 #pragma unroll
     for (unsigned depth = 0; depth < kInner / 16; ++depth) {
-        const OmegaHalves high = load_omega(step + kPartBytes, direction, depth);
-        OmegaHalves low;
-        if constexpr (kParts == 2) low = load_omega(step + 3 * kPartBytes, direction, depth);
+        const auto high = load_omega<kAcross>(step + kPartBytes, direction, depth);
+        OmegaHalves<kAcross> low;
+        if constexpr (kParts == 2) low = load_omega<kAcross>(step + 3 * kPartBytes, direction, depth);
 #pragma unroll
         for (unsigned i = 0; i < kTilesDown; ++i) {
             const std::uint32_t place = tiles::byte_of(row + 16 * i + tiles::row_of_lane(lane),
@@ -227,12 +237,12 @@ __device__ inline void write_four(const FeatureOutput& out, std::size_t column, 
     }
 }
 
-template <FeatureFunction kFunction, bool kRound>
+template <FeatureFunction kFunction, bool kRound, unsigned kAcross>
 __device__ inline void write_features(const Products& w, std::size_t first_row, std::size_t first_direction,
-                                      const Sums& sums) {
+                                      const Sums<kAcross>& sums) {
     const unsigned lane = threadIdx.x % 32;
 #pragma unroll
-    for (unsigned j = 0; j < kTilesAcross / 2; ++j) {
+    for (unsigned j = 0; j < kAcross / 2; ++j) {
         const std::size_t column = first_direction + 16 * j + lane % 4 * 4;
         const float4 factors = *reinterpret_cast<const float4*>(w.omega_factors + column);
         const float factor[4] = {factors.x, factors.y, factors.z, factors.w};
@@ -265,8 +275,8 @@ __device__ inline void write_features(const Products& w, std::size_t first_row, 
     }
 }
 
-template <FeatureFunction kFunction, bool kRound, int kParts>
-__global__ void __launch_bounds__(kThreads, 2) products(const __grid_constant__ Products w) {
+template <FeatureFunction kFunction, bool kRound, int kParts, unsigned kAcross>
+__global__ void __launch_bounds__(kThreads<kAcross>, 2) products(const __grid_constant__ Products w) {
     extern __shared__ __align__(128) unsigned char memory[];
     constexpr unsigned kStepBytes = 2 * kParts * kPartBytes;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
@@ -276,36 +286,44 @@ __global__ void __launch_bounds__(kThreads, 2) products(const __grid_constant__ 
 #pragma unroll
     for (unsigned s = 0; s < kStages - 1; ++s) {
         if (s < steps)
-            load_step<kParts>(w, first_row, first_direction, std::size_t{s} * kInner, base + s * kStepBytes);
+            load_step<kParts, kAcross>(w, first_row, first_direction, std::size_t{s} * kInner,
+                                       base + s * kStepBytes);
         commit_copies();
     }
     const unsigned warp = threadIdx.x / 32;
+    constexpr unsigned kWarpDirections = 8 * kAcross;
     const unsigned row = warp / (kDirections / kWarpDirections) * kWarpRows;
     const unsigned direction = warp % (kDirections / kWarpDirections) * kWarpDirections;
-    Sums sums = {};
+    Sums<kAcross> sums = {};
     for (unsigned s = 0; s < steps; ++s) {
         wait_for_copies<kStages - 2>();
         __syncthreads();  // the step is there, and all warps are done with the one before
         const unsigned next = s + kStages - 1;
         if (next < steps)
-            load_step<kParts>(w, first_row, first_direction, std::size_t{next} * kInner,
-                              base + next % kStages * kStepBytes);
+            load_step<kParts, kAcross>(w, first_row, first_direction, std::size_t{next} * kInner,
+                                       base + next % kStages * kStepBytes);
         commit_copies();
-        multiply_step<kParts>(base + s % kStages * kStepBytes, row, direction, sums);
+        multiply_step<kParts, kAcross>(base + s % kStages * kStepBytes, row, direction, sums);
     }
-    write_features<kFunction, kRound>(w, first_row + row, first_direction + direction, sums);
+    write_features<kFunction, kRound, kAcross>(w, first_row + row, first_direction + direction, sums);
 }
 
-template <FeatureFunction kFunction, bool kRound, int kParts>
-void start_products(const Products& work, std::size_t directions) {
+template <FeatureFunction kFunction, bool kRound, int kParts, unsigned kAcross>
+void start_kernel(const Products& work, std::size_t directions) {
     constexpr unsigned kBytes = kStages * 2 * kParts * kPartBytes;
-    const auto kernel = products<kFunction, kRound, kParts>;
+    const auto kernel = products<kFunction, kRound, kParts, kAcross>;
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                 "preparing the kernel for features");
     const dim3 grid(static_cast<unsigned>(directions / kDirections),
                     static_cast<unsigned>((work.rows + kRows - 1) / kRows));
-    kernel<<<grid, kThreads, kBytes>>>(work);
+    kernel<<<grid, kThreads<kAcross>, kBytes>>>(work);
     cuda::check(cudaGetLastError(), "starting the kernel for features");
+}
+
+template <FeatureFunction kFunction, bool kRound, int kParts>
+void start_products(const Products& work, std::size_t directions) {
+    if (work.inner <= kShortInner) return start_kernel<kFunction, kRound, kParts, 4>(work, directions);
+    start_kernel<kFunction, kRound, kParts, 8>(work, directions);
 }
 
 }  // namespace
@@ -358,13 +376,14 @@ void DenseOnGpu::features(const GpuFeatureJob& job) const {
         split.inner = inner;
         split.input_scale = job.input_scale;
         split.high = high;
-        split.low = high + padded * inner;
+        const bool one_part = job.precision == GpuPrecision::tf32 && !job.round_to_tf32;
+        split.low = one_part ? nullptr : high + padded * inner;
         split.factors = factors;
         split.extra = factors + padded;
         split.function = job.row.function;
         split.out = out;
         split.not_finite = job.not_finite;
-        split.first_index = first * d_;
+        split.first_index = job.first_value + first * d_;
         start_split(split);
         Products work{};
         work.x = high;

@@ -15,7 +15,6 @@ inline constexpr std::uint32_t kRows = 128;  // of x per block
 inline constexpr std::uint32_t kDirections = 128;
 inline constexpr std::uint32_t kInner = 32;  // halves of a row per step: 64 bytes, four chunks of 16
 inline constexpr std::uint32_t kWarpRows = 64;
-inline constexpr std::uint32_t kWarpDirections = 32;
 
 // Byte of chunk `chunk` of row `row` in a step in shared memory. Eight rows of one chunk lie in different
 // banks.

@@ -36,8 +36,9 @@ struct GpuFeatureJob {
     const float* offsets = nullptr;  // of offset_cos
     GpuPrecision precision = GpuPrecision::float32;
     bool round_to_tf32 = false;  // features to 11 bits, so that their products on the matrix units are exact
-    // Becomes r d + c for the first value of x that is not finite; must be kAllFinite before.
+    // Becomes first_value + r d + c for the first value of x that is not finite; must be kAllFinite before.
     std::uint64_t* not_finite = nullptr;
+    std::uint64_t first_value = 0;
 };
 inline constexpr std::uint64_t kAllFinite = ~std::uint64_t{0};
 

@@ -79,6 +79,7 @@ struct Transforms {
     const float* diagonals;  // first, second, third, scale
     float input_scale;
     std::uint64_t* not_finite;
+    std::uint64_t first_value;
     FeatureOutput out;
 };
 
@@ -92,7 +93,7 @@ __device__ inline double load_row(const Transforms& w, std::size_t row, float (&
         v[j] = 0.0F;
         if (c >= w.d) continue;
         const float value = w.x[row * w.d + c];
-        if (!isfinite(value)) report_not_finite(w.not_finite, row * w.d + c);
+        if (!isfinite(value)) report_not_finite(w.not_finite, w.first_value + row * w.d + c);
         v[j] = __fmul_rn(w.input_scale, value);
         if (32 * j + lane < w.n) norm2 += static_cast<double>(v[j]) * static_cast<double>(v[j]);
     }
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kThreads) scale_values(const __grid_constant__
     for (std::size_t c = threadIdx.x % 32; c < w.to.d; c += 32) {
         const std::size_t i = row * w.to.d + c;
         const float value = w.job.x[i];
-        if (!isfinite(value)) report_not_finite(w.job.not_finite, i);
+        if (!isfinite(value)) report_not_finite(w.job.not_finite, w.job.first_value + i);
         const float v = __fmul_rn(w.job.input_scale, value);
         w.to.scaled[i] = v;
         norm2 += static_cast<double>(v) * static_cast<double>(v);
@@ -225,6 +226,7 @@ void TransformsOnGpu::features(const GpuFeatureJob& job) const {
     work.diagonals = static_cast<const float*>(diagonals_.data());
     work.input_scale = job.input_scale;
     work.not_finite = job.not_finite;
+    work.first_value = job.first_value;
     work.out = feature_output(job, m_);
     switch (std::max<std::size_t>(n_, 32) / 32) {
         case 1:

@@ -251,7 +251,7 @@ TEST(ReproduceCommand, PrintsSettingsBesideThePublishedOnes) {
         run_imka("reproduce hyper_parameters --output" + quoted(dir / "new/runs") + chart_option(dir));
     ASSERT_EQ(r.exit_code, 0) << r.err;
     EXPECT_TRUE(has(r.out, "* 22000 (10000)")) << r.out;
-    EXPECT_TRUE(has(r.out, "the released value; the text says 20,000")) << r.out;
+    EXPECT_TRUE(has(r.out, "released: 16,000; the text says 20,000")) << r.out;
     EXPECT_TRUE(has(imka::read_file(dir / "new/runs/hyper_parameters.html", kMost), "Settings of training"));
 }
 

@@ -233,6 +233,24 @@ TEST(Evaluate, AModeDoesNotDependOnTheOthers) {
     EXPECT_FALSE(evaluated(model, options({EvalMode::fp32})).truncated_omega);
 }
 
+// Projections of all examples together have more than 2^26 values, so the batch is run in two parts.
+TEST(Evaluate, LargeBatchesInPartsChangeNothing) {
+    auto config = tiny_performer();
+    config.heads = 8;
+    config.n_directions = 4096;
+    const auto model = model_of(config);
+    LraData data = examples(34, 3);
+    for (auto& length : data.lengths) length = 64;
+    auto how = options({EvalMode::all, EvalMode::all_but_last});
+    how.seeds = {0};
+    const auto few = examples(4, 11);
+    how.batch_tokens = 64 * 17;
+    const auto expected = evaluate(model, {.test = data, .calibration = few}, how, {});
+    how.batch_tokens = 64 * 34;
+    const auto result = evaluate(model, {.test = data, .calibration = few}, how, {});
+    for (std::size_t m = 0; m < 2; ++m) expect_same(result.modes[m], expected.modes[m]);
+}
+
 TEST(Evaluate, AnIdealChipIsCloseToFp32) {
     for (const auto form : {ModelAttention::favor, ModelAttention::relu}) {
         auto config = tiny_performer();

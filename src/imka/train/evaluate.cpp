@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -154,18 +155,28 @@ public:
         : chip_(driver, seed), last_(last), last_size_(last ? driver.shape(*last).inputs : 0) {}
     bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                   MatrixView<float> y) override {
-        if (call.matrix == last_) last_inputs_ = copy_of(x);
+        if (call.matrix == last_) {
+            for (std::size_t r = 0; r < x.rows(); ++r)
+                last_inputs_.insert(last_inputs_.end(), x.row(r).begin(), x.row(r).end());
+        }
         return chip_.multiply(numbered(call, x.rows()), x, exec, y);
     }
     bool takes_gpu_rows() const override { return chip_.takes_gpu_rows(); }
     bool multiply_on_gpu(const ModelCall& call, const cuda::ProductRows& rows, const Exec& exec) override {
         if (call.matrix == last_) {
-            last_inputs_ = Matrix<float>(rows.rows, last_size_);
-            cuda::download(rows.x, last_inputs_.values().size_bytes(), last_inputs_.values().data());
+            const auto before = last_inputs_.size();
+            last_inputs_.resize(before + rows.rows * last_size_);
+            cuda::download(rows.x, rows.rows * last_size_ * sizeof(float), last_inputs_.data() + before);
         }
         return chip_.multiply_on_gpu(numbered(call, rows.rows), rows, exec);
     }
-    const Matrix<float>& last_inputs() const { return last_inputs_; }
+    // Of all products since the last call: a batch that is too large for the memory is run in parts.
+    Matrix<float> take_last_inputs() {
+        Matrix<float> inputs(last_size_ == 0 ? 0 : last_inputs_.size() / last_size_, last_size_);
+        std::ranges::copy(last_inputs_, inputs.values().begin());
+        last_inputs_.clear();
+        return inputs;
+    }
     const Trace& trace() const { return chip_.trace(); }
 
 private:
@@ -180,7 +191,7 @@ private:
     std::optional<std::uint32_t> last_;
     std::size_t last_size_;  // inputs of the last layer
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> rows_;
-    Matrix<float> last_inputs_;
+    std::vector<float> last_inputs_;
 };
 
 // Logits of all examples, one row each.
@@ -285,8 +296,11 @@ private:
             const MatrixView<const float> y(outputs.at(0).values<float>().data(), batch.examples.size(),
                                             classes);
             store(batch, y, logits.values);
-            if (hook != nullptr && hook->last_inputs().rows() > 0)
-                store(batch, last_layer(hook->last_inputs()).view(), logits.digital_last);
+            if (hook != nullptr) {
+                const auto last = hook->take_last_inputs();
+                assert(last.rows() == 0 || last.rows() == batch.examples.size());
+                if (last.rows() > 0) store(batch, last_layer(last).view(), logits.digital_last);
+            }
             progress.update(done += batch.examples.size());
         }
         logits.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -101,7 +101,7 @@ BenchResult bench_case(const BenchSetup& setup, const FeatureCase& c, const cuda
                                  difference_from_processor(map, x, z, setup.exec), bound);
     const auto n = static_cast<double>(rows);
     const double writes = n * static_cast<double>(c.features) * sizeof(float) / rates.write_bytes;
-    const double macs = n * static_cast<double>(c.d) * static_cast<double>(c.features / 2);
+    const double macs = n * static_cast<double>(c.d) * (0.5 * static_cast<double>(c.features));
     const double products = macs / rates.tf32_macs;
     const double seconds = median(result.seconds);
     result.limit = c.of_tf32 ? "products in TF32" : "bytes written";

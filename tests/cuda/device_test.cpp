@@ -47,6 +47,16 @@ TEST(Gpus, ThatDoNotExistAreRefusedWithWhatToDo) {
     }
 }
 
+TEST(Gpus, AreTakenInTurnByTheProcessesOfAMachine) {
+    EXPECT_EQ(cuda::gpu_in_turn(0, 1), 0);
+    EXPECT_EQ(cuda::gpu_in_turn(5, 1), 0);
+    std::vector<int> taken;
+    for (int rank = 0; rank < 8; ++rank) taken.push_back(cuda::gpu_in_turn(rank, 3));
+    EXPECT_EQ(taken, (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1}));
+    EXPECT_EQ(cuda::gpu_in_turn(2, 0), 0) << "without GPUs, the first one is refused";
+    EXPECT_EQ(cuda::gpu_count(), static_cast<int>(cuda::gpus().size()));
+}
+
 TEST(Gpus, BuildIsDescribed) {
     const auto build = cuda::build();
     EXPECT_EQ(build.runtime.empty(), !cuda::is_compiled());

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "imka/base/file.hpp"
+#include "imka/cuda/status.hpp"
 #include "imka/experiment/journal.hpp"
 #include "support/damage.hpp"
 #include "support/error.hpp"
@@ -348,6 +349,34 @@ TEST(Sweep, StoppedInTheMiddleKeepsItsRecordsAndResumes) {
     const auto rest = run_sweep(plan, {.output = dir / "out"}, Exec{});
     EXPECT_EQ(rest.status.before, lines);
     EXPECT_EQ(rest.recorded, plan.runs.size() - lines);
+}
+
+// The GPU is lost in the tenth run, and no later one can use it.
+std::atomic<int> runs_before_loss;
+SeedResult run_until_loss(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec) {
+    if (runs_before_loss-- <= 0) throw cuda::DeviceLost("cuda:0 is lost");
+    return run_kind("ridge").run(config, seed, data, exec);
+}
+
+TEST(Sweep, StopsWhenItsGpuIsLostAndTheNextStartGoesOn) {
+    const TempDir dir;
+    const auto e = small_experiment();
+    sweep(e, dir / "undisturbed");
+    const auto plan = plan_sweep(e, {}, Exec{});
+    auto kind = run_kind("ridge");
+    kind.run = run_until_loss;
+    for (const int threads : {1, 3}) {
+        const auto out = dir / std::to_string(threads);
+        runs_before_loss = 9;
+        EXPECT_EQ(error_of([&] { (void)run_sweep(plan, kind, {.output = out}, Exec{.threads = threads}); }),
+                  "missing_part: cuda:0 is lost. 9 of 24 runs are done and kept");
+        EXPECT_EQ(record_lines(out), 9U) << "no failure is recorded";
+        EXPECT_TRUE(std::filesystem::is_empty(out / "claims"));
+        const auto rest = sweep(e, out);
+        EXPECT_EQ(rest.status.before, 9U);
+        EXPECT_EQ(rest.recorded, 15U);
+        EXPECT_EQ(record_facts(out), record_facts(dir / "undisturbed"));
+    }
 }
 
 TEST(Forecast, CountsFinishedRunsAndUsesTheirTimes) {

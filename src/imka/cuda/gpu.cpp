@@ -41,15 +41,20 @@ Gpu gpu_at(int number) {
 // The number of GPUs, and why there is none.
 struct Count {
     int gpus = 0;
-    std::string reason;
+    cudaError_t status = cudaSuccess;
 };
 
 Count count_gpus() {
     Count count;
-    const auto status = cudaGetDeviceCount(&count.gpus);
-    if (status == cudaSuccess) return count;
+    count.status = cudaGetDeviceCount(&count.gpus);
+    if (count.status == cudaSuccess) return count;
     cudaGetLastError();  // the next call must not report this error again
-    return {0, cudaGetErrorString(status)};
+    return {0, count.status};
+}
+
+// Of a machine without a GPU or a driver for it.
+bool says_none(cudaError_t status) {
+    return status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver;
 }
 
 }  // namespace
@@ -68,28 +73,37 @@ Build build() {
             .driver = version_text(driver)};
 }
 
+int gpu_count() {
+    return count_gpus().gpus;
+}
+
 std::vector<Gpu> gpus() {
     std::vector<Gpu> list;
-    for (int number = 0; number < count_gpus().gpus; ++number) list.push_back(gpu_at(number));
+    for (int number = 0; number < gpu_count(); ++number) list.push_back(gpu_at(number));
     return list;
 }
 
 void require_gpu(int number) {
     const auto count = count_gpus();
+    if (!says_none(count.status)) check(count.status, "looking for GPUs");
     if (count.gpus == 0)
         fail(ErrorCode::missing_part,
              fmt::format("no CUDA GPU{}{}; use --device cpu, or install a driver for CUDA {} or later",
-                         count.reason.empty() ? "" : ": ", count.reason, build().runtime));
+                         count.status == cudaSuccess ? "" : ": ",
+                         count.status == cudaSuccess ? "" : cudaGetErrorString(count.status),
+                         build().runtime));
     if (number >= count.gpus)
         fail(ErrorCode::missing_part,
              fmt::format("no GPU cuda:{}; this machine has cuda:0 to cuda:{}", number, count.gpus - 1));
 }
 
 void select_gpu(int number) {
-    if (cudaSetDevice(number) == cudaSuccess) return;
-    cudaGetLastError();
-    require_gpu(number);
-    check(cudaSetDevice(number), "choosing a GPU");
+    const auto status = cudaSetDevice(number);
+    if (status == cudaErrorInvalidDevice || says_none(status)) {
+        cudaGetLastError();
+        require_gpu(number);
+    }
+    check(status, "choosing a GPU");
 }
 #else
 bool is_compiled() {
@@ -98,6 +112,10 @@ bool is_compiled() {
 
 Build build() {
     return {};
+}
+
+int gpu_count() {
+    return 0;
 }
 
 std::vector<Gpu> gpus() {
@@ -116,6 +134,10 @@ void select_gpu(int number) {
     require_gpu(number);
 }
 #endif
+
+int gpu_in_turn(int local_rank, int gpus) {
+    return gpus > 0 ? local_rank % gpus : 0;
+}
 
 std::mutex& turns(int number) {
     static std::mutex adding;

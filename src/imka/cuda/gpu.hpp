@@ -27,10 +27,16 @@ struct Gpu {
     std::size_t memory_bytes = 0;
     std::size_t free_bytes = 0;
 };
-// Empty without CUDA, without a driver or without a GPU.
+// Empty without CUDA, without a driver or without a GPU. Asking for free memory starts every GPU.
 std::vector<Gpu> gpus();
+int gpu_count();  // without starting them
 
-// Error{missing_part} that says what to do if GPU `number` cannot be used.
+// The GPU of a process that has none of its own: processes of a machine, numbered from 0, take its GPUs in
+// turn. 0 without GPUs.
+int gpu_in_turn(int local_rank, int gpus);
+
+// Error{missing_part} that says what to do if GPU `number` cannot be used; DeviceLost (status.hpp) after a
+// failure of the GPU.
 void require_gpu(int number);
 
 // Makes it the GPU of the calling thread's next operations. Errors as above.

@@ -96,9 +96,14 @@ const Functions& functions() {
     return loaded;
 }
 
+// The libraries have a CUDA runtime of their own: only a call finds out whether the GPU still works.
+void check_gpu(std::string_view what) {
+    check(cudaStreamSynchronize(cudaStreamPerThread), what);
+}
+
 void check_blas(cublasStatus_t status, std::string_view what) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    check(cudaGetLastError(), what);
+    check_gpu(what);
     fail(ErrorCode::missing_part,
          fmt::format("{} failed: cuBLAS error {}; {}", what, static_cast<int>(status),
                      status == CUBLAS_STATUS_ALLOC_FAILED ? "free GPU memory or use smaller batches"
@@ -107,7 +112,7 @@ void check_blas(cublasStatus_t status, std::string_view what) {
 
 void check_solver(cusolverStatus_t status, std::string_view what) {
     if (status == CUSOLVER_STATUS_SUCCESS) return;
-    check(cudaGetLastError(), what);
+    check_gpu(what);
     fail(ErrorCode::missing_part,
          fmt::format("{} failed: cuSOLVER error {}; use the device cpu", what, static_cast<int>(status)));
 }

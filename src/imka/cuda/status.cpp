@@ -25,12 +25,23 @@ std::string_view advice(cudaError_t status) {
         case cudaErrorDevicesUnavailable:
             return "another program may use the GPU exclusively; try again or use the device cpu";
         default:
-            return "this process cannot use the GPU any more; start again, or use the device cpu";
+            return "start the same command again, or use the device cpu";
     }
 }
 
 double gigabytes(std::size_t bytes) {
     return static_cast<double>(bytes) * 1e-9;
+}
+
+// A GPU without code in this build, or an error that every later call reports again.
+bool ends_all_work(cudaError_t status) {
+    return status == cudaErrorNoKernelImageForDevice || status == cudaErrorUnsupportedPtxVersion ||
+           cudaStreamSynchronize(nullptr) != cudaSuccess;
+}
+
+int current_gpu() {
+    int gpu = 0;
+    return cudaGetDevice(&gpu) == cudaSuccess ? gpu : 0;
 }
 
 }  // namespace
@@ -39,8 +50,12 @@ void check(int status, std::string_view what) {
     if (status == cudaSuccess) return;
     const auto code = static_cast<cudaError_t>(status);
     cudaGetLastError();  // errors that end with the call must not be reported again
-    fail(ErrorCode::missing_part, fmt::format("{} failed: {} ({}); {}", what, cudaGetErrorString(code),
-                                              cudaGetErrorName(code), advice(code)));
+    const auto reason =
+        fmt::format("{} failed: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code));
+    if (ends_all_work(code))
+        throw DeviceLost(fmt::format("{}; this process cannot use cuda:{} any more: {}", reason,
+                                     current_gpu(), advice(code)));
+    fail(ErrorCode::missing_part, fmt::format("{}; {}", reason, advice(code)));
 }
 
 void check_allocation(int status, int gpu, std::size_t bytes) {

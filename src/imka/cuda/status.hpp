@@ -2,11 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+
+#include "imka/base/error.hpp"
 
 namespace imka::cuda {
 
-// `status` is a cudaError_t. Error{missing_part} that says what failed, why, and what to do.
+// A GPU that this process cannot use, whatever it tries next: a kernel or the hardware failed, or the build
+// has no code for it.
+class DeviceLost : public Error {
+public:
+    explicit DeviceLost(const std::string& message) : Error(ErrorCode::missing_part, message) {}
+};
+
+// `status` is a cudaError_t. Error{missing_part} that says what failed, why, and what to do; DeviceLost if
+// the GPU cannot be used any more. Waits for the work of the calling thread if there is an error.
 void check(int status, std::string_view what);
 
 // The same for an allocation: the message has the bytes asked for and the bytes free.

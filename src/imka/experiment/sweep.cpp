@@ -22,6 +22,7 @@
 #include "imka/base/machine.hpp"
 #include "imka/base/version.hpp"
 #include "imka/cuda/gpu.hpp"
+#include "imka/cuda/status.hpp"
 #include "imka/experiment/journal.hpp"
 
 namespace imka {
@@ -127,9 +128,9 @@ void keep_experiment(const std::filesystem::path& path, const std::string& text)
 // The part of one process in a sweep: workers take runs in the order of the plan.
 class Engine {
 public:
-    Engine(const SweepPlan& plan, const SweepConfig& config, const Exec& exec)
+    Engine(const SweepPlan& plan, const RunKind& kind, const SweepConfig& config, const Exec& exec)
         : plan_(plan),
-          kind_(run_kind(plan.experiment.kind)),
+          kind_(kind),
           config_(config),
           exec_(exec),
           threads_(thread_count(exec)),
@@ -166,7 +167,7 @@ public:
             }
             show_until_finished();
         }
-        if (error_) std::rethrow_exception(error_);
+        if (error_) rethrow();
         remove_dead_claims();
         return summary(process_cpu_seconds() - cpu);
     }
@@ -339,6 +340,8 @@ private:
             record.wall_seconds = seconds_since(begin);
             record.results = record_results(kind_.sizes(config, data.source()).sizes, std::move(done.values));
             add_times({done.times}, job.threads, times);
+        } catch (const cuda::DeviceLost&) {
+            throw;  // it would fail all other runs as well
         } catch (const Error& e) {
             if (e.code() == ErrorCode::interrupted) return std::nullopt;
             record.error = e.what();
@@ -352,6 +355,15 @@ private:
             fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                         fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
         return record;
+    }
+
+    [[noreturn]] void rethrow() const {
+        try {
+            std::rethrow_exception(error_);
+        } catch (const cuda::DeviceLost& e) {
+            throw cuda::DeviceLost(fmt::format("{}. {} of {} runs are done and kept", e.what(),
+                                               status_.before + status_.done, status_.runs));
+        }
     }
 
     // False: no more work.
@@ -462,9 +474,14 @@ private:
 }  // namespace
 
 SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec) {
+    return run_sweep(plan, run_kind(plan.experiment.kind), config, exec);
+}
+
+SweepSummary run_sweep(const SweepPlan& plan, const RunKind& kind, const SweepConfig& config,
+                       const Exec& exec) {
     // Otherwise every run would fail.
-    if (exec.device.kind == DeviceKind::cuda) cuda::require_gpu(exec.device.number);
-    return Engine(plan, config, exec).run();
+    if (exec.device.kind == DeviceKind::cuda) cuda::select_gpu(exec.device.number);
+    return Engine(plan, kind, config, exec).run();
 }
 
 }  // namespace imka

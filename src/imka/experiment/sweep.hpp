@@ -84,9 +84,12 @@ struct SweepSummary {
     std::vector<SweepFailure> failures;  // the first few of this process
 };
 
-// Error{interrupted} if stopped and Error{io} if a record cannot be written: all records are kept, and the
-// same call resumes from them.
+// Error{interrupted} if stopped, Error{io} if a record cannot be written and cuda::DeviceLost if the GPU
+// fails: all records are kept, and the same call (in a new process, if the GPU failed) resumes from them.
 SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec);
+// With another kind of run than the experiment's, such as one that fails in a test.
+SweepSummary run_sweep(const SweepPlan& plan, const RunKind& kind, const SweepConfig& config,
+                       const Exec& exec);
 
 // The remaining work, without running it.
 struct SweepForecast {

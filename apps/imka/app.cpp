@@ -6,6 +6,7 @@
 #include <cassert>
 #include <functional>
 
+#include "imka/cuda/gpu.hpp"
 #include "terminal.hpp"
 
 namespace imka::app {
@@ -72,9 +73,17 @@ void add_field_option(CLI::App& verb, const Field& field,
 
 void add_device_option(CLI::App& verb, const std::string& what, Context& context) {
     verb.add_option_function<std::string>(
-            "--device", [&context](const std::string& name) { context.exec.device = parse_device(name); },
+            "--device",
+            [&context](const std::string& name) {
+                context.exec.device = parse_device(name);
+                context.gpu_named = name.find(':') != std::string::npos;
+            },
             what + ": cpu, cuda or cuda:N (a GPU)")
         ->default_str("cpu");
+}
+
+void require_device(const Context& context) {
+    if (context.exec.device.kind == DeviceKind::cuda) cuda::require_gpu(context.exec.device.number);
 }
 
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,

@@ -28,6 +28,7 @@ struct Context {
     int exit_code = 0;                        // 1: a check failed
     Trainer train = {};                       // only in the program imka-train
     std::vector<std::string> arguments = {};  // of the command line, with the name of the program
+    bool gpu_named = false;                   // --device cuda:N, not just cuda
 };
 
 // Exit code for an error.
@@ -42,6 +43,8 @@ void add_common_options(CLI::App& verb, Context& context);
 
 // --device: sets context.exec.device.
 void add_device_option(CLI::App& verb, const std::string& what, Context& context);
+// Before any work: Error{missing_part} that says what to do if the device is a GPU that cannot be used.
+void require_device(const Context& context);
 
 // Settings given as flags, in their order.
 using Assignments = std::vector<std::pair<std::string, std::string>>;

@@ -128,9 +128,11 @@ void print_report(const Json& j) {
     std::vector<std::vector<std::string>> gpus;
     for (const auto& gpu : j["cuda"]["gpus"])
         gpus.push_back({"  " + gpu["device"].get<std::string>(), gpu_text(gpu)});
-    if (const auto obstacle = j["cuda"]["linear_algebra"].get<std::string>();
-        j["cuda"]["compiled"].get<bool>() && !obstacle.empty())
-        gpus.push_back({"  cuBLAS, cuSOLVER", obstacle + ". Ridge fits add up on the processor"});
+    if (j["cuda"]["compiled"].get<bool>()) {
+        const auto obstacle = j["cuda"]["linear_algebra"].get<std::string>();
+        gpus.push_back({"  cuBLAS, cuSOLVER",
+                        obstacle.empty() ? "present" : obstacle + ". Ridge fits add up on the processor"});
+    }
     rows.insert(cuda_row, gpus.begin(), gpus.end());
     if (!j["faster_blas_core"].is_null())
         rows.insert(

@@ -79,6 +79,7 @@ void print_list(const Context& context) {
 }
 
 void write_features(const FeatureArgs& args, Context& context) {
+    require_device(context);
     const auto& config = args.run.config;
     auto source = resolved({.file = args.input, .options = read_options(args.run)}, context.exec);
     const auto sizes = run_sizes(config, *source.options.features);

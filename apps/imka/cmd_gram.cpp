@@ -11,6 +11,7 @@ namespace imka::app {
 namespace {
 
 void run(const RunArgs& args, Context& context) {
+    require_device(context);
     const auto& config = args.config;
     const auto data = load_dataset(config.dataset, load_options(config, context.data_dir), context.exec);
     auto result = run_seeds("gram", config, data, context.exec);

@@ -15,6 +15,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/cuda/status.hpp"
 #include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
 #include "imka/experiment/sweep.hpp"
@@ -168,6 +169,8 @@ std::optional<SweepPlan> find_plan(const report::Reproduction& r, const Reproduc
         }
         if (plan.runs.empty()) return std::nullopt;
         return plan;
+    } catch (const cuda::DeviceLost&) {
+        throw;
     } catch (const Error& e) {
         if (r.qkv_of.empty() || e.code() != ErrorCode::missing_part) throw;
         done.missing.emplace_back(e.what());
@@ -340,6 +343,7 @@ void check_models(const ReproduceArgs& args) {
 void run(const ReproduceArgs& args, Context& context) {
     if (args.names == std::vector<std::string>{"list"}) return list_reproductions(context);
     check_models(args);
+    require_device(context);
     if (args.check) return run_check(args, context);
     check_chart_js(args.chart_js);  // fail before the work
     const auto done = run_missing(args, context);

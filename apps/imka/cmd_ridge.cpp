@@ -66,6 +66,7 @@ RunResult run_fit(const RunConfig& config, const Dataset& data, const Exec& exec
 }
 
 void fit_and_test(const RidgeArgs& args, Context& context) {
+    require_device(context);
     const auto& config = args.run.config;
     std::optional<AtomicFile> probe;
     const bool first = context.exec.team == nullptr || context.exec.team->rank() == 0;
@@ -92,7 +93,7 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     const auto team = start_mpi_team();
     context.exec.team = team.get();
     if (context.exec.threads == 0) context.exec.threads = threads_per_process(launch);
-    context.exec.device = device_of_process(launch, context.exec.device);
+    context.exec.device = device_of_process(launch, context);
     if (team->rank() > 0) context.exec.progress = nullptr;
     try {
         fit_and_test(args, context);
@@ -207,6 +208,7 @@ void print_predictions(const RidgeArgs& args, const Predictions& done, const std
 
 // Reads rows in blocks, so files can be larger than memory.
 void predict_file(const RidgeArgs& args, Context& context) {
+    require_device(context);
     const auto model = load_model(args.load);
     Exec quiet = context.exec;  // progress counts the rows of the file
     quiet.progress = nullptr;

@@ -290,6 +290,7 @@ void run(const CLI::App& verb, const Args& args, const Context& context) {
         reject_without_effect(
             verb, {"--backend", "--chip-set", "--calibrate", "--seed", "--device", "--record", "--replay"},
             "without --input and --output the model is only described");
+    require_device(context);
     if (is_plan(args)) {
         reject_without_effect(verb, {"--backend", "--chip-set", "--calibrate"},
                               "the plan has its chip; 'imka deploy' compiles for another one");

@@ -91,7 +91,7 @@ void run(const SweepArgs& args, Context& context) {
     const auto launch = current_launch();
     Exec exec = context.exec;
     if (exec.threads == 0) exec.threads = threads_per_process(launch);
-    exec.device = device_of_process(launch, exec.device);
+    exec.device = device_of_process(launch, context);
     SweepConfig config{.output = args.output,
                        .data_dir = context.data_dir,
                        .retry_failed = !args.no_retry,

@@ -46,10 +46,10 @@ Launch current_launch() {
             .local_rank = local_rank.value_or(*rank)};
 }
 
-ComputeDevice device_of_process(const Launch& launch, const ComputeDevice& asked) {
-    if (asked.kind != DeviceKind::cuda || asked.number != 0 || launch.local_size == 1) return asked;
-    const auto gpus = static_cast<int>(cuda::gpus().size());
-    return {DeviceKind::cuda, gpus > 0 ? launch.local_rank % gpus : 0};
+ComputeDevice device_of_process(const Launch& launch, const Context& context) {
+    const auto& asked = context.exec.device;
+    if (asked.kind != DeviceKind::cuda || context.gpu_named) return asked;
+    return {DeviceKind::cuda, cuda::gpu_in_turn(launch.local_rank, cuda::gpu_count())};
 }
 
 int threads_per_process(const Launch& launch) {

@@ -1,7 +1,7 @@
 // The job of this process: started by mpirun, by srun, or alone.
 #pragma once
 
-#include "imka/base/device.hpp"
+#include "app.hpp"
 
 namespace imka::app {
 
@@ -19,6 +19,6 @@ Launch current_launch();
 int threads_per_process(const Launch& launch);
 
 // Processes on one machine take its GPUs in turn, unless a GPU was named by its number.
-ComputeDevice device_of_process(const Launch& launch, const ComputeDevice& asked);
+ComputeDevice device_of_process(const Launch& launch, const Context& context);
 
 }  // namespace imka::app

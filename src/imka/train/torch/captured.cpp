@@ -63,8 +63,11 @@ CapturedStep::~CapturedStep() {
     }
 }
 
+// LibTorch's default stream is 0, which in imka's kernels means a stream of the calling thread: a backward
+// pass, which has a thread of its own, would not wait for the forward pass.
 void* current_stream() {
-    return at::cuda::getCurrentCUDAStream().stream();
+    const auto stream = at::cuda::getCurrentCUDAStream().stream();
+    return stream == nullptr ? cudaStreamLegacy : stream;
 }
 
 std::string device_name(const torch::Device& device) {

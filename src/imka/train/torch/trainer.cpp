@@ -317,6 +317,16 @@ bool is_out_of_memory(const c10::Error& e) {
            text.find("allocate memory") != std::string::npos;
 }
 
+// What is not a lack of memory. Lines after the first one are hints for programmers.
+[[noreturn]] void fail_as(const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    if (text.starts_with("CUDA error"))
+        fail(ErrorCode::missing_part,
+             fmt::format("LibTorch: {}; start the same command again to go on from the last checkpoint",
+                         text.substr(0, text.find('\n'))));
+    fail(ErrorCode::numeric, "LibTorch: " + text);
+}
+
 // The largest half, quarter, ... of the batch whose step fits into the memory; 0: not even one example.
 std::int64_t batch_that_fits(TrainRecipe recipe, const TrainOptions& options, const Exec& exec) {
     for (recipe.train.batch /= 2; recipe.train.batch > 0; recipe.train.batch /= 2) {
@@ -349,8 +359,7 @@ TrainResult train(const TrainRecipe& recipe, const TrainOptions& options, const 
     try {
         return Training(recipe, options, exec).run();
     } catch (const c10::Error& e) {
-        if (!is_out_of_memory(e))
-            fail(ErrorCode::numeric, std::string("LibTorch: ") + e.what_without_backtrace());
+        if (!is_out_of_memory(e)) fail_as(e);
     }
     fail_out_of_memory(recipe, options, exec);  // after the memory of the training is free
 }

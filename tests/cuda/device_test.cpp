@@ -8,6 +8,7 @@
 
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/memory.hpp"
+#include "imka/cuda/rates.hpp"
 #include "support/error.hpp"
 
 namespace imka {
@@ -66,6 +67,14 @@ TEST(Gpus, BuildIsDescribed) {
         EXPECT_GT(gpu.multiprocessors, 0);
         EXPECT_GE(gpu.memory_bytes, gpu.free_bytes);
     }
+}
+
+TEST(GpuRates, AreMeasured) {
+    if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
+    const auto rates = cuda::measure_rates(0);
+    for (const double rate :
+         {rates.byte_macs, rates.half_macs, rates.tf32_macs, rates.normals, rates.powers, rates.write_bytes})
+        EXPECT_GT(rate, 1e6);
 }
 
 TEST(GpuMemory, KeepsWhatIsCopied) {

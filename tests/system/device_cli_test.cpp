@@ -28,7 +28,12 @@ std::string missing_gpu(int number) {
 
 class MissingGpu : public testing::Test {
 protected:
-    void SetUp() override { write_text(dir_ / "x.csv", "1,2,a\n2,1,b\n3,5,a\n4,4,b\n"); }
+    void SetUp() override {
+        std::string rows;
+        for (int i = 0; i < 40; ++i)
+            rows += std::to_string(i % 7) + "," + std::to_string(i % 5) + (i % 2 == 0 ? ",a\n" : ",b\n");
+        write_text(dir_ / "x.csv", rows);
+    }
     void refuses(const std::string& arguments) {
         expect_fails(arguments + " --device cuda:77", 4, "imka: " + missing_gpu(77));
         for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))

@@ -78,8 +78,10 @@ int gpu_count() {
 }
 
 std::vector<Gpu> gpus() {
+    const int count = gpu_count();
     std::vector<Gpu> list;
-    for (int number = 0; number < gpu_count(); ++number) list.push_back(gpu_at(number));
+    list.reserve(static_cast<std::size_t>(count));
+    for (int number = 0; number < count; ++number) list.push_back(gpu_at(number));
     return list;
 }
 

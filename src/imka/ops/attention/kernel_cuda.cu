@@ -203,12 +203,17 @@ __global__ void __launch_bounds__(kThreads) sum_keys(const __grid_constant__ Wor
     if (w.late != 0.0F) w.part_sums[part * w.rows + w.features] = static_cast<float>(kept);
 }
 
+// Blocks of combine per head.
+__host__ __device__ inline unsigned combine_blocks(const Work& w) {
+    return static_cast<unsigned>((std::int64_t{w.rows} * (w.size.value_size + 1) + kThreads - 1) / kThreads);
+}
+
 // A thread per element of the sums of a head, all chunks in order. Sums are relative to the largest exponent
 // so far. The states of a causal head replace its parts: what a thread writes, only itself has read.
 __global__ void __launch_bounds__(kThreads) combine(const __grid_constant__ Work w) {
-    const std::int64_t head = blockIdx.x;
     const int row = w.size.value_size + 1;  // the last one is the sum of the feature
-    const std::int64_t i = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+    const std::int64_t head = blockIdx.x / combine_blocks(w);
+    const std::int64_t i = std::int64_t{blockIdx.x % combine_blocks(w)} * kThreads + threadIdx.x;
     if (i >= std::int64_t{w.rows} * row) return;
     const auto f = static_cast<int>(i / row);
     const auto c = static_cast<int>(i % row);
@@ -483,8 +488,7 @@ void start(const Work& w) {
     sum_keys<F, C><<<dim3(key_heads * static_cast<unsigned>(w.chunks), static_cast<unsigned>(w.tiles), cols),
                      kThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for keys");
-    const std::int64_t elements = std::int64_t{w.rows} * (w.size.value_size + 1);
-    combine<<<dim3(key_heads, static_cast<unsigned>((elements + kThreads - 1) / kThreads)), kThreads>>>(w);
+    combine<<<key_heads * combine_blocks(w), kThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for sums of keys");
     attend<F, C, kCausal><<<dim3(heads * static_cast<unsigned>(w.query_tiles), cols), kThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for queries");

@@ -115,8 +115,10 @@ void add_attention(CLI::App& root, Context& context) {
                   "imka attention --dataset text --length 1024 --sampler sorf --backend hermes --seeds 0..4 "
                   "--heat-map maps.svg",
                   "imka attention --input qkv.npy --form relu --n-directions 128 --json",
-                  "imka attention --length 1000000 --head-dim 16 --query-rows 256"});
+                  "imka attention --length 1000000 --head-dim 16 --query-rows 256",
+                  "imka attention --length 65536 --heads 8 --n-directions 256 --device cuda"});
     add_common_options(*verb, context);
+    add_device_option(*verb, "Where attention is computed and chips are emulated", context);
     auto& run_args = args->run;
     add_config_options(*verb, run_args);
     add_field_options(*verb, fields(run_args.config),

@@ -34,7 +34,8 @@ const std::vector<Benchmark>& benchmarks() {
                                                 {"attention", bench_attention},
                                                 {"cuda", bench_cuda},
                                                 {"cuda_features", bench_cuda_features},
-                                                {"cuda_ridge", bench_cuda_ridge}};
+                                                {"cuda_ridge", bench_cuda_ridge},
+                                                {"cuda_attention", bench_cuda_attention}};
     return list;
 }
 

@@ -133,11 +133,11 @@ void add_sweep(CLI::App& root, Context& context) {
                   "imka sweep my.yaml --set dataset=letter --set log_ratio=[1,2] --output runs/letter",
                   "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"});
     add_common_options(*verb, context);
-    add_device_option(
-        *verb,
-        "Where the runs compute. Runs of ridge and gram share a GPU; with mpirun each process takes "
-        "the next GPU",
-        context);
+    add_device_option(*verb,
+                      "Where the runs compute. Runs of ridge, gram and attention share a GPU; with mpirun "
+                      "each process takes "
+                      "the next GPU",
+                      context);
     verb->add_option("experiment", args->experiment,
                      "Name of an experiment ('list' shows them), or a YAML file")
         ->type_name("NAME|FILE");

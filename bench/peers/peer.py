@@ -373,33 +373,75 @@ def onnxruntime_encoder(s):
     return run, lambda: difference_from_ours(np, s["folder"], run())
 
 
-def attention_inputs(np, torch, s):
+def attention_inputs(np, torch, s, device="cpu"):
     """Queries, keys, values (heads, length, d) and directions (m, d) that the program wrote."""
     torch.set_num_threads(s["threads"])
-    return [torch.from_numpy(np.load(os.path.join(s["folder"], f"{name}.npy"))) for name in ("q", "k", "v", "omega")]
+    return [torch.from_numpy(np.load(os.path.join(s["folder"], f"{name}.npy"))).to(device)
+            for name in ("q", "k", "v", "omega")]
 
 
-def torch_favor(s):
+def favor(torch, d, omega):
     """FAVOR+ with exp(u) and exp(-u), written with tensor operations as in Performer libraries."""
-    np = need("numpy")
-    torch = need("torch")
-    q, k, v, omega = attention_inputs(np, torch, s)
     omega = omega.T.contiguous()
 
     def features(x, stabiliser_axes):
-        x = x * s["d"] ** -0.25
+        x = x * d ** -0.25
         u = x @ omega
         exponent = torch.cat([u, -u], dim=-1) - (x * x).sum(dim=-1, keepdim=True) / 2
         return torch.exp(exponent - exponent.amax(dim=stabiliser_axes, keepdim=True))
 
-    @torch.no_grad()
-    def run():
+    def attention(q, k, v):
         zq = features(q, -1)
         zk = features(k, (-1, -2))
         sums = zk.transpose(-1, -2) @ v
         return (zq @ sums) / (zq @ zk.sum(dim=-2)[..., None])
 
+    return attention
+
+
+def torch_favor(s):
+    np = need("numpy")
+    torch = need("torch")
+    q, k, v, omega = attention_inputs(np, torch, s)
+    attention = favor(torch, s["d"], omega)
+
+    @torch.no_grad()
+    def run():
+        return attention(q, k, v)
+
     return run, lambda: difference_from_ours(np, s["folder"], run().numpy())
+
+
+def torch_cuda_favor(s):
+    np = need("numpy")
+    torch = on_cuda()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    q, k, v, omega = attention_inputs(np, torch, s, "cuda")
+    attention = torch.compile(favor(torch, s["d"], omega))
+
+    @torch.no_grad()
+    def run():
+        y = attention(q, k, v)
+        torch.cuda.synchronize()
+        return y
+
+    return run, lambda: difference_from_ours(np, s["folder"], run().cpu().numpy())
+
+
+def torch_cuda_fused(s):
+    """Exact attention in float32."""
+    np = need("numpy")
+    torch = on_cuda()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    q, k, v, _ = (x[None] for x in attention_inputs(np, torch, s, "cuda"))
+
+    @torch.no_grad()
+    def run():
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        torch.cuda.synchronize()
+        return y
+
+    return run, lambda: difference_from_ours(np, s["folder"] + "/exact", run()[0].cpu().numpy())
 
 
 def torch_exact(s):
@@ -431,7 +473,8 @@ def torch_fused(s):
 PEERS = {f.__name__: f for f in (sklearn_features, sklearn_ridge, torch_features, torch_ridge, numpy_product,
                                  numpy_normals, ffht_transform, aihwkit_products, torch_encoder,
                                  onnxruntime_encoder, torch_favor, torch_exact, torch_fused,
-                                 torch_cuda_features, cupy_features, torch_cuda_ridge)}
+                                 torch_cuda_features, cupy_features, torch_cuda_ridge, torch_cuda_favor,
+                                 torch_cuda_fused)}
 prepared = {}
 
 

@@ -67,6 +67,8 @@ struct Heads {
     std::int64_t keys = 20;
     std::int64_t directions = 7;
     std::int64_t size = 4;
+    bool causal = false;
+    float epsilon = 0.0F;
 };
 Case attention(const std::string& name, const std::string& form, const Heads& h, bool masked = false,
                float factor = 3.0F) {
@@ -81,7 +83,9 @@ Case attention(const std::string& name, const std::string& form, const Heads& h,
             .op = "imka.Attention",
             .inputs = {scaled(f32(q, 5), factor), scaled(f32(k, 6), factor), f32(v, 7),
                        norms ? f32(v, 8) : kOmitted, masked ? mask : kOmitted},
-            .attributes = {{"form", form}, {"epsilon", form == "relu" ? 1e-3F : 0.0F}},
+            .attributes = {{"form", form},
+                           {"epsilon", form == "relu" ? 1e-3F : h.epsilon},
+                           {"causal", std::int64_t{h.causal}}},
             .tolerance = 3e-6};
 }
 
@@ -207,6 +211,14 @@ std::vector<Case> attention_cases() {
         attention("exp", "exp", {.directions = 20}),
         attention("relu", "relu", {.queries = 70, .keys = 600, .directions = 128, .size = 32}),
         attention("relu_masked", "relu", {.keys = 40, .directions = 9}, true),
+        attention("elu", "elu", {.queries = 70, .keys = 600, .directions = 65, .size = 36}),
+        attention("square", "square", {.keys = 40, .directions = 9}, true),
+        attention("epsilon", "positive", {.keys = 600, .directions = 33, .epsilon = 1e-2F}, true),
+        attention("causal", "positive",
+                  {.queries = 300, .keys = 300, .directions = 33, .size = 70, .causal = true}),
+        attention("causal_masked", "relu", {.queries = 200, .keys = 200, .causal = true}, true),
+        attention("causal_epsilon", "exp",
+                  {.heads = 4, .queries = 200, .keys = 200, .causal = true, .epsilon = 1e-2F}, true),
     };
 }
 

@@ -83,6 +83,8 @@ TEST(AttentionCommand, RefusesWhatHasNoEffectOrNoRoom) {
     expect_fails(kSmall + " --form offset_cos", 2, "form");
     expect_fails(kSmall + " --form cos_sin --kernel-epsilon 0.1", 2, "kernel_epsilon");
     expect_fails(kSmall + " --dataset ringnorm", 2, "neither normal, text nor a file");
+    expect_fails(kSmall + " --device gpu", 2, "expected cpu, cuda or cuda:N");
+    expect_fails(kSmall + " --device cuda:77", 4, "imka: ");
     expect_fails("gram --set length=3", 2, "length");
 }
 

@@ -1,5 +1,5 @@
-// imka bench attention: kernelised attention next to PyTorch's exact and kernelised attention, and next to
-// its own causal form and other lengths.
+// imka bench attention, cuda_attention: kernelised attention next to PyTorch's exact and kernelised
+// attention, and next to its own causal form and other lengths; the same on a GPU, next to the processor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,9 @@
 
 #include "bench/bench.hpp"
 #include "imka/attention/attention.hpp"
+#include "imka/attention/gpu_attention.hpp"
+#include "imka/cuda/gpu.hpp"
+#include "imka/cuda/rates.hpp"
 #include "imka/graph/tensor_file.hpp"
 
 namespace imka::app {
@@ -200,7 +203,97 @@ BenchResult bench_twice(const BenchSetup& setup, Sequence& s, const KernelAttent
     return result;
 }
 
+// A way to compute attention, on the processor and on a GPU with data there.
+struct GpuCase {
+    const char* what;
+    std::function<void(HeadsView<float>)> on_processor;
+    std::function<void(float*)> on_gpu;
+    double operations;  // float operations
+    double powers;
+    std::vector<Rival> rivals;
+};
+
+// Least time: products as three of halves on the matrix units, powers of two, inputs and outputs once.
+double gpu_floor(const GpuCase& c, const AttentionSize& a, const cuda::GpuRates& rates) {
+    const double bytes = 4.0 * static_cast<double>(a.heads * a.length * a.d) * sizeof(float);
+    return std::max(
+        {1.5 * c.operations / rates.half_macs, c.powers / rates.powers, bytes / rates.write_bytes});
+}
+
+BenchResult bench_on_gpu(const BenchSetup& setup, const GpuCase& c, Sequence& s,
+                         const cuda::GpuRates& rates) {
+    const int gpu = setup.exec.device.number;
+    auto result = named(s.size, c.what, setup.exec);
+    result.name = "cuda_attention";
+    const cuda::Buffer<float> y(gpu, s.out.values().size());
+    run_rounds(
+        setup, [&] { c.on_gpu(y.data()); }, c.rivals, result);
+    Matrix<float> got(s.out.rows(), s.out.cols());
+    y.download(got.values());
+    const double cpu = least_seconds(setup.quick ? 1 : 3, [&] { c.on_processor(s.output()); });
+    double most = 0.0;
+    double scale = 0.0;
+    for (std::size_t i = 0; i < got.values().size(); ++i) {
+        most = std::max(most, std::abs(double{got.values()[i]} - s.out.values()[i]));
+        scale = std::max(scale, std::abs(double{s.out.values()[i]}));
+    }
+    result.check =
+        check_at_most("largest difference from the processor, of the largest output", most / scale, 2e-5);
+    const double seconds = median(result.seconds);
+    const double floor = gpu_floor(c, s.size, rates);
+    result.limit = "three products of halves, powers of two or memory, the largest";
+    result.limit_time = [floor](const MachineLimits&) { return floor; };
+    result.targets = {{.what = "x the processor", .wanted = 10.0, .reached = cpu / seconds}};
+    result.note = fmt::format("{:.3g} ms, {:.3g} TFLOP/s", 1e3 * seconds, 1e-12 * c.operations / seconds);
+    result.more = {{"times_of_processor", cpu / seconds}, {"processor_seconds", cpu}};
+    return result;
+}
+
 }  // namespace
+
+std::vector<BenchResult> bench_cuda_attention(const BenchSetup& setup) {
+    const int gpu = setup.exec.device.number;
+    const auto rates = cuda::measure_rates(gpu);
+    const auto size = setup.quick ? kQuick : kFull;
+    const ScratchFolder folder;
+    Sequence s(size);
+    const auto attention = attention_of(size);
+    auto exec = without_progress(setup.exec);
+    exec.device = {};
+    save_inputs(folder, s, attention, exec);
+    const GpuSequence all(s.inputs(), {}, gpu);
+    const GpuSequence causal(s.inputs(), {.causal = true}, gpu);
+    const auto run = [&](const GpuSequence& sequence, float* y) {
+        const auto& there = attention.on_gpu(gpu);
+        there.attend(sequence, there.project(sequence, 0, exec), y);
+    };
+    const auto pairs = static_cast<double>(size.heads * size.length) * static_cast<double>(size.length);
+    const double powers = 4.0 * static_cast<double>(size.heads * size.length * size.m);
+    const std::vector<GpuCase> cases = {
+        {.what = "FAVOR+ (positive) on a GPU",
+         .on_processor = [&](HeadsView<float> out) { attention.run(s.inputs(), {}, exec, out); },
+         .on_gpu = [&](float* y) { run(all, y); },
+         .operations = operations(size),
+         .powers = powers,
+         .rivals = {torch("torch.compile FAVOR+", "torch_cuda_favor", folder),
+                    torch("PyTorch fused exact", "torch_cuda_fused", folder)}},
+        {.what = "FAVOR+ causal on a GPU",
+         .on_processor =
+             [&](HeadsView<float> out) { attention.run(s.inputs(), {.causal = true}, exec, out); },
+         .on_gpu = [&](float* y) { run(causal, y); },
+         .operations = operations(size),
+         .powers = powers,
+         .rivals = {}},
+        {.what = "exact on a GPU",
+         .on_processor = [&](HeadsView<float> out) { exact_attention(s.inputs(), {}, exec, out); },
+         .on_gpu = [&](float* y) { exact_attention(all, {}, y); },
+         .operations = exact_operations(size),
+         .powers = pairs,
+         .rivals = {torch("PyTorch fused", "torch_cuda_fused", folder)}}};
+    std::vector<BenchResult> results;
+    for (const auto& c : cases) results.push_back(bench_on_gpu(setup, c, s, rates));
+    return results;
+}
 
 std::vector<BenchResult> bench_attention(const BenchSetup& setup) {
     const auto size = setup.quick ? kQuick : kFull;

@@ -196,6 +196,7 @@ std::vector<BenchResult> bench_attention(const BenchSetup& setup);
 std::vector<BenchResult> bench_cuda(const BenchSetup& setup);  // Error{missing_part} without a GPU
 std::vector<BenchResult> bench_cuda_features(const BenchSetup& setup);
 std::vector<BenchResult> bench_cuda_ridge(const BenchSetup& setup);
+std::vector<BenchResult> bench_cuda_attention(const BenchSetup& setup);
 bool has_gpu();
 
 // hermes with converters that neither round nor saturate: products are emulated with few matrix products.

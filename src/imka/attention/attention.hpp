@@ -5,7 +5,8 @@
 //
 // Several query heads may share one head of keys and values (grouped heads): heads of q must be a multiple of
 // heads of k. Ignored keys (key_mask) contribute exactly nothing, whatever they hold. A query without any key
-// gives zeros. The bits of a result do not depend on the number of threads.
+// gives zeros. The bits of a result do not depend on the number of threads. On exec.device; docs/cuda.md has
+// the differences between devices. States and exact_attention_rows are on the processor.
 #pragma once
 
 #include <cstddef>
@@ -77,6 +78,8 @@ OmegaRecipe omega_recipe(const AttentionConfig& config, std::int64_t d, const Om
                          bool on_chip = false);
 
 // Kernelised attention with a given Ω.
+class GpuAttention;  // attention/gpu_attention.hpp
+
 class KernelAttention {
 public:
     // Ω is m x d. On this processor, projection and features are fused.
@@ -85,6 +88,9 @@ public:
     // through the same one. It gets inputs times sqrt(scale). Query r of head h is product h * queries + r;
     // keys follow.
     KernelAttention(const AttentionConfig& config, std::unique_ptr<const Projector> projector);
+    ~KernelAttention();
+    KernelAttention(KernelAttention&& other) noexcept;
+    KernelAttention& operator=(KernelAttention&& other) noexcept;
 
     std::size_t inputs() const;    // d
     std::size_t outputs() const;   // m
@@ -102,12 +108,17 @@ public:
     Matrix<float> rows(const AttentionInputs& inputs, const AttentionOptions& options, std::size_t head,
                        std::span<const std::size_t> rows, const Exec& exec) const;
 
+    // The same on a GPU, with Ω copied there by the first call. Lives as long as this.
+    const GpuAttention& on_gpu(int gpu) const;
+
 private:
     friend class KernelRun;
+    struct GpuCopies;
 
     AttentionConfig config_;
     Matrix<float> omega_;                         // empty with a projector
     std::unique_ptr<const Projector> projector_;  // nullptr: Ω on this processor
+    std::unique_ptr<GpuCopies> gpu_copies_;
 };
 
 // Causal attention one token after another: memory does not grow with the number of tokens. The outputs are

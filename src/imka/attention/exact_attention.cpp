@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "imka/attention/attention.hpp"
+#include "imka/attention/gpu_attention.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/parallel.hpp"
 #include "imka/linalg/gemm.hpp"
@@ -55,6 +56,14 @@ double scale_of(const AttentionOptions& options, std::size_t d) {
     return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(d)));
 }
 
+void exact_on_gpu(const AttentionInputs& inputs, const AttentionOptions& options, int gpu,
+                  HeadsView<float> out) {
+    const GpuSequence sequence(inputs, options, gpu);
+    const cuda::Buffer<float> y(gpu, sequence.queries() * inputs.v.size(), cuda::MemorySource::pooled);
+    exact_attention(sequence, {}, y.data());
+    download_heads(y, out);
+}
+
 }  // namespace
 
 void validate(const AttentionInputs& inputs, const AttentionOptions& options) {
@@ -66,6 +75,7 @@ void validate(const AttentionInputs& inputs, const AttentionOptions& options) {
 
 void exact_attention(const AttentionInputs& inputs, const AttentionOptions& options, const Exec& exec,
                      HeadsView<float> out) {
+    if (exec.device.kind == DeviceKind::cuda) return exact_on_gpu(inputs, options, exec.device.number, out);
     validate(inputs, options);
     const std::size_t key_heads = inputs.k.heads();
     const std::size_t group = inputs.q.heads() / key_heads;

@@ -5,12 +5,16 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "imka/attention/attention.hpp"
+#include "imka/attention/gpu_attention.hpp"
 #include "imka/attention/kernel_run.hpp"
 #include "imka/base/error.hpp"
+#include "imka/features/choose_projector.hpp"
 
 namespace imka {
 namespace {
@@ -29,10 +33,25 @@ void check_output(const AttentionInputs& inputs, const HeadsView<float>& out) {
                      out.length(), out.size(), inputs.q.heads(), inputs.q.length(), inputs.v.size()));
 }
 
+void run_on_gpu(const GpuAttention& attention, const AttentionInputs& inputs, const AttentionOptions& options,
+                const Exec& exec, HeadsView<float> out) {
+    const int gpu = exec.device.number;
+    const GpuSequence sequence(inputs, options, gpu);
+    check_output(inputs, out);
+    const cuda::Buffer<float> y(gpu, sequence.queries() * inputs.v.size(), cuda::MemorySource::pooled);
+    attention.attend(sequence, attention.project(sequence, options.product_seed, exec), y.data());
+    download_heads(y, out);
+}
+
 }  // namespace
 
+struct KernelAttention::GpuCopies {
+    std::mutex mutex;
+    std::map<int, GpuAttention> attentions;
+};
+
 KernelAttention::KernelAttention(const AttentionConfig& config, Matrix<float> omega)
-    : config_(config), omega_(std::move(omega)) {
+    : config_(config), omega_(std::move(omega)), gpu_copies_(std::make_unique<GpuCopies>()) {
     validate(config_);
     if (omega_.rows() == 0 || omega_.cols() == 0)
         fail(ErrorCode::bad_data, "attention: expected at least one direction");
@@ -41,8 +60,20 @@ KernelAttention::KernelAttention(const AttentionConfig& config, Matrix<float> om
 }
 
 KernelAttention::KernelAttention(const AttentionConfig& config, std::unique_ptr<const Projector> projector)
-    : config_(config), projector_(std::move(projector)) {
+    : config_(config), projector_(std::move(projector)), gpu_copies_(std::make_unique<GpuCopies>()) {
     validate(config_);
+}
+
+KernelAttention::~KernelAttention() = default;
+KernelAttention::KernelAttention(KernelAttention&& other) noexcept = default;
+KernelAttention& KernelAttention::operator=(KernelAttention&& other) noexcept = default;
+
+const GpuAttention& KernelAttention::on_gpu(int gpu) const {
+    const std::scoped_lock lock(gpu_copies_->mutex);
+    auto& copies = gpu_copies_->attentions;
+    if (const auto found = copies.find(gpu); found != copies.end()) return found->second;
+    if (projector_) return copies.try_emplace(gpu, config_, *projector_, gpu).first->second;
+    return copies.try_emplace(gpu, config_, DigitalProjector(omega_), gpu).first->second;
 }
 
 std::size_t KernelAttention::inputs() const {
@@ -63,11 +94,17 @@ void KernelAttention::run(const AttentionInputs& inputs, const AttentionOptions&
 void KernelAttention::run(std::span<const AttentionInputs> inputs, const AttentionOptions& options,
                           const Exec& exec, std::span<const HeadsView<float>> out) const {
     if (inputs.size() != out.size()) fail(ErrorCode::bad_data, "attention: expected one output per sequence");
+    const bool on_processor = exec.device.kind == DeviceKind::cpu;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         check_size(*this, inputs[i].q.size());
+        if (!on_processor) {
+            run_on_gpu(on_gpu(exec.device.number), inputs[i], options, exec, out[i]);
+            continue;
+        }
         validate(inputs[i], options);
         check_output(inputs[i], out[i]);
     }
+    if (!on_processor) return;
     const KernelRun run(*this, options, exec);
     std::vector<SequenceRows> sources;
     for (std::size_t i = 0; i < inputs.size(); ++i) sources.emplace_back(run, inputs[i], out[i]);
@@ -151,12 +188,26 @@ bool normalise_row(double epsilon, std::size_t end, std::size_t i, RawRows& raw)
     return most == -infinity || (sum != 0.0 && std::isfinite(sum));
 }
 
+Matrix<float> rows_on_gpu(const GpuAttention& attention, const AttentionInputs& inputs,
+                          const AttentionOptions& options, GpuMatrixRows rows, const Exec& exec) {
+    const int gpu = exec.device.number;
+    const GpuSequence sequence(inputs, options, gpu);
+    Matrix<float> out(rows.rows.size(), inputs.k.length());
+    const cuda::Buffer<float> there(gpu, out.values().size(), cuda::MemorySource::pooled);
+    rows.out = there.data();
+    attention.rows(sequence, attention.project(sequence, options.product_seed, exec), rows);
+    there.download(out.values());
+    return out;
+}
+
 }  // namespace
 
 Matrix<float> KernelAttention::rows(const AttentionInputs& inputs, const AttentionOptions& options,
                                     std::size_t head, std::span<const std::size_t> rows,
                                     const Exec& exec) const {
     check_size(*this, inputs.q.size());
+    if (exec.device.kind == DeviceKind::cuda)
+        return rows_on_gpu(on_gpu(exec.device.number), inputs, options, {.head = head, .rows = rows}, exec);
     validate(inputs, options);
     auto raw = raw_rows(KernelRun(*this, options, exec), inputs, head, rows);
     const bool late = ops::attention_form(config_.form).exponential;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "imka/attention/attention_graph.hpp"
+#include "imka/attention/gpu_attention.hpp"
 #include "imka/base/error.hpp"
 #include "imka/base/machine.hpp"
 #include "imka/base/random.hpp"
@@ -29,10 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-AttentionOptions options_of(const RunConfig& config, std::uint64_t products) {
-    return {.causal = config.attention->source.causal, .product_seed = products};
 }
 
 HeadsView<float> heads_of(Matrix<float>& x, std::size_t heads) {
@@ -117,23 +114,63 @@ std::size_t matrix_rows(const RunConfig& config, const AttentionData& data) {
     return wanted ? std::min(static_cast<std::size_t>(*wanted), data.positions.size()) : usual;
 }
 
-// Over `count` rows of every head, evenly spaced among the compared queries.
-Difference matrix_difference(const SeededAttention& seeded, const AttentionData& data, std::size_t sequence,
-                             const AttentionOptions& options, std::size_t count, const Exec& exec) {
-    const auto inputs = data.inputs(sequence);
+// Calls body(head, rows) for blocks of `count` rows of every head, evenly spaced among the compared queries.
+template <class Body>
+void for_matrix_rows(const AttentionData& data, std::size_t count, const Exec& exec, const Body& body) {
     std::vector<std::size_t> rows(count);
     for (std::size_t i = 0; i < count; ++i) rows[i] = data.row(i * data.positions.size() / count);
     const std::size_t block = std::max<std::size_t>(1, kMatrixValues / data.length);
-    Difference sum;
     for (std::size_t h = 0; h < data.heads; ++h) {
         for (std::size_t first = 0; first < count; first += block) {
             check_cancelled(exec);
-            const std::span some(rows.data() + first, std::min(block, count - first));
-            const auto exact = exact_attention_rows(inputs, options, h, some);
-            const auto kernel = seeded.attention.rows(inputs, options, h, some, exec);
-            sum.add(exact.values(), kernel.values());
+            body(h, std::span(rows.data() + first, std::min(block, count - first)));
         }
     }
+}
+
+Difference matrix_difference(const SeededAttention& seeded, const AttentionData& data, std::size_t sequence,
+                             const AttentionOptions& options, std::size_t count, const Exec& exec) {
+    const auto inputs = data.inputs(sequence);
+    Difference sum;
+    for_matrix_rows(data, count, exec, [&](std::size_t head, std::span<const std::size_t> rows) {
+        const auto exact = exact_attention_rows(inputs, options, head, rows);
+        const auto kernel = seeded.attention.rows(inputs, options, head, rows, exec);
+        sum.add(exact.values(), kernel.values());
+    });
+    return sum;
+}
+
+// A sequence on a GPU with its projections.
+struct ProjectedSequence {
+    const GpuSequence& sequence;
+    const GpuAttention& attention;
+    GpuAttention::Projected projections;
+
+    Matrix<float> outputs() const {
+        Matrix<float> out(sequence.queries(), sequence.d());
+        const cuda::Buffer<float> y(sequence.gpu(), out.values().size(), cuda::MemorySource::pooled);
+        attention.attend(sequence, projections, y.data());
+        y.download(out.values());
+        return out;
+    }
+};
+
+Difference matrix_difference(const ProjectedSequence& there, const AttentionData& data, std::size_t count,
+                             const Exec& exec) {
+    const int gpu = there.sequence.gpu();
+    Difference sum;
+    for_matrix_rows(data, count, exec, [&](std::size_t head, std::span<const std::size_t> rows) {
+        const std::size_t values = rows.size() * data.length;
+        const cuda::Buffer<float> exact(gpu, values, cuda::MemorySource::pooled);
+        const cuda::Buffer<float> kernel(gpu, values, cuda::MemorySource::pooled);
+        exact_attention_rows(there.sequence, {.head = head, .rows = rows, .out = exact.data()});
+        there.attention.rows(there.sequence, there.projections,
+                             {.head = head, .rows = rows, .out = kernel.data()});
+        const auto [squares, errors] = squared_difference(gpu, exact.data(), kernel.data(), values);
+        sum.squares += squares;
+        sum.errors += errors;
+        sum.values += values;
+    });
     return sum;
 }
 
@@ -152,6 +189,16 @@ void exact_causal_rows(const AttentionData& data, std::size_t sequence, const Ex
                             {}, exec, out.view().slice_rows(h * n + i, 1));
         }
     }
+}
+
+// The same for all queries or sampled ones of a causal run, on a GPU.
+Matrix<float> exact_on_gpu(const AttentionData& data, const GpuSequence& sequence) {
+    Matrix<float> out(data.heads * data.positions.size(), data.d);
+    const cuda::Buffer<float> y(sequence.gpu(), out.values().size(), cuda::MemorySource::pooled);
+    const bool all = data.queries() == data.positions.size();
+    exact_attention(sequence, all ? std::span<const std::size_t>() : data.positions, y.data());
+    y.download(out.values());
+    return out;
 }
 
 void check_slips(const AttentionConfig& config) {
@@ -180,6 +227,10 @@ Offload operations_of(const FeatureSizes& sizes, const AttentionData& data) {
 }
 
 }  // namespace
+
+AttentionOptions attention_options(const RunConfig& config, std::uint64_t products) {
+    return {.causal = config.attention->source.causal, .product_seed = products};
+}
 
 void validate_attention(const RunConfig& config) {
     const auto& run = *config.attention;
@@ -210,15 +261,13 @@ SeededAttention seeded_attention(const RunConfig& config, const AttentionData& d
     const auto chip = resolve_chip(config.backend, config.chip);
     const auto seeds = test_seeds(config.chip, draw.seed);
     const auto inputs = calibration_rows(data, draw.seed);
-    Exec on_processor = exec;  // attention projects blocks of rows that are too small for a GPU
-    on_processor.device = {};
     auto placed = chip_projection({.chip = chip,
                                    .omega = omega,
                                    .inputs = inputs.view(),
                                    .config = config.chip.projection,
                                    .seed = seeds.chip,
                                    .input_scale = std::pow(static_cast<double>(data.d), -0.25)},
-                                  on_processor);
+                                  exec);
     const auto info = chip_info(chip, config.chip, placed);
     return {.attention = KernelAttention(features, std::move(placed.projector)),
             .chip = info,
@@ -232,7 +281,7 @@ DeployedModel deployed_run(const RunConfig& config, const AttentionData& data, s
     const AttentionLayer layer{
         .config = config.attention->features,
         .omega = draw_omega(config, static_cast<std::int64_t>(data.d), {.seed = seed}, exec),
-        .options = options_of(config, 0)};
+        .options = attention_options(config, 0)};
     std::vector<AttentionInputs> sequences;
     for (std::size_t s = 0; s < data.sequences.size(); ++s) sequences.push_back(data.inputs(s));
     return deployed_attention(layer, sequences,
@@ -247,11 +296,16 @@ std::vector<Matrix<float>> exact_outputs(const RunConfig& config, const Attentio
     std::vector<Matrix<float>> outputs;
     const bool sampled_causal = data.all_queries && data.positions.size() < data.length;
     for (std::size_t s = 0; s < data.sequences.size(); ++s) {
+        if (exec.device.kind == DeviceKind::cuda) {
+            outputs.push_back(exact_on_gpu(
+                data, GpuSequence(data.inputs(s), attention_options(config, 0), exec.device.number)));
+            continue;
+        }
         auto& out = outputs.emplace_back(data.heads * data.positions.size(), data.d);
         if (sampled_causal) {
             exact_causal_rows(data, s, exec, out);
         } else {
-            exact_attention(data.inputs(s), options_of(config, 0), exec, heads_of(out, data.heads));
+            exact_attention(data.inputs(s), attention_options(config, 0), exec, heads_of(out, data.heads));
         }
     }
     return outputs;
@@ -281,10 +335,21 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
                 seeded_attention(config, data, {.seed = seed, .redraws = redraws}, without_progress(exec)));
         const auto built = Clock::now();
         const auto options =
-            options_of(config, derived_seed(seeded->products, static_cast<std::uint32_t>(s)));
-        Matrix<float> outputs(data.heads * data.queries(), data.d);
-        seeded->attention.run(data.inputs(s), options, without_progress(counted),
-                              heads_of(outputs, data.heads));
+            attention_options(config, derived_seed(seeded->products, static_cast<std::uint32_t>(s)));
+        std::optional<ProjectedSequence> there;
+        Matrix<float> outputs;
+        if (exec.device.kind == DeviceKind::cuda) {
+            const auto& sequence = runs.attention_on_gpu(config, exec)[s];
+            const auto& attention = seeded->attention.on_gpu(sequence.gpu());
+            there.emplace(ProjectedSequence{
+                sequence, attention,
+                attention.project(sequence, options.product_seed, without_progress(counted))});
+            outputs = there->outputs();
+        } else {
+            outputs = Matrix<float>(data.heads * data.queries(), data.d);
+            seeded->attention.run(data.inputs(s), options, without_progress(counted),
+                                  heads_of(outputs, data.heads));
+        }
         out.times.chip += std::chrono::duration<double>(built - start).count();
         out.times.features += seconds_since(built);
         const auto difference = output_difference(data, exact[s], outputs);
@@ -294,7 +359,9 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
         const auto compared = Clock::now();
         if (rows > 0)
             matrix_error +=
-                matrix_difference(*seeded, data, s, options, rows, without_progress(exec)).relative();
+                (there ? matrix_difference(*there, data, rows, exec)
+                       : matrix_difference(*seeded, data, s, options, rows, without_progress(exec)))
+                    .relative();
         out.times.gram += seconds_since(compared);
         progress.update(s + 1);
     }
@@ -356,7 +423,7 @@ SeedResult time_attention(const RunConfig& config, std::uint64_t seed, RunData& 
     const auto& data = *runs.source().attention;
     const auto seeded = seeded_attention(config, data, {.seed = seed}, exec);
     const auto inputs = data.inputs(0);
-    const auto options = options_of(config, seeded.products);
+    const auto options = attention_options(config, seeded.products);
     const auto kernel = measure(
         [&] {
             Matrix<float> out(data.heads * data.queries(), data.d);
@@ -397,7 +464,7 @@ AttentionPicture attention_picture(const RunConfig& config, std::size_t size, co
         picture.matrices.push_back(std::move(square));
     };
     const auto inputs = data.inputs(0);
-    add("exact", exact_attention_rows(inputs, options_of(config, 0), 0, picture.positions));
+    add("exact", exact_attention_rows(inputs, attention_options(config, 0), 0, picture.positions));
     auto digital = config;
     digital.backend = {};
     const OmegaDraw draw{.seed = config.seeds.front()};
@@ -405,7 +472,7 @@ AttentionPicture attention_picture(const RunConfig& config, std::size_t size, co
         if (one == &config && !config.backend.is_chip()) break;
         const auto seeded = seeded_attention(*one, data, draw, exec);
         add(one == &digital ? "FP32" : config.backend.name,
-            seeded.attention.rows(inputs, options_of(config, derived_seed(seeded.products, 0)), 0,
+            seeded.attention.rows(inputs, attention_options(config, derived_seed(seeded.products, 0)), 0,
                                   picture.positions, exec));
     }
     return picture;

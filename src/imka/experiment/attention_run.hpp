@@ -13,6 +13,8 @@ namespace imka {
 
 // Checks the settings of attention that do not depend on a file.
 void validate_attention(const RunConfig& config);
+// products: seed of the noise of a chip.
+AttentionOptions attention_options(const RunConfig& config, std::uint64_t products);
 FeatureSizes attention_sizes(const RunConfig& config, std::int64_t d);
 
 // Kernelised attention with the Ω of a seed.

@@ -199,7 +199,8 @@ constexpr std::array kKinds = {
             .defaults = attention_defaults,
             .facts = sequence_facts,
             .load = load_sequences,
-            .sizes = sequence_sizes},
+            .sizes = sequence_sizes,
+            .shares_gpu = true},
     RunKind{.name = "attention_time",
             .help = "time and memory of kernelised and exact attention",
             .results = kTimeResults,
@@ -250,6 +251,14 @@ const std::vector<Matrix<float>>& RunData::exact_attention(const RunConfig& conf
     const std::scoped_lock lock(mutex_);
     if (attention_.empty()) attention_ = exact_outputs(config, *source_.attention, exec);
     return attention_;
+}
+
+const std::vector<GpuSequence>& RunData::attention_on_gpu(const RunConfig& config, const Exec& exec) {
+    const std::scoped_lock lock(mutex_);
+    const auto& data = *source_.attention;
+    for (std::size_t s = attention_on_gpu_.size(); s < data.sequences.size(); ++s)
+        attention_on_gpu_.emplace_back(data.inputs(s), attention_options(config, 0), exec.device.number);
+    return attention_on_gpu_;
 }
 
 RunData::Results RunData::take_results(const std::string& group, const std::string& run,

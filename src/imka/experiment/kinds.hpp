@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "imka/attention/gpu_attention.hpp"
 #include "imka/experiment/cost.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/metrics/gram_gpu.hpp"
@@ -32,6 +33,8 @@ public:
     const GpuGramError& gram_on_gpu(const RunConfig& config, const Exec& exec);
     // The same for exact attention (exact_outputs).
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
+    // The sequences in memory of exec.device, a GPU.
+    const std::vector<GpuSequence>& attention_on_gpu(const RunConfig& config, const Exec& exec);
 
     // Results of a run of a group. The first run of the group computes those of all its runs by name; the
     // others wait and take theirs.
@@ -47,6 +50,7 @@ private:
     std::map<GramKey, Matrix<double>> grams_;
     std::map<GramKey, GpuGramError> grams_on_gpu_;
     std::vector<Matrix<float>> attention_;
+    std::vector<GpuSequence> attention_on_gpu_;
     struct Group {
         std::mutex mutex;
         std::map<std::string, Results> results;  // not yet taken

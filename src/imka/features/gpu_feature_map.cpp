@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::size_t kBlockValues = std::size_t{1} << 26U;  // features on the GPU at a time
 
-std::unique_ptr<const GpuProjector> require_projector(const Projector& projector, int gpu) {
+}  // namespace
+
+std::unique_ptr<const GpuProjector> require_gpu_projector(const Projector& projector, int gpu) {
     cuda::require_gpu(gpu);
     auto on_gpu = projector.on_gpu(gpu);
     if (on_gpu == nullptr)
         fail(ErrorCode::bad_config, "this projection has no variant for GPUs; use the device cpu");
     return on_gpu;
 }
-
-}  // namespace
 
 FiniteCheck::FiniteCheck(int gpu) : place_(gpu, std::vector{ops::kAllFinite}, cuda::MemorySource::pooled) {}
 
@@ -38,7 +38,7 @@ GpuFeatureMap::GpuFeatureMap(const Projector& projector, const FeatureFunctions&
       inputs_(projector.inputs()),
       features_(projector.outputs() * ops::features_per_direction(functions.row.function)),
       functions_(functions),
-      projector_(require_projector(projector, gpu)) {
+      projector_(require_gpu_projector(projector, gpu)) {
     if (!functions_.offsets.empty())
         offsets_ = cuda::Buffer<float>(gpu, functions_.offsets, cuda::MemorySource::pooled);
 }

@@ -20,6 +20,8 @@ public:
     // ids as in Projector::project. May return before the work is done.
     virtual void features(const ops::GpuFeatureJob& job, const ProductIds& ids, const Exec& exec) const = 0;
 };
+// Error{missing_part} without the GPU or its memory, Error{bad_config} if the projector has no GPU variant.
+std::unique_ptr<const GpuProjector> require_gpu_projector(const Projector& projector, int gpu);
 
 struct GpuFeatureOptions {
     ops::GpuPrecision precision = ops::GpuPrecision::float32;
@@ -48,8 +50,7 @@ private:
 
 class GpuFeatureMap {
 public:
-    // Error{missing_part} without the GPU or its memory, Error{bad_config} if the projector has no GPU
-    // variant.
+    // Errors as require_gpu_projector.
     GpuFeatureMap(const Projector& projector, const FeatureFunctions& functions, int gpu);
 
     int gpu() const { return gpu_; }

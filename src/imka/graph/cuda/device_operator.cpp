@@ -9,7 +9,9 @@
 
 #include "imka/graph/copy.hpp"
 #include "imka/graph/operator.hpp"
+#include "imka/ops/attention/gpu_attention.hpp"
 #include "imka/ops/attention/kernel_heads.hpp"
+#include "imka/ops/product/gpu_product.hpp"
 
 namespace imka::graph {
 namespace {
@@ -265,13 +267,13 @@ bool run_softmax(const DeviceOperands& o) {
     return true;
 }
 
-bool multiply(const DeviceOperands& o, gpu::ProductWork work) {
+bool multiply(const DeviceOperands& o, ops::GpuProduct work) {
     work.a = pointer<float>(o.in(0));
     work.b = pointer<float>(o.in(1));
     work.c = pointer<float>(o.out());
     if (o.products != nullptr && o.products->multiply({work.a, work.c, static_cast<std::size_t>(work.rows)}))
         return true;
-    gpu::start_products(work);
+    ops::start_products(work);
     return true;
 }
 
@@ -285,7 +287,7 @@ bool run_matmul(const DeviceOperands& o) {
     const auto& a = o.in(0).shape;
     const auto& b = o.in(1).shape;
     if (!is_f32(o.in(0)) || b.size() < 2) return false;
-    gpu::ProductWork work{.inner = a.back(), .cols = b.back()};
+    ops::GpuProduct work{.inner = a.back(), .cols = b.back()};
     if (b.size() == 2) {
         work.rows = rows_of(o.in(0), work.inner);
         return multiply(o, work);
@@ -328,36 +330,34 @@ double input_scale(const Node& node) {
 bool run_attention(const DeviceOperands& o) {
     const auto& form =
         ops::attention_form(parse_enum<ops::AttentionForm>(text_attribute(o.node, "form", "positive")));
-    const float epsilon = float_attribute(o.node, "epsilon", 0.0F);
-    if (!gpu::has_attention(form.form) || int_attribute(o.node, "causal", 0) != 0) return false;
-    if (form.exponential && epsilon != 0.0F) return false;
     const auto& q = o.in(0);
     const auto& k = o.in(1);
     const double scale = input_scale(o.node);
-    gpu::AttentionWork work{
+    ops::GpuKernelAttention work{
+        .size = {.sequences = static_cast<std::int64_t>(
+                     q.count() / (from_end(q.shape, 0) * from_end(q.shape, 1) * from_end(q.shape, 2))),
+                 .heads = size_from_end(q, 2),
+                 .key_heads = size_from_end(k, 2),
+                 .queries = size_from_end(q, 1),
+                 .keys = size_from_end(k, 1),
+                 .value_size = size_from_end(o.in(2), 0),
+                 .causal = int_attribute(o.node, "causal", 0) != 0,
+                 .key_mask = o.has(4) ? pointer<std::uint8_t>(o.in(4)) : nullptr},
+        .form = form.form,
+        .directions = size_from_end(q, 0),
+        .epsilon = float_attribute(o.node, "epsilon", 0.0F),
         .query_projections = pointer<float>(q),
         .key_projections = pointer<float>(k),
         .values = pointer<float>(o.in(2)),
         .keys = o.has(3) ? pointer<float>(o.in(3)) : nullptr,
-        .key_mask = o.has(4) ? pointer<std::uint8_t>(o.in(4)) : nullptr,
-        .y = pointer<float>(o.out()),
-        .form = form.form,
-        .sequences = static_cast<std::int64_t>(
-            q.count() / (from_end(q.shape, 0) * from_end(q.shape, 1) * from_end(q.shape, 2))),
-        .heads = size_from_end(q, 2),
-        .key_heads = size_from_end(k, 2),
-        .query_count = size_from_end(q, 1),
-        .key_count = size_from_end(k, 1),
-        .directions = size_from_end(q, 0),
-        .value_size = size_from_end(o.in(2), 0),
         .key_size = o.has(3) ? size_from_end(o.in(3), 0) : 0,
         .norm_exponent = static_cast<float>(form.norm_exponent * scale * scale),
-        .epsilon = epsilon,
+        .y = pointer<float>(o.out()),
         .status = o.status,
         .code = o.code};
-    const cuda::Memory scratch(o.gpu, gpu::attention_scratch_bytes(work), cuda::MemorySource::pooled);
+    const cuda::Memory scratch(o.gpu, ops::kernel_attention_scratch_bytes(work), cuda::MemorySource::pooled);
     work.scratch = scratch.data();
-    gpu::start_attention(work);
+    ops::start_kernel_attention(work);
     return true;
 }
 

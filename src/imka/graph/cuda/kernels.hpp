@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "imka/graph/tensor.hpp"
-#include "imka/ops/attention/form.hpp"
 
 namespace imka::graph::gpu {
 
@@ -111,49 +110,5 @@ struct GatherWork {
     Status code = 0;  // plus the number of the index
 };
 void start_gather(const GatherWork& work);
-
-// c = a b for `batch` pairs of matrices, in float. b is inner x cols, or cols x inner if transposed.
-struct ProductWork {
-    const float* a = nullptr;
-    const float* b = nullptr;
-    float* c = nullptr;
-    std::int64_t rows = 0;
-    std::int64_t inner = 0;
-    std::int64_t cols = 0;
-    std::int64_t batch = 1;
-    std::int64_t a_stride = 0;  // elements from one matrix to the next
-    std::int64_t b_stride = 0;
-    bool transposed = false;
-};
-void start_products(const ProductWork& work);
-
-// Kernelised attention of heads with given projections (op_imka.cpp). Tensors are sequences x heads x tokens
-// x components.
-struct AttentionWork {
-    const float* query_projections = nullptr;
-    const float* key_projections = nullptr;
-    const float* values = nullptr;
-    const float* keys = nullptr;             // for norms; null without
-    const std::uint8_t* key_mask = nullptr;  // sequences x keys; null: all are used
-    float* y = nullptr;
-    void* scratch = nullptr;
-    ops::AttentionForm form = ops::AttentionForm::positive;
-    std::int64_t sequences = 0;
-    int heads = 0;
-    int key_heads = 0;
-    int query_count = 0;
-    int key_count = 0;
-    int directions = 0;
-    int value_size = 0;
-    int key_size = 0;
-    float norm_exponent = 0.0F;  // features are multiplied by exp(norm_exponent |key|²)
-    float epsilon = 0.0F;        // added to features that are not exponential
-    Status* status = nullptr;
-    Status code = 0;  // plus the row of the output whose normaliser is 0 or not finite
-};
-// False for other forms than positive, single, exp and relu.
-bool has_attention(ops::AttentionForm form);
-std::size_t attention_scratch_bytes(const AttentionWork& work);
-void start_attention(const AttentionWork& work);
 
 }  // namespace imka::graph::gpu

@@ -30,6 +30,9 @@ void feature_row(const FeatureRow& row, std::span<const float> u, std::span<cons
             return step_power(u, 1, scale, first);
         case FeatureFunction::relu_squared:
             return step_power(u, 2, scale, first);
+        case FeatureFunction::identity:
+            for (std::size_t i = 0; i < u.size(); ++i) first[i] = scale * u[i];
+            return;
     }
 }
 

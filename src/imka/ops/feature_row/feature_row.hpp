@@ -9,7 +9,7 @@
 
 namespace imka::ops {
 
-enum class FeatureFunction { cos_sin, offset_cos, exp_plus_minus, step, relu, relu_squared };
+enum class FeatureFunction { cos_sin, offset_cos, exp_plus_minus, step, relu, relu_squared, identity };
 
 struct FeatureRow {
     FeatureFunction function = FeatureFunction::cos_sin;
@@ -33,6 +33,6 @@ double squared_norm(std::span<const float> x);
 template <>
 struct imka::EnumNames<imka::ops::FeatureFunction> {
     static constexpr std::string_view what = "feature function";
-    static constexpr std::string_view values[] = {"cos_sin", "offset_cos", "exp_plus_minus",
-                                                  "step",    "relu",       "relu_squared"};
+    static constexpr std::string_view values[] = {"cos_sin", "offset_cos",   "exp_plus_minus", "step",
+                                                  "relu",    "relu_squared", "identity"};
 };

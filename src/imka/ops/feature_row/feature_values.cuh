@@ -68,6 +68,8 @@ __device__ inline TwoFeatures features_of_value(float u, float offset, float ext
         f.first = step_power_of<0>(u, scale);
     } else if constexpr (kFunction == FeatureFunction::relu) {
         f.first = step_power_of<1>(u, scale);
+    } else if constexpr (kFunction == FeatureFunction::identity) {
+        f.first = __fmul_rn(scale, u);
     } else {
         f.first = step_power_of<2>(u, scale);
     }
@@ -94,6 +96,8 @@ void with_function(FeatureFunction function, const Body& body) {
             return body.template operator()<FeatureFunction::relu>();
         case FeatureFunction::relu_squared:
             return body.template operator()<FeatureFunction::relu_squared>();
+        case FeatureFunction::identity:
+            return body.template operator()<FeatureFunction::identity>();
     }
 }
 

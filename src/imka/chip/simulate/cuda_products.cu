@@ -1,5 +1,9 @@
 // Kernels of the fast simulator: inputs to steps, then charges, conversions, corrections and sums. Operations
 // after the charge are those of ops/readout, in the same order. Layout of the weights: cuda_pack.hpp.
+//
+// A block of threads has 128 rows and 32 outputs, a warp 16 of the rows. Weights of a stage are in shared
+// memory, those of the next are on their way. On Hopper the products of a warpgroup run beside the
+// conversions of others.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -7,6 +11,7 @@
 
 #include "imka/base/random.hpp"
 #include "imka/chip/simulate/cuda_work.hpp"
+#include "imka/cuda/async_copy.cuh"
 #include "imka/cuda/matrix_unit.cuh"
 #include "imka/cuda/random.cuh"
 #include "imka/cuda/status.hpp"
@@ -14,10 +19,14 @@
 namespace imka {
 namespace {
 
-constexpr unsigned kWarps = 4;
-constexpr unsigned kBlocks = 4;  // per multiprocessor: at most 128 registers per thread
-constexpr unsigned kThreads = 32 * kWarps;
-constexpr unsigned kChunks = kGpuPanelCols / kGpuChunkCols;
+constexpr unsigned kInputThreads = 128;
+constexpr unsigned kThreads = 256;
+constexpr unsigned kBlocks = 2;  // per multiprocessor: at most 128 registers per thread
+constexpr unsigned kWarps = kThreads / 32;
+constexpr unsigned kBlockBytes = kGpuBlockWords * 4;
+constexpr unsigned kStageBytes = kGpuStageBlocks * kBlockBytes;
+constexpr unsigned kSumBytes = 4 * kThreads * sizeof(float4);
+static_assert(16 * kWarps == kGpuBlockRows);
 
 // Arguments of the kernels, with what the host derives from them.
 struct Work : GpuWork {
@@ -122,8 +131,8 @@ __device__ inline std::uint32_t four_steps(const GpuPlane& p, const StepRule& ru
 }
 
 // One warp per plane and tile of 16 rows; rows beyond the last become 0.
-__global__ void __launch_bounds__(kThreads) quantize(const __grid_constant__ Work w) {
-    const std::uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
+__global__ void __launch_bounds__(kInputThreads) quantize(const __grid_constant__ Work w) {
+    const std::uint32_t tile = (blockIdx.x * kInputThreads + threadIdx.x) / 32;
     if (tile >= w.row_tiles) return;
     const GpuPlane p = w.planes[blockIdx.y];
     const Share share = share_of(w, p.copy);
@@ -191,56 +200,74 @@ __device__ inline uint2 squares_of(std::uint32_t steps) {
     return make_uint2(out[0], out[1]);
 }
 
-// Sums of 32 rows x 16 columns: by digit, row tile, column tile.
+// Sums of a warp: 16 rows x 32 columns in tiles of 8; digits: 4 tiles each, the lowest first.
 struct Charges {
-    int digits[3][2][2][4];
-    float variance[2][2][4];
+    int digits[12][4];
+    float variance[4][4];
 };
 
-__device__ inline void clear(Charges& c) {
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        const int m = i / 8;
-        const int t = i / 4 % 2;
-        c.digits[0][m][t][i % 4] = c.digits[1][m][t][i % 4] = c.digits[2][m][t][i % 4] = 0;
-        c.variance[m][t][i % 4] = 0.0F;
-    }
+// Steps of 16 rows x 32 inputs, and their squares as halves: of inputs 0 to 15 and 16 to 31.
+struct Factors {
+    uint4 steps;
+    uint4 squares[2];
+};
+__device__ inline Factors factors_of(uint4 a, StepPart part, int bit) {
+    a = make_uint4(part_of(a.x, part, bit), part_of(a.y, part, bit), part_of(a.z, part, bit),
+                   part_of(a.w, part, bit));
+    const uint2 x = squares_of(a.x);
+    const uint2 y = squares_of(a.y);
+    const uint2 z = squares_of(a.z);
+    const uint2 w = squares_of(a.w);
+    return {a, {make_uint4(x.x, y.x, x.y, y.y), make_uint4(z.x, w.x, z.y, w.y)}};
 }
 
-// Adds the products of all inputs. `steps`: of the first row tile; the second is `blocks` further.
-__device__ inline void accumulate(const uint4* steps, const uint4* weights, std::uint32_t blocks,
-                                  const GpuPass& pass, int bit, Charges& c) {
+constexpr std::uint32_t kPartBytes = kGpuPanelCols * kGpuStepBlock;  // of a digit, or variances of 16 inputs
+
+#if IMKA_WARPGROUP_PRODUCTS
+// Starts the products with a block of weights at an address of shared memory.
+__device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
+    cuda::begin_products();
+    cuda::start_bytes(f.steps, cuda::pieces_at(weights), add, c.digits);
+    cuda::start_halves(f.squares[0], cuda::pieces_at(weights + 3 * kPartBytes), add, c.variance);
+    cuda::start_halves(f.squares[1], cuda::pieces_at(weights + 4 * kPartBytes), true, c.variance);
+}
+__device__ inline void finish_block(Charges& c) {
+    cuda::finish_products();
+    cuda::keep(c.digits);
+    cuda::keep(c.variance);
+}
+#else
+__device__ inline std::uint32_t word_at(std::uint32_t address) {
+    std::uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
+
+__device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
+    weights += threadIdx.x % 32 * 4;  // a word of each piece
+    if (!add) c = {};
+#pragma unroll
+    for (std::uint32_t t = 0; t < 12; ++t)
+        cuda::multiply_bytes(f.steps, word_at(weights + t * 256), word_at(weights + t * 256 + 128),
+                             c.digits[t]);
+#pragma unroll
+    for (std::uint32_t t = 0; t < 8; ++t) {
+        const std::uint32_t piece = weights + 3 * kPartBytes + t * 256;
+        cuda::multiply_halves(f.squares[t / 4], word_at(piece), word_at(piece + 128), c.variance[t % 4]);
+    }
+}
+__device__ inline void finish_block(Charges&) {}
+#endif
+
+// Adds the products of a stage; `next`: the steps of its first block.
+__device__ inline void accumulate(const uint4* steps, uint4 next, const GpuStage& stage,
+                                  std::uint32_t weights, bool add, Charges& c) {
 #pragma unroll 1
-    for (std::uint32_t k = 0; k < blocks; ++k) {
-        std::uint32_t b[20];
-#pragma unroll
-        for (int i = 0; i < 5; ++i) {
-            const uint4 v = __ldg(weights + (k * 5 + i) * 32);
-            b[4 * i] = v.x;
-            b[4 * i + 1] = v.y;
-            b[4 * i + 2] = v.z;
-            b[4 * i + 3] = v.w;
-        }
-#pragma unroll
-        for (int m = 0; m < 2; ++m) {
-            uint4 a = __ldg(steps + (m * blocks + k) * 32);
-            a = make_uint4(part_of(a.x, pass.part, bit), part_of(a.y, pass.part, bit),
-                           part_of(a.z, pass.part, bit), part_of(a.w, pass.part, bit));
-            const uint2 sx = squares_of(a.x);
-            const uint2 sy = squares_of(a.y);
-            const uint2 sz = squares_of(a.z);
-            const uint2 sw = squares_of(a.w);
-#pragma unroll
-            for (int t = 0; t < 2; ++t) {
-#pragma unroll
-                for (int d = 0; d < 3; ++d)
-                    cuda::multiply_bytes(a, b[(t * 3 + d) * 2], b[(t * 3 + d) * 2 + 1], c.digits[d][m][t]);
-                cuda::multiply_halves(make_uint4(sx.x, sy.x, sx.y, sy.y), b[12 + t * 4], b[13 + t * 4],
-                                      c.variance[m][t]);
-                cuda::multiply_halves(make_uint4(sz.x, sw.x, sz.y, sw.y), b[14 + t * 4], b[15 + t * 4],
-                                      c.variance[m][t]);
-            }
-        }
+    for (std::uint32_t k = 0; k < stage.blocks; ++k) {
+        const Factors factors = factors_of(next, stage.part, stage.bit);
+        if (k + 1 < stage.blocks) next = __ldg(steps + (k + 1) * 32);
+        start_block(factors, weights + k * kBlockBytes, add || k > 0, c);
+        finish_block(c);
     }
 }
 
@@ -301,12 +328,12 @@ __device__ inline float part(const float4& v, int i) {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// Where a thread works: 4 rows (g, g + 8, g + 16, g + 24 of the warp's), 4 neighbouring columns of a chunk.
+// Where a thread works: rows g and g + 8 of the warp's, and of each half of the columns four neighbours.
 struct Place {
-    std::uint64_t product;     // of the first row
-    std::uint32_t column;      // in the panel
-    std::uint32_t valid_rows;  // bits
-    std::uint32_t valid_cols;  // count, 0 to 4
+    std::uint64_t product;      // of the first row
+    std::uint32_t column;       // in the first half
+    std::uint32_t valid_rows;   // bits
+    std::int32_t columns_left;  // of the panel from `column` on
 };
 
 // One conversion of a fold: its number, its weight, and the rows that take this fold.
@@ -315,6 +342,9 @@ struct Conversion {
     float weight;
     std::uint32_t rows;
 };
+
+// Results of a thread: by half of the columns, row, column.
+using Counts = float[2][2][4];
 
 // Four normals for neighbouring columns of one row.
 template <GpuKind kKind>
@@ -327,67 +357,41 @@ __device__ inline float4 normals_of(const Work& w, const GpuFold& fold, std::uin
 
 template <GpuKind kKind>
 __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold& fold, const Place& place,
-                               const Conversion& conversion, const Charges& c, float (&counts)[4][4],
+                               const Conversion& conversion, const Charges& c, Counts& counts,
                                std::uint32_t& saturated) {
-    const auto* columns = reinterpret_cast<const float4*>(w.columns + fold.columns + place.column);
-    const float4 scale = __ldg(columns);
-    const float4 variance_scale = __ldg(columns + kGpuPanelCols / 4);
-    const float4 offset = __ldg(columns + 2 * (kGpuPanelCols / 4));
-    const float4 gain = __ldg(columns + 3 * (kGpuPanelCols / 4));
-    const std::uint32_t low = (conversion.number << 26U) + term.converter + place.column;
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-        const std::uint64_t index = ((place.product + 8 * q) << 32U) | low;
-        const float4 normals = normals_of<kKind>(w, fold, index);
-        float4 comparator = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-        if (kKind == GpuKind::general && fold.polarity_error > 0.0F)
-            comparator =
-                cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_polarity_error));
-        const bool takes = kKind != GpuKind::general || ((conversion.rows >> q) & 1U) != 0U;
-        const bool valid = takes && ((place.valid_rows >> q) & 1U) != 0U;
+    for (int half = 0; half < 2; ++half) {
+        const std::uint32_t first = place.column + 16 * half;
+        const auto* columns = reinterpret_cast<const float4*>(w.columns + fold.columns + first);
+        const float4 scale = __ldg(columns);
+        const float4 variance_scale = __ldg(columns + kGpuPanelCols / 4);
+        const float4 offset = __ldg(columns + 2 * (kGpuPanelCols / 4));
+        const float4 gain = __ldg(columns + 3 * (kGpuPanelCols / 4));
+        const std::uint32_t low = (conversion.number << 26U) + term.converter + first;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int m = q / 2;
-            const int t = e / 2;
-            const int i = q % 2 * 2 + e % 2;
-            const float rest = __int2float_rn(c.digits[1][m][t][i] * 256 + c.digits[0][m][t][i]);
-            const float charge = __fmaf_rn(__int2float_rn(c.digits[2][m][t][i]), 65536.0F, rest);
-            const Column column{part(scale, e), part(variance_scale, e), part(offset, e), part(gain, e)};
-            const auto count =
-                count_of<kKind>(fold, column,
-                                {charge * column.scale, c.variance[m][t][i] * column.variance_scale,
-                                 part(normals, e), part(comparator, e)});
-            if (valid && e < place.valid_cols && count.magnitude >= fold.most) ++saturated;
-            if (takes) counts[q][e] += conversion.weight * count.value;
-        }
-    }
-}
-
-// Counts of the rows that take the fold.
-template <GpuKind kKind>
-__device__ inline void run_fold(const Work& w, const GpuTerm& term, const GpuFold& fold, const uint4* steps,
-                                const Place& place, std::uint32_t rows, float (&counts)[4][4],
-                                std::uint32_t& saturated) {
-    const std::uint32_t lane = threadIdx.x & 31U;
-    const std::uint32_t chunk = place.column / kGpuChunkCols;
-    const std::uint32_t slices = kKind == GpuKind::general ? max(fold.bits, 1U) : 1U;
-    for (std::uint32_t slice = 0; slice < slices; ++slice) {
-        const bool whole = kKind != GpuKind::general || fold.bits == 0U;
-        const int bit = whole ? -1 : static_cast<int>(slice);
-        const float weight = whole ? 1.0F : static_cast<float>(1U << slice) / term.levels;
-        std::uint32_t number = slice * fold.charges;
-        Charges charges;
-        clear(charges);
-        for (std::uint32_t p = 0; p < fold.pass_count; ++p) {
-            const GpuPass pass = fold.passes[p];
-            const std::uint64_t word = fold.weights + pass.weights * fold.words_per_matrix +
-                                       std::uint64_t{chunk} * term.blocks * kGpuBlockWords;
-            accumulate(steps, reinterpret_cast<const uint4*>(w.weights + word) + lane, term.blocks, pass, bit,
-                       charges);
-            if (pass.converts == 0U) continue;
-            convert<kKind>(w, term, fold, place, {number++, weight * pass.sign, rows}, charges, counts,
-                           saturated);
-            clear(charges);
+        for (int row = 0; row < 2; ++row) {
+            const std::uint64_t index = ((place.product + 8 * row) << 32U) | low;
+            const float4 normals = normals_of<kKind>(w, fold, index);
+            float4 comparator = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+            if (kKind == GpuKind::general && fold.polarity_error > 0.0F)
+                comparator =
+                    cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_polarity_error));
+            const bool takes = kKind != GpuKind::general || ((conversion.rows >> row) & 1U) != 0U;
+            const bool valid = takes && ((place.valid_rows >> row) & 1U) != 0U;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int tile = 2 * half + e / 2;
+                const int i = row * 2 + e % 2;
+                const float rest = __int2float_rn(c.digits[4 + tile][i] * 256 + c.digits[tile][i]);
+                const float charge = __fmaf_rn(__int2float_rn(c.digits[8 + tile][i]), 65536.0F, rest);
+                const Column column{part(scale, e), part(variance_scale, e), part(offset, e), part(gain, e)};
+                const auto count =
+                    count_of<kKind>(fold, column,
+                                    {charge * column.scale, c.variance[tile][i] * column.variance_scale,
+                                     part(normals, e), part(comparator, e)});
+                if (valid && 16 * half + e < place.columns_left && count.magnitude >= fold.most) ++saturated;
+                if (takes) counts[half][row][e] += conversion.weight * count.value;
+            }
         }
     }
 }
@@ -431,103 +435,174 @@ __device__ inline float corrected(const GpuTerm& term, const Affine& affine, flo
 
 // Adds the corrected results of a term to the sums of the thread.
 template <GpuKind kKind>
-__device__ inline void finish(const Work& w, const GpuTerm& term, const Place& place,
-                              const float (&counts)[4][4], float4* sums, std::uint32_t& limited_results) {
-    const auto* columns = reinterpret_cast<const float4*>(w.columns + term.columns + place.column);
-    const float4 scale = __ldg(columns);
-    const float4 offset = __ldg(columns + kGpuPanelCols / 4);
-    const float4 factor = __ldg(columns + 2 * (kGpuPanelCols / 4));
-    const float4 limit = __ldg(columns + 3 * (kGpuPanelCols / 4));
+__device__ inline void finish(const Work& w, const GpuTerm& term, const Place& place, const Counts& counts,
+                              float4* sums, std::uint32_t& limited_results) {
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-        float out[4];
+    for (int half = 0; half < 2; ++half) {
+        const auto* columns =
+            reinterpret_cast<const float4*>(w.columns + term.columns + place.column + 16 * half);
+        const float4 scale = __ldg(columns);
+        const float4 offset = __ldg(columns + kGpuPanelCols / 4);
+        const float4 factor = __ldg(columns + 2 * (kGpuPanelCols / 4));
+        const float4 limit = __ldg(columns + 3 * (kGpuPanelCols / 4));
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            bool at_limit = false;
-            const Affine affine{part(scale, e), part(offset, e), part(factor, e), part(limit, e)};
-            out[e] = term.factor * corrected<kKind>(term, affine, counts[q][e], at_limit);
-            if (at_limit && ((place.valid_rows >> q) & 1U) != 0U && e < place.valid_cols) ++limited_results;
+        for (int row = 0; row < 2; ++row) {
+            float out[4];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                bool at_limit = false;
+                const Affine affine{part(scale, e), part(offset, e), part(factor, e), part(limit, e)};
+                out[e] = term.factor * corrected<kKind>(term, affine, counts[half][row][e], at_limit);
+                if (at_limit && ((place.valid_rows >> row) & 1U) != 0U && 16 * half + e < place.columns_left)
+                    ++limited_results;
+            }
+            float4& sum = sums[(half * 2 + row) * kThreads];
+            sum = make_float4(sum.x + out[0], sum.y + out[1], sum.z + out[2], sum.w + out[3]);
         }
-        float4& sum = sums[q * kThreads];
-        sum = make_float4(sum.x + out[0], sum.y + out[1], sum.z + out[2], sum.w + out[3]);
     }
-}
-
-// Bit q: row g + 8 q takes the linear fold.
-__device__ inline std::uint32_t linear_rows(const Work& w, const GpuTerm& term, std::uint32_t first_row) {
-    if (term.linear.pass_count == 0U) return 0U;
-    if (w.planes[term.plane].spreads == 0U) return 15U;
-    const std::size_t row = std::size_t{term.plane} * w.row_tiles * 16 + first_row;
-    std::uint32_t bits = 0;
-    for (std::uint32_t q = 0; q < 4; ++q) bits |= std::uint32_t{w.linear_rows[row + 8 * q]} << q;
-    return bits;
 }
 
 __device__ inline void store(const Work& w, const GpuPanel& panel, const Share& share, const Place& place,
                              std::uint32_t first_row, const float4* sums) {
 #pragma unroll
-    for (std::uint32_t q = 0; q < 4; ++q) {
-        if (((place.valid_rows >> q) & 1U) == 0U) continue;
-        const std::size_t row = share.first_row + std::size_t{first_row + 8 * q} * w.copies;
-        float* out = w.y + row * w.outputs + panel.first_col + place.column;
-        const float4 v = sums[q * kThreads];
-        for (std::uint32_t e = 0; e < place.valid_cols; ++e) out[e] = part(v, static_cast<int>(e));
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        const std::uint32_t row = i % 2;
+        if (((place.valid_rows >> row) & 1U) == 0U) continue;
+        const std::int32_t first = static_cast<std::int32_t>(i / 2 * 16);
+        float* out = w.y + (share.first_row + std::size_t{first_row + 8 * row} * w.copies) * w.outputs +
+                     panel.first_col + place.column + first;
+        const float4 v = sums[i * kThreads];
+#pragma unroll
+        for (std::int32_t e = 0; e < 4; ++e) {
+            if (first + e < place.columns_left) out[e] = part(v, e);
+        }
     }
 }
 
-// A block has 128 rows of a panel, a warp 32 of them; warps work independently.
+// Which folds the rows of a term take. Bits: row g + 8 q of the thread takes the linear one.
+struct Folds {
+    std::uint32_t term;
+    std::uint32_t linear;
+    bool any_linear;  // in the block
+    bool any_exact;
+};
+__device__ inline Folds folds_of(const Work& w, std::uint32_t number, const Place& place,
+                                 std::uint32_t first_row) {
+    const GpuTerm& term = w.terms[number];
+    std::uint32_t linear = 0U;
+    if (term.linear.exists != 0U) {
+        const std::uint8_t* rows = w.linear_rows + std::size_t{term.plane} * w.row_tiles * 16 + first_row;
+        const bool always = w.planes[term.plane].spreads == 0U;
+        linear = always ? 3U : std::uint32_t{rows[0]} | std::uint32_t{rows[8]} << 1U;
+    }
+    return {number, linear, __syncthreads_or((linear & place.valid_rows) != 0U) != 0,
+            __syncthreads_or((~linear & place.valid_rows) != 0U) != 0};
+}
+
+// The first stage from `s` on that a row of the block needs. All threads call it.
 template <GpuKind kKind>
-__global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_constant__ Work w) {
-    __shared__ float4 shared_sums[kChunks][4][kThreads];
-    const GpuPanel panel = w.panels[blockIdx.x];
-    const Share share = share_of(w, panel.copy);
-    const std::uint32_t warp_tile = blockIdx.y * kWarps + threadIdx.x / 32;
-    if (warp_tile * kGpuWarpRows >= share.count) return;
-    const std::uint32_t lane = threadIdx.x & 31U;
-    const std::uint32_t first_row = warp_tile * kGpuWarpRows + lane / 4;
-    const std::uint32_t chunks = (panel.cols + kGpuChunkCols - 1) / kGpuChunkCols;
-    Place place{.product = share.first_product + first_row};
-    for (std::uint32_t q = 0; q < 4; ++q)
-        place.valid_rows |= (first_row + 8 * q < share.count ? 1U : 0U) << q;
-    const auto go_to = [&](std::uint32_t chunk) {
-        place.column = chunk * kGpuChunkCols + lane % 4 * 4;
-        place.valid_cols = place.column >= panel.cols ? 0U : min(4U, panel.cols - place.column);
-        return &shared_sums[chunk][0][threadIdx.x];
-    };
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
-        for (std::uint32_t q = 0; q < 4; ++q)
-            shared_sums[chunk][q][threadIdx.x] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-    std::uint32_t saturated = 0;
-    std::uint32_t limited_results = 0;
-    for (std::uint32_t i = 0; i < panel.terms; ++i) {
-        const GpuTerm& term = w.terms[panel.first_term + i];
-        const std::size_t tiles = std::size_t{w.planes[term.plane].blocks_before} * w.row_tiles +
-                                  std::size_t{2 * warp_tile} * term.blocks;
-        const uint4* steps = reinterpret_cast<const uint4*>(w.steps) + tiles * 32 + lane;
-        const std::uint32_t linear = kKind == GpuKind::general ? linear_rows(w, term, first_row) : 0U;
-        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-            float4* sums = go_to(chunk);
-            float counts[4][4] = {};
-            if constexpr (kKind == GpuKind::general) {
-                for (int f = 0; f < 2; ++f) {
-                    const GpuFold& fold = f == 0 ? term.linear : term.exact;
-                    const std::uint32_t rows = f == 0 ? linear : ~linear & 15U;
-                    if (fold.pass_count > 0U && __any_sync(0xffffffffU, rows != 0U) != 0)
-                        run_fold<kKind>(w, term, fold, steps, place, rows, counts, saturated);
-                }
-            } else {
-                const GpuFold& fold = term.linear.pass_count > 0U ? term.linear : term.exact;
-                run_fold<kKind>(w, term, fold, steps, place, 15U, counts, saturated);
-            }
-            finish<kKind>(w, term, place, counts, sums, limited_results);
+__device__ inline std::uint32_t next_stage(const Work& w, std::uint32_t s, std::uint32_t end,
+                                           const Place& place, std::uint32_t first_row, Folds& folds) {
+    if constexpr (kKind == GpuKind::general) {
+        for (; s < end; ++s) {
+            const GpuStage& stage = w.stages[s];
+            if (stage.term != folds.term) folds = folds_of(w, stage.term, place, first_row);
+            if (stage.exact != 0U ? folds.any_exact : folds.any_linear) break;
         }
     }
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        const float4* sums = go_to(chunk);
-        store(w, panel, share, place, first_row, sums);
+    return s;
+}
+
+// Starts to copy the weights of a stage to shared memory.
+__device__ inline void load_stage(const Work& w, const GpuStage& stage, std::uint32_t to) {
+    const auto* from = reinterpret_cast<const uint4*>(w.weights + stage.weights);
+    const std::uint32_t chunks = stage.blocks * (kBlockBytes / 16);
+    for (std::uint32_t i = threadIdx.x; i < chunks; i += kThreads) cuda::copy_chunk(to + i * 16, from + i);
+}
+
+// The copies of all threads have arrived, and all are done with what was there before.
+__device__ inline void wait_for_stage() {
+    cuda::wait_for_copies<0>();
+#if IMKA_WARPGROUP_PRODUCTS
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    __syncthreads();
+}
+
+template <GpuKind kKind>
+__global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_constant__ Work w) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    const GpuPanel panel = w.panels[blockIdx.x];
+    const Share share = share_of(w, panel.copy);
+    if (blockIdx.y * kGpuBlockRows >= share.count) return;
+    const std::uint32_t lane = threadIdx.x & 31U;
+    const std::uint32_t tile = blockIdx.y * kWarps + threadIdx.x / 32;
+    const std::uint32_t first_row = tile * 16 + lane / 4;
+    const bool active = tile / 4 * 64 < share.count;  // the same for a warpgroup
+    const Place place{
+        .product = share.first_product + first_row,
+        .column = lane % 4 * 4,
+        .valid_rows = (first_row < share.count ? 1U : 0U) | (first_row + 8 < share.count ? 2U : 0U),
+        .columns_left = static_cast<std::int32_t>(panel.cols) - static_cast<std::int32_t>(lane % 4 * 4)};
+    float4* sums = reinterpret_cast<float4*>(memory + 2 * kStageBytes) + threadIdx.x;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) sums[i * kThreads] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    const auto buffers = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    const std::uint32_t end = panel.first_stage + panel.stages;
+    Folds folds{.term = ~0U};
+    std::uint32_t s = next_stage<kKind>(w, panel.first_stage, end, place, first_row, folds);
+    load_stage(w, w.stages[s], buffers);
+    cuda::commit_copies();
+    std::uint32_t buffer = 0;
+    std::uint32_t saturated = 0;
+    std::uint32_t limited_results = 0;
+    Counts counts = {};
+    while (s < end) {
+        const std::uint32_t number = w.stages[s].term;
+        const GpuTerm& term = w.terms[number];
+        const std::uint32_t linear = folds.linear;
+        Charges charges;
+        std::uint32_t last = s;  // stage of the charge
+        for (bool add = false;; add = true) {
+            const GpuStage& stage = w.stages[s];
+            const auto* steps = reinterpret_cast<const uint4*>(w.steps) +
+                                (std::size_t{w.planes[term.plane].blocks_before} * w.row_tiles +
+                                 std::size_t{tile} * term.blocks + stage.first_block) *
+                                    32 +
+                                lane;
+            const uint4 first = __ldg(steps);
+            wait_for_stage();
+            last = s;
+            s = next_stage<kKind>(w, s + 1, end, place, first_row, folds);
+            if (s < end) load_stage(w, w.stages[s], buffers + (buffer ^ 1U) * kStageBytes);
+            cuda::commit_copies();
+            if (active) accumulate(steps, first, stage, buffers + buffer * kStageBytes, add, charges);
+            buffer ^= 1U;
+            if (stage.converts != 0U) break;
+        }
+        if (!active) continue;
+        const GpuStage& stage = w.stages[last];
+        const GpuFold& fold = stage.exact != 0U ? term.exact : term.linear;
+        convert<kKind>(w, term, fold, place,
+                       {stage.conversion, stage.weight, stage.exact != 0U ? ~linear : linear}, charges,
+                       counts, saturated);
+        if (s < end && w.stages[s].term == number) continue;
+        finish<kKind>(w, term, place, counts, sums, limited_results);
+#pragma unroll
+        for (int i = 0; i < 16; ++i) counts[i / 8][i / 4 % 2][i % 4] = 0.0F;
     }
+    store(w, panel, share, place, first_row, sums);
     add_tally(saturated, &w.tally->saturated);
     add_tally(limited_results, &w.tally->limited);
+}
+
+template <GpuKind kKind>
+void start_products(const Work& work) {
+    constexpr unsigned kBytes = 2 * kStageBytes + kSumBytes;
+    cuda::check(cudaFuncSetAttribute(products<kKind>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+                "preparing the kernel for products");
+    products<kKind><<<dim3(work.panel_count, work.row_tiles / kWarps), kThreads, kBytes>>>(work);
+    cuda::check(cudaGetLastError(), "starting the kernel for products");
 }
 
 }  // namespace
@@ -536,13 +611,17 @@ void launch_products(const GpuWork& work) {
     Work w;
     static_cast<GpuWork&>(w) = work;
     w.keys = cuda::philox_keys(work.seed);
-    quantize<<<dim3((w.row_tiles + kWarps - 1) / kWarps, w.plane_count), kThreads>>>(w);
+    constexpr unsigned kTiles = kInputThreads / 32;
+    quantize<<<dim3((w.row_tiles + kTiles - 1) / kTiles, w.plane_count), kInputThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for inputs");
-    const dim3 grid(w.panel_count, (w.row_tiles / 2 + kWarps - 1) / kWarps);
-    if (work.kind == GpuKind::general) products<GpuKind::general><<<grid, kThreads>>>(w);
-    if (work.kind == GpuKind::signed_charges) products<GpuKind::signed_charges><<<grid, kThreads>>>(w);
-    if (work.kind == GpuKind::unsigned_charges) products<GpuKind::unsigned_charges><<<grid, kThreads>>>(w);
-    cuda::check(cudaGetLastError(), "starting the kernel for products");
+    switch (work.kind) {
+        case GpuKind::general:
+            return start_products<GpuKind::general>(w);
+        case GpuKind::signed_charges:
+            return start_products<GpuKind::signed_charges>(w);
+        case GpuKind::unsigned_charges:
+            return start_products<GpuKind::unsigned_charges>(w);
+    }
 }
 
 }  // namespace imka

@@ -331,22 +331,27 @@ void add_panels(const ChipLayout& layout, const std::vector<FastRegion>& folded,
     }
 }
 
-// The common kernel for all terms, or the general one.
+const GpuFold& first_fold(const GpuTerm& term) {
+    return term.linear.exists != 0 ? term.linear : term.exact;
+}
+
+bool is_usual(const GpuTerm& t) {
+    const auto& fold = first_fold(t);
+    const bool one_fold = t.linear.exists == 0 || t.exact.exists == 0;
+    const bool counts = fold.noisy != 0 && fold.polarity_error == 0.0F &&
+                        fold.rounding == static_cast<std::uint32_t>(ops::CountRounding::floor);
+    const bool results = t.half != 0 && t.limits < 2 && t.rounds_down != 0 && t.output_floor == 0 &&
+                         t.most < std::numeric_limits<float>::infinity();
+    return one_fold && counts && results && t.converter % 4 == 0;
+}
+
 GpuKind kind_of(const GpuMatrix& matrix) {
-    const auto is_rare = [](const GpuTerm& t) {
-        const auto& fold = t.linear.exists != 0 ? t.linear : t.exact;
-        const bool two = t.linear.exists != 0 && t.exact.exists != 0;
-        return two || fold.polarity_error > 0.0F || t.limits == 2 || t.converter % 4 != 0;
-    };
-    const auto either_sign = [](const GpuTerm& t) {
-        return (t.linear.exists != 0 ? t.linear : t.exact).either_sign;
-    };
-    const auto first = either_sign(matrix.terms.front());
-    const bool same =
-        std::ranges::all_of(matrix.terms, [&](const GpuTerm& t) { return either_sign(t) == first; });
-    const bool bits = std::ranges::any_of(matrix.stages, [](const GpuStage& s) { return s.bit >= 0; });
-    if (!same || bits || std::ranges::any_of(matrix.terms, is_rare)) return GpuKind::general;
-    return first != 0 ? GpuKind::signed_charges : GpuKind::unsigned_charges;
+    const auto sign = first_fold(matrix.terms.front()).either_sign;
+    const bool usual = std::ranges::all_of(
+        matrix.terms, [&](const GpuTerm& t) { return is_usual(t) && first_fold(t).either_sign == sign; });
+    if (!usual || std::ranges::any_of(matrix.stages, [](const GpuStage& s) { return s.bit >= 0; }))
+        return GpuKind::general;
+    return sign != 0 ? GpuKind::usual_signed : GpuKind::usual_unsigned;
 }
 
 GpuMatrix pack_matrix(const ChipLayout& layout, const MatrixCopies& copies,

@@ -97,10 +97,11 @@ struct GpuPlane {
     double need = 0.0;
 };
 
-// The kernel is compiled three times. The common ones, for charges of either sign or of one, leave out what
-// few chips have: two folds, single bits, a comparator that errs, a soft limit, converters whose numbers are
-// not multiples of 4.
-enum class GpuKind : std::uint32_t { general, signed_charges, unsigned_charges };
+// The kernel is compiled three times. The usual ones, for charges of either sign or of one, have fixed rules:
+// one fold, whole steps, noise, counts rounded down, correction in half precision, at most a hard limit,
+// results rounded down to a number of bits, converters whose numbers are multiples of 4. All else is in the
+// general one.
+enum class GpuKind : std::uint32_t { general, usual_signed, usual_unsigned };
 
 struct GpuMatrix {
     std::vector<GpuPanel> panels;

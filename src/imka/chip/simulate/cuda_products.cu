@@ -306,21 +306,23 @@ struct Count {
 };
 template <GpuKind kKind>
 __device__ inline Count count_of(const GpuFold& fold, const Column& column, Reading in) {
-    const bool either_sign =
-        kKind == GpuKind::general ? fold.either_sign != 0U : kKind == GpuKind::signed_charges;
-    if (either_sign && in.charge < 0.0F) {
-        in.charge = column.negative_gain * in.charge;
-        in.variance = column.negative_gain * column.negative_gain * in.variance;
+    constexpr bool kGeneral = kKind == GpuKind::general;
+    const bool either_sign = kGeneral ? fold.either_sign != 0U : kKind == GpuKind::usual_signed;
+    const auto rule = kGeneral ? fold.rounding : static_cast<std::uint32_t>(ops::CountRounding::floor);
+    if (either_sign) {
+        const float gain = in.charge < 0.0F ? column.negative_gain : 1.0F;
+        in.charge = gain * in.charge;
+        in.variance = gain * gain * in.variance;
     }
     float v = in.charge + column.offset;
     // The variance is of half precision already: the fast square root is good enough.
     v += fast_root(in.variance + fold.noise_variance) * in.normal;
     if (!either_sign) {
-        v = fminf(fmaxf(rounded(fold.rounding, v), 0.0F), fold.most);
+        v = fminf(fmaxf(rounded(rule, v), 0.0F), fold.most);
         return {v, v};
     }
-    const float magnitude = fminf(rounded(fold.rounding, fabsf(v)), fold.most);
-    if (kKind == GpuKind::general) v += fold.polarity_error * in.comparator;
+    const float magnitude = fminf(rounded(rule, fabsf(v)), fold.most);
+    if (kGeneral) v += fold.polarity_error * in.comparator;
     return {copysignf(magnitude, v), magnitude};
 }
 
@@ -349,10 +351,10 @@ using Counts = float[2][2][4];
 // Four normals for neighbouring columns of one row.
 template <GpuKind kKind>
 __device__ inline float4 normals_of(const Work& w, const GpuFold& fold, std::uint64_t index) {
-    if (fold.noisy == 0U) return make_float4(0.0F, 0.0F, 0.0F, 0.0F);
     constexpr auto kStream = static_cast<std::uint32_t>(Stream::chip_adc_noise);
-    if (kKind == GpuKind::general) return cuda::normals_at(w.keys, index, kStream);
-    return cuda::normal_block(w.keys, index / 4, kStream);
+    if (kKind != GpuKind::general) return cuda::normal_block(w.keys, index / 4, kStream);
+    if (fold.noisy == 0U) return make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    return cuda::normals_at(w.keys, index, kStream);
 }
 
 template <GpuKind kKind>
@@ -416,19 +418,21 @@ struct Affine {
 };
 template <GpuKind kKind>
 __device__ inline float corrected(const GpuTerm& term, const Affine& affine, float v, bool& at_limit) {
-    if (term.output_floor != 0U) v = floorf(v);
-    if (term.half != 0U) v = to_half(v);
+    constexpr bool kGeneral = kKind == GpuKind::general;
+    const bool half = !kGeneral || term.half != 0U;
+    if (kGeneral && term.output_floor != 0U) v = floorf(v);
+    if (half) v = to_half(v);
     v = affine.scale * v + affine.offset;
-    if (term.half != 0U) v = to_half(v);
+    if (half) v = to_half(v);
     at_limit = term.limits != 0U && fabsf(v) >= affine.limit;
-    if (kKind == GpuKind::general && term.limits == 2U) {
+    if (kGeneral && term.limits == 2U) {
         v = soft_limited(v, affine.limit);
-    } else if (term.limits != 0U) {
+    } else {
         v = fminf(fmaxf(v, -affine.limit), affine.limit);
     }
-    if (term.most < INFINITY) {
+    if (!kGeneral || term.most < INFINITY) {
         v = fminf(fmaxf(v, -term.most), term.most);
-        v = (term.rounds_down != 0U ? floorf(v) : rintf(v)) + 0.0F;
+        v = (!kGeneral || term.rounds_down != 0U ? floorf(v) : rintf(v)) + 0.0F;
     }
     return affine.factor * v;
 }
@@ -617,10 +621,10 @@ void launch_products(const GpuWork& work) {
     switch (work.kind) {
         case GpuKind::general:
             return start_products<GpuKind::general>(w);
-        case GpuKind::signed_charges:
-            return start_products<GpuKind::signed_charges>(w);
-        case GpuKind::unsigned_charges:
-            return start_products<GpuKind::unsigned_charges>(w);
+        case GpuKind::usual_signed:
+            return start_products<GpuKind::usual_signed>(w);
+        case GpuKind::usual_unsigned:
+            return start_products<GpuKind::usual_unsigned>(w);
     }
 }
 

@@ -53,12 +53,12 @@ __device__ inline void multiply_bfloats(const std::uint32_t (&a)[2], std::uint32
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define IMKA_WARPGROUP_PRODUCTS 1
 
-// The second factor, in shared memory from `address` (a multiple of 16) on: pieces of 8 columns x 16 bytes, a
-// column after another; two pieces for 32 bytes of the same columns, then the next columns.
-__device__ inline std::uint64_t pieces_at(std::uint32_t address) {
+// The second factor, in shared memory from byte 16 `chunk` on: pieces of 8 columns x 16 bytes, a column after
+// another; two pieces for 32 bytes of the same columns, then the next columns.
+__device__ inline std::uint64_t pieces_at(std::uint32_t chunk) {
     constexpr std::uint64_t kNextInner = 128 / 16;
     constexpr std::uint64_t kNextColumns = 256 / 16;
-    return ((address & 0x3ffffU) >> 4U) | kNextInner << 16U | kNextColumns << 32U;
+    return chunk | kNextInner << 16U | kNextColumns << 32U;
 }
 
 // Before the first product, and after other code has written registers that products read.

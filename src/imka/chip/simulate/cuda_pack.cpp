@@ -188,6 +188,7 @@ GpuFold pack_fold(const FastFold& fold, const Columns& columns, GpuImage& image)
     if (fold.charges.empty()) return out;
     out.exists = 1;
     out.either_sign = fold.either_sign ? 1 : 0;
+    out.gains = fold.negative_gain.empty() ? 0 : 1;
     out.rounding = static_cast<std::uint32_t>(fold.counter.rounding);
     out.most = fold.counter.most;
     out.noise_variance = fold.counter.noise_variance;
@@ -203,7 +204,10 @@ void add_stages(const FastRegion& f, const FastFold& fold, const Columns& column
                 GpuMatrix& matrix, GpuImage& image) {
     if (fold.charges.empty()) return;
     const auto passes = put_passes(fold, columns, image.weights);
-    const auto blocks = matrix.terms.at(stage.term).blocks;
+    const auto& plane = matrix.planes.at(matrix.terms.at(stage.term).plane);
+    const auto blocks = plane.blocks;
+    stage.region_blocks = blocks;
+    stage.blocks_before = plane.blocks_before;
     const auto slices = fold.bit_by_bit ? static_cast<std::int32_t>(input_slices(f.region.spec.dac)) : 1;
     for (std::int32_t slice = 0; slice < slices; ++slice) {
         stage.bit = fold.bit_by_bit ? slice : -1;
@@ -230,7 +234,6 @@ GpuTerm pack_term(const FastRegion& f, const Columns& columns, float factor, Gpu
     GpuTerm term{
         .linear = pack_fold(f.linear, columns, image),
         .exact = pack_fold(f.exact, columns, image),
-        .blocks = static_cast<std::uint32_t>((f.region.rows() + kGpuStepBlock - 1) / kGpuStepBlock),
         .converter = static_cast<std::uint32_t>(first_column(f.region.spec, f.region.ids) + columns.first),
         .factor = factor,
         .output_floor = f.region.spec.adc.output_floor ? 1U : 0U,
@@ -338,7 +341,7 @@ const GpuFold& first_fold(const GpuTerm& term) {
 bool is_usual(const GpuTerm& t) {
     const auto& fold = first_fold(t);
     const bool one_fold = t.linear.exists == 0 || t.exact.exists == 0;
-    const bool counts = fold.noisy != 0 && fold.polarity_error == 0.0F &&
+    const bool counts = fold.noisy != 0 && fold.gains == 0 && fold.polarity_error == 0.0F &&
                         fold.rounding == static_cast<std::uint32_t>(ops::CountRounding::floor);
     const bool results = t.half != 0 && t.limits < 2 && t.rounds_down != 0 && t.output_floor == 0 &&
                          t.most < std::numeric_limits<float>::infinity();

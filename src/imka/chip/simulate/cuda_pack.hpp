@@ -30,6 +30,7 @@ enum class StepPart : std::uint32_t { whole, positive, negative };
 struct GpuFold {
     std::uint32_t exists = 0;
     std::uint32_t either_sign = 0;
+    std::uint32_t gains = 0;  // of negative charges differ from 1
     std::uint32_t noisy = 0;
     std::uint32_t rounding = 0;  // ops::CountRounding
     float most = 0.0F;
@@ -44,7 +45,6 @@ struct GpuTerm {
     GpuFold linear;
     GpuFold exact;
     std::uint32_t plane = 0;
-    std::uint32_t blocks = 0;     // of 32 inputs
     std::uint32_t converter = 0;  // number of the first column's converter
     float factor = 1.0F;          // of the result in the sum
     std::uint32_t output_floor = 0;
@@ -59,9 +59,11 @@ struct GpuTerm {
 struct GpuStage {
     std::uint64_t weights = 0;  // index into GpuImage::weights
     std::uint32_t term = 0;
-    std::uint32_t first_block = 0;
-    std::uint32_t blocks = 0;
-    std::uint32_t exact = 0;  // the fold: 0 for GpuTerm::linear
+    std::uint32_t first_block = 0;  // of the region
+    std::uint32_t blocks = 0;       // of the stage
+    std::uint32_t region_blocks = 0;
+    std::uint32_t blocks_before = 0;  // as in GpuPlane
+    std::uint32_t exact = 0;          // the fold: 0 for GpuTerm::linear
     StepPart part = StepPart::whole;
     std::int32_t bit = -1;         // of the steps; -1: all
     std::uint32_t converts = 0;    // the charge is complete; else the next stage adds to it
@@ -98,9 +100,9 @@ struct GpuPlane {
 };
 
 // The kernel is compiled three times. The usual ones, for charges of either sign or of one, have fixed rules:
-// one fold, whole steps, noise, counts rounded down, correction in half precision, at most a hard limit,
-// results rounded down to a number of bits, converters whose numbers are multiples of 4. All else is in the
-// general one.
+// one fold, whole steps, one gain, noise, counts rounded down, correction in half precision, at most a hard
+// limit, results rounded down to a number of bits, converters whose numbers are multiples of 4. All else is
+// in the general one.
 enum class GpuKind : std::uint32_t { general, usual_signed, usual_unsigned };
 
 struct GpuMatrix {

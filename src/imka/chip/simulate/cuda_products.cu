@@ -170,16 +170,27 @@ __global__ void __launch_bounds__(kInputThreads) quantize(const __grid_constant_
     }
 }
 
-// The wanted part of four steps; `bit` < 0: all bits.
-__device__ inline std::uint32_t part_of(std::uint32_t steps, StepPart part, int bit) {
-    if (part == StepPart::whole && bit < 0) return steps;
-    const std::uint32_t sign = (steps >> 7U) & 0x01010101U;
-    const std::uint32_t negative = sign * 255U;  // bytes of negative steps
-    std::uint32_t magnitude = (steps ^ negative) + sign;
-    if (bit >= 0) magnitude = (magnitude >> bit) & 0x01010101U;
-    if (part == StepPart::positive) return magnitude & ~negative;
-    if (part == StepPart::negative) return magnitude & negative;
-    return (magnitude & ~negative) | ((magnitude * 255U) & negative);  // one bit: 1 becomes -1
+// Bytes of negative steps.
+__device__ inline std::uint32_t negative_bytes(std::uint32_t steps) {
+    return __byte_perm(steps, 0U, 0xba98);
+}
+__device__ inline std::uint32_t magnitude_of(std::uint32_t steps, std::uint32_t negative) {
+    return (steps ^ negative) + (negative & 0x01010101U);
+}
+
+// The positive or the negative part of four steps.
+__device__ inline std::uint32_t part_of(std::uint32_t steps, StepPart part) {
+    const std::uint32_t negative = negative_bytes(steps);
+    return part == StepPart::positive ? steps & ~negative : magnitude_of(steps, negative) & negative;
+}
+
+// One bit of a part.
+__device__ inline std::uint32_t bit_of(std::uint32_t steps, StepPart part, int bit) {
+    const std::uint32_t negative = negative_bytes(steps);
+    const std::uint32_t ones = (magnitude_of(steps, negative) >> bit) & 0x01010101U;
+    if (part == StepPart::positive) return ones & ~negative;
+    if (part == StepPart::negative) return ones & negative;
+    return (ones & ~negative) | ((ones * 255U) & negative);  // 1 becomes -1
 }
 
 // Squares of four steps as halves: of the first two, of the last two.
@@ -212,8 +223,12 @@ struct Factors {
     uint4 squares[2];
 };
 __device__ inline Factors factors_of(uint4 a, StepPart part, int bit) {
-    a = make_uint4(part_of(a.x, part, bit), part_of(a.y, part, bit), part_of(a.z, part, bit),
-                   part_of(a.w, part, bit));
+    if (bit >= 0) {
+        a = make_uint4(bit_of(a.x, part, bit), bit_of(a.y, part, bit), bit_of(a.z, part, bit),
+                       bit_of(a.w, part, bit));
+    } else if (part != StepPart::whole) {
+        a = make_uint4(part_of(a.x, part), part_of(a.y, part), part_of(a.z, part), part_of(a.w, part));
+    }
     const uint2 x = squares_of(a.x);
     const uint2 y = squares_of(a.y);
     const uint2 z = squares_of(a.z);
@@ -221,15 +236,18 @@ __device__ inline Factors factors_of(uint4 a, StepPart part, int bit) {
     return {a, {make_uint4(x.x, y.x, x.y, y.y), make_uint4(z.x, w.x, z.y, w.y)}};
 }
 
-constexpr std::uint32_t kPartBytes = kGpuPanelCols * kGpuStepBlock;  // of a digit, or variances of 16 inputs
+constexpr std::uint32_t kBlockChunks = kBlockBytes / 16;  // of 16 bytes
 
 #if IMKA_WARPGROUP_PRODUCTS
-// Starts the products with a block of weights at an address of shared memory.
+// A digit, or variances of 16 inputs.
+constexpr std::uint32_t kPartChunks = kGpuPanelCols * kGpuStepBlock / 16;
+
+// Starts the products with a block of weights, in shared memory from chunk `weights` on.
 __device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
     cuda::begin_products();
     cuda::start_bytes(f.steps, cuda::pieces_at(weights), add, c.digits);
-    cuda::start_halves(f.squares[0], cuda::pieces_at(weights + 3 * kPartBytes), add, c.variance);
-    cuda::start_halves(f.squares[1], cuda::pieces_at(weights + 4 * kPartBytes), true, c.variance);
+    cuda::start_halves(f.squares[0], cuda::pieces_at(weights + 3 * kPartChunks), add, c.variance);
+    cuda::start_halves(f.squares[1], cuda::pieces_at(weights + 4 * kPartChunks), true, c.variance);
 }
 __device__ inline void finish_block(Charges& c) {
     cuda::finish_products();
@@ -244,15 +262,15 @@ __device__ inline std::uint32_t word_at(std::uint32_t address) {
 }
 
 __device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
-    weights += threadIdx.x % 32 * 4;  // a word of each piece
+    const std::uint32_t pieces = weights * 16 + threadIdx.x % 32 * 4;  // a word of each
     if (!add) c = {};
 #pragma unroll
     for (std::uint32_t t = 0; t < 12; ++t)
-        cuda::multiply_bytes(f.steps, word_at(weights + t * 256), word_at(weights + t * 256 + 128),
+        cuda::multiply_bytes(f.steps, word_at(pieces + t * 256), word_at(pieces + t * 256 + 128),
                              c.digits[t]);
 #pragma unroll
     for (std::uint32_t t = 0; t < 8; ++t) {
-        const std::uint32_t piece = weights + 3 * kPartBytes + t * 256;
+        const std::uint32_t piece = pieces + (12 + t) * 256;
         cuda::multiply_halves(f.squares[t / 4], word_at(piece), word_at(piece + 128), c.variance[t % 4]);
     }
 }
@@ -260,14 +278,19 @@ __device__ inline void finish_block(Charges&) {}
 #endif
 
 // Adds the products of a stage; `next`: the steps of its first block.
+template <GpuKind kKind>
 __device__ inline void accumulate(const uint4* steps, uint4 next, const GpuStage& stage,
                                   std::uint32_t weights, bool add, Charges& c) {
+    const std::uint32_t blocks = stage.blocks;
+    const StepPart part = stage.part;
+    const int bit = kKind == GpuKind::general ? stage.bit : -1;
 #pragma unroll 1
-    for (std::uint32_t k = 0; k < stage.blocks; ++k) {
-        const Factors factors = factors_of(next, stage.part, stage.bit);
-        if (k + 1 < stage.blocks) next = __ldg(steps + (k + 1) * 32);
-        start_block(factors, weights + k * kBlockBytes, add || k > 0, c);
+    for (std::uint32_t k = 1; k <= blocks; ++k, weights += kBlockChunks) {
+        const Factors factors = factors_of(next, part, bit);
+        if (k < blocks) next = __ldcg(steps + k * 32);
+        start_block(factors, weights, add, c);
         finish_block(c);
+        add = true;
     }
 }
 
@@ -309,7 +332,7 @@ __device__ inline Count count_of(const GpuFold& fold, const Column& column, Read
     constexpr bool kGeneral = kKind == GpuKind::general;
     const bool either_sign = kGeneral ? fold.either_sign != 0U : kKind == GpuKind::usual_signed;
     const auto rule = kGeneral ? fold.rounding : static_cast<std::uint32_t>(ops::CountRounding::floor);
-    if (either_sign) {
+    if (kGeneral && either_sign) {
         const float gain = in.charge < 0.0F ? column.negative_gain : 1.0F;
         in.charge = gain * in.charge;
         in.variance = gain * gain * in.variance;
@@ -332,10 +355,10 @@ __device__ inline float part(const float4& v, int i) {
 
 // Where a thread works: rows g and g + 8 of the warp's, and of each half of the columns four neighbours.
 struct Place {
-    std::uint64_t product;      // of the first row
-    std::uint32_t column;       // in the first half
-    std::uint32_t valid_rows;   // bits
-    std::int32_t columns_left;  // of the panel from `column` on
+    std::uint64_t product;     // of the first row
+    std::uint32_t column;      // in the first half
+    std::uint32_t valid_rows;  // bits
+    std::uint32_t valid;       // bits, of results
 };
 
 // One conversion of a fold: its number, its weight, and the rows that take this fold.
@@ -347,6 +370,9 @@ struct Conversion {
 
 // Results of a thread: by half of the columns, row, column.
 using Counts = float[2][2][4];
+__device__ constexpr std::uint32_t bit_of_result(int half, int row, int e) {
+    return 1U << (half * 8 + row * 4 + e);
+}
 
 // Four normals for neighbouring columns of one row.
 template <GpuKind kKind>
@@ -361,6 +387,8 @@ template <GpuKind kKind>
 __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold& fold, const Place& place,
                                const Conversion& conversion, const Charges& c, Counts& counts,
                                std::uint32_t& saturated) {
+    std::uint32_t at_most = 0;
+    std::uint32_t taken = kKind == GpuKind::general ? 0U : ~0U;  // results whose rows take the fold
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const std::uint32_t first = place.column + 16 * half;
@@ -379,7 +407,7 @@ __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold
                 comparator =
                     cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_polarity_error));
             const bool takes = kKind != GpuKind::general || ((conversion.rows >> row) & 1U) != 0U;
-            const bool valid = takes && ((place.valid_rows >> row) & 1U) != 0U;
+            if (kKind == GpuKind::general && takes) taken |= bit_of_result(half, row, 0) * 15U;
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 const int tile = 2 * half + e / 2;
@@ -391,11 +419,16 @@ __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold
                     count_of<kKind>(fold, column,
                                     {charge * column.scale, c.variance[tile][i] * column.variance_scale,
                                      part(normals, e), part(comparator, e)});
-                if (valid && 16 * half + e < place.columns_left && count.magnitude >= fold.most) ++saturated;
-                if (takes) counts[half][row][e] += conversion.weight * count.value;
+                if (count.magnitude >= fold.most) at_most |= bit_of_result(half, row, e);
+                // The weight is 1 or -1 in usual kernels: a fused product has the same bits.
+                if (kKind != GpuKind::general)
+                    counts[half][row][e] = __fmaf_rn(conversion.weight, count.value, counts[half][row][e]);
+                else if (takes)
+                    counts[half][row][e] += conversion.weight * count.value;
             }
         }
     }
+    saturated += __popc(at_most & taken & place.valid);
 }
 
 __device__ inline float to_half(float v) {
@@ -432,7 +465,7 @@ __device__ inline float corrected(const GpuTerm& term, const Affine& affine, flo
     }
     if (!kGeneral || term.most < INFINITY) {
         v = fminf(fmaxf(v, -term.most), term.most);
-        v = (!kGeneral || term.rounds_down != 0U ? floorf(v) : rintf(v)) + 0.0F;
+        v = !kGeneral || term.rounds_down != 0U ? floorf(v) : rintf(v);  // -0 is lost in the sum
     }
     return affine.factor * v;
 }
@@ -441,6 +474,7 @@ __device__ inline float corrected(const GpuTerm& term, const Affine& affine, flo
 template <GpuKind kKind>
 __device__ inline void finish(const Work& w, const GpuTerm& term, const Place& place, const Counts& counts,
                               float4* sums, std::uint32_t& limited_results) {
+    std::uint32_t limited = 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const auto* columns =
@@ -457,30 +491,43 @@ __device__ inline void finish(const Work& w, const GpuTerm& term, const Place& p
                 bool at_limit = false;
                 const Affine affine{part(scale, e), part(offset, e), part(factor, e), part(limit, e)};
                 out[e] = term.factor * corrected<kKind>(term, affine, counts[half][row][e], at_limit);
-                if (at_limit && ((place.valid_rows >> row) & 1U) != 0U && 16 * half + e < place.columns_left)
-                    ++limited_results;
+                if (at_limit) limited |= bit_of_result(half, row, e);
             }
             float4& sum = sums[(half * 2 + row) * kThreads];
             sum = make_float4(sum.x + out[0], sum.y + out[1], sum.z + out[2], sum.w + out[3]);
         }
     }
+    limited_results += __popc(limited & place.valid);
 }
 
 __device__ inline void store(const Work& w, const GpuPanel& panel, const Share& share, const Place& place,
                              std::uint32_t first_row, const float4* sums) {
 #pragma unroll
-    for (std::uint32_t i = 0; i < 4; ++i) {
-        const std::uint32_t row = i % 2;
-        if (((place.valid_rows >> row) & 1U) == 0U) continue;
-        const std::int32_t first = static_cast<std::int32_t>(i / 2 * 16);
-        float* out = w.y + (share.first_row + std::size_t{first_row + 8 * row} * w.copies) * w.outputs +
-                     panel.first_col + place.column + first;
-        const float4 v = sums[i * kThreads];
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (std::int32_t e = 0; e < 4; ++e) {
-            if (first + e < place.columns_left) out[e] = part(v, e);
+        for (int row = 0; row < 2; ++row) {
+            float* out = w.y + (share.first_row + std::size_t{first_row + 8 * row} * w.copies) * w.outputs +
+                         panel.first_col + place.column + 16 * half;
+            const float4 v = sums[(half * 2 + row) * kThreads];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                if ((place.valid & bit_of_result(half, row, e)) != 0U) out[e] = part(v, e);
+            }
         }
     }
+}
+
+// Bits of the results that exist: of rows that do, in the first `cols` columns of the panel.
+__device__ inline std::uint32_t valid_results(std::uint32_t rows, std::uint32_t column, std::uint32_t cols) {
+    std::uint32_t valid = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+        const int half = i / 8;
+        const int row = i / 4 % 2;
+        const int e = i % 4;
+        if (((rows >> row) & 1U) != 0U && column + 16 * half + e < cols) valid |= bit_of_result(half, row, e);
+    }
+    return valid;
 }
 
 // Which folds the rows of a term take. Bits: row g + 8 q of the thread takes the linear one.
@@ -543,11 +590,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_const
     const std::uint32_t tile = blockIdx.y * kWarps + threadIdx.x / 32;
     const std::uint32_t first_row = tile * 16 + lane / 4;
     const bool active = tile / 4 * 64 < share.count;  // the same for a warpgroup
-    const Place place{
-        .product = share.first_product + first_row,
-        .column = lane % 4 * 4,
-        .valid_rows = (first_row < share.count ? 1U : 0U) | (first_row + 8 < share.count ? 2U : 0U),
-        .columns_left = static_cast<std::int32_t>(panel.cols) - static_cast<std::int32_t>(lane % 4 * 4)};
+    Place place{.product = share.first_product + first_row, .column = lane % 4 * 4};
+    place.valid_rows = (first_row < share.count ? 1U : 0U) | (first_row + 8 < share.count ? 2U : 0U);
+    place.valid = valid_results(place.valid_rows, place.column, panel.cols);
     float4* sums = reinterpret_cast<float4*>(memory + 2 * kStageBytes) + threadIdx.x;
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) sums[i * kThreads] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
@@ -570,17 +615,18 @@ __global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_const
         for (bool add = false;; add = true) {
             const GpuStage& stage = w.stages[s];
             const auto* steps = reinterpret_cast<const uint4*>(w.steps) +
-                                (std::size_t{w.planes[term.plane].blocks_before} * w.row_tiles +
-                                 std::size_t{tile} * term.blocks + stage.first_block) *
+                                (std::size_t{stage.blocks_before} * w.row_tiles +
+                                 std::size_t{tile} * stage.region_blocks + stage.first_block) *
                                     32 +
                                 lane;
-            const uint4 first = __ldg(steps);
+            const uint4 first = __ldcg(steps);  // beside the first-level cache, which the columns need
             wait_for_stage();
             last = s;
             s = next_stage<kKind>(w, s + 1, end, place, first_row, folds);
             if (s < end) load_stage(w, w.stages[s], buffers + (buffer ^ 1U) * kStageBytes);
             cuda::commit_copies();
-            if (active) accumulate(steps, first, stage, buffers + buffer * kStageBytes, add, charges);
+            if (active)
+                accumulate<kKind>(steps, first, stage, (buffers + buffer * kStageBytes) / 16, add, charges);
             buffer ^= 1U;
             if (stage.converts != 0U) break;
         }

@@ -7,7 +7,9 @@ if(NOT IMKA_CUDA STREQUAL "OFF")
     find_program(IMKA_NVCC NAMES nvcc PATHS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin)
     if(IMKA_NVCC)
         set(CMAKE_CUDA_COMPILER ${IMKA_NVCC})
+        # Hopper has instructions that its code alone may use (90a); later GPUs get the code without them.
         set(CMAKE_CUDA_ARCHITECTURES ${IMKA_CUDA_ARCHITECTURES})
+        list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90$" "90a-real;90-virtual")
         enable_language(CUDA)
         # CMake 3.25 does not know the flag of nvcc for C++20.
         if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)

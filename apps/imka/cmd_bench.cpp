@@ -32,7 +32,9 @@ const std::vector<Benchmark>& benchmarks() {
                                                 {"one_row", bench_one_row},
                                                 {"deploy", bench_deploy},
                                                 {"attention", bench_attention},
-                                                {"cuda", bench_cuda},
+                                                {"cuda_chip", bench_cuda_chip},
+                                                {"cuda_training", bench_cuda_training},
+                                                {"cuda_performer", bench_cuda_performer},
                                                 {"cuda_features", bench_cuda_features},
                                                 {"cuda_ridge", bench_cuda_ridge},
                                                 {"cuda_attention", bench_cuda_attention}};
@@ -50,8 +52,9 @@ struct BenchArgs {
 
 bool wanted(const BenchArgs& args, const std::string& name) {
     // `all` leaves out what this machine cannot run.
+    const bool on_gpu = name.starts_with("cuda_");
     return std::ranges::any_of(args.names, [&](const auto& n) {
-        return n == name || (n == "all" && (!name.starts_with("cuda") || has_gpu()));
+        return n == name || (n == "cuda" && on_gpu) || (n == "all" && (!on_gpu || has_gpu()));
     });
 }
 
@@ -138,9 +141,10 @@ void add_bench(CLI::App& root, Context& context) {
                           "Compare speed with other installed libraries and with the limits of this machine",
                           {"imka bench features ridge", "imka bench all --json > bench.json"});
     add_common_options(*verb, context);
-    std::vector<std::string> names = {"all"};
+    std::vector<std::string> names = {"all", "cuda"};
     for (const auto& b : benchmarks()) names.push_back(b.name);
-    auto* names_option = verb->add_option("names", args->names, "Benchmarks to run");
+    auto* names_option =
+        verb->add_option("names", args->names, "Benchmarks to run; cuda: all that need a GPU");
     names_option->check(CLI::IsMember(names))->capture_default_str();
     verb->add_option("--python", args->python,
                      "Python interpreter with the other libraries; default: /usr/bin/python3, then python3")

@@ -132,6 +132,10 @@ const std::vector<Case>& cases() {
          .inputs = 90,
          .outputs = 50,
          .placement = {.replicas = 3, .replication = Replication::average}},
+        {.name = "long_regions",
+         .change = [](ChipSpec& s) { s.core.rows = 512; },
+         .inputs = 500,
+         .outputs = 40},
         {.name = "one_row", .rows = 1},
         {.name = "one_input", .inputs = 1, .outputs = 3, .rows = 70},
     };

@@ -43,7 +43,7 @@ std::vector<FastRegion> folded(const ProgrammedChip& chip) {
 TEST(BlockPlaces, AreAllDifferent) {
     std::set<std::pair<std::uint32_t, std::uint32_t>> bytes;
     for (std::uint32_t i = 0; i < kGpuStepBlock; ++i) {
-        for (std::uint32_t c = 0; c < kGpuChunkCols; ++c) {
+        for (std::uint32_t c = 0; c < kGpuPanelCols; ++c) {
             for (std::uint32_t d = 0; d < 3; ++d) {
                 const auto p = digit_place(i, c, d);
                 bytes.insert({p.word, p.shift});
@@ -57,18 +57,16 @@ TEST(BlockPlaces, AreAllDifferent) {
     EXPECT_EQ(bytes.size(), kGpuBlockWords * 4);
 }
 
-// The weight that the digits of an image represent.
-double unpacked(const GpuImage& image, const GpuFold& fold, std::uint32_t blocks, std::uint32_t input,
-                std::uint32_t col) {
-    const auto block =
-        fold.weights + (std::size_t{col} / kGpuChunkCols * blocks + input / kGpuStepBlock) * kGpuBlockWords;
+// The weight that the digits of a stage represent, in units of the column's scale.
+double unpacked(const GpuImage& image, const GpuStage& stage, std::uint32_t input, std::uint32_t col) {
+    const auto block = stage.weights + std::size_t{input} / kGpuStepBlock * kGpuBlockWords;
     double value = 0.0;
     double weight = 1.0;
     for (std::uint32_t d = 0; d < 3; ++d, weight *= 256.0) {
-        const auto p = digit_place(input % kGpuStepBlock, col % kGpuChunkCols, d);
+        const auto p = digit_place(input % kGpuStepBlock, col, d);
         value += weight * static_cast<std::int8_t>((image.weights[block + p.word] >> p.shift) & 255U);
     }
-    return value * image.columns[fold.columns + col];
+    return value;
 }
 
 TEST(Pack, KeepsWeightsTo23BitsOfTheColumn) {
@@ -79,30 +77,60 @@ TEST(Pack, KeepsWeightsTo23BitsOfTheColumn) {
     const auto image = pack(ChipLayout(chip), regions);
     ASSERT_EQ(image.matrices.size(), 1U);
     ASSERT_EQ(image.matrices[0].terms.size(), 1U);
+    ASSERT_EQ(image.matrices[0].stages.size(), 1U);
     const auto& term = image.matrices[0].terms[0];
+    const auto& stage = image.matrices[0].stages[0];
     const auto& counts = regions[0].exact.charges[0].counts;
-    EXPECT_EQ(term.linear.pass_count, 0U);
-    EXPECT_EQ(term.exact.pass_count, 1U);
-    EXPECT_EQ(term.blocks, 2U);
+    EXPECT_EQ(term.linear.exists, 0U);
+    EXPECT_EQ(term.exact.exists, 1U);
+    EXPECT_EQ(stage.blocks, 2U);
+    EXPECT_EQ(stage.converts, 1U);
     for (std::uint32_t c = 0; c < counts.rows(); ++c) {
         double largest = 0.0;
         for (const float v : counts.row(c)) largest = std::max(largest, std::abs(double{v}));
         for (std::uint32_t i = 0; i < counts.cols(); ++i)
-            EXPECT_NEAR(unpacked(image, term.exact, term.blocks, i, c), counts(c, i), largest * 0x1p-22);
+            EXPECT_NEAR(unpacked(image, stage, i, c) * image.columns[term.exact.columns + c], counts(c, i),
+                        largest * 0x1p-22);
     }
 }
 
 TEST(Pack, PhasesOfNegativeInputsShareTheWeights) {
     const auto chip = small_chip(chip_preset("hermes"));
     const auto image = pack(ChipLayout(chip), folded(chip));
-    const auto& fold = image.matrices[0].terms[0].exact;
-    ASSERT_EQ(fold.pass_count, 4U);
-    EXPECT_EQ(fold.passes[0].weights, 0U);
-    EXPECT_EQ(fold.passes[1].weights, 1U);
-    EXPECT_EQ(fold.passes[2].weights, 1U);
-    EXPECT_EQ(fold.passes[3].weights, 0U);
-    EXPECT_EQ(fold.passes[2].part, StepPart::negative);
-    EXPECT_EQ(fold.passes[3].sign, -1.0F);
+    const auto& stages = image.matrices[0].stages;
+    ASSERT_EQ(stages.size(), 4U);
+    EXPECT_NE(stages[0].weights, stages[1].weights);
+    EXPECT_EQ(stages[2].weights, stages[1].weights);
+    EXPECT_EQ(stages[3].weights, stages[0].weights);
+    EXPECT_EQ(stages[2].part, StepPart::negative);
+    EXPECT_EQ(stages[3].weight, -1.0F);
+    EXPECT_EQ(stages[3].conversion, 3U);
+}
+
+// Regions of more inputs than fit in shared memory are cut; the charge is converted at the end.
+TEST(Pack, CutsLongRegionsIntoStages) {
+    auto spec = chip_preset("hermes");
+    spec.core.read_mode = ReadMode::one_phase;
+    spec.core.rows = 512;
+    Matrix<float> weights(300, 10);
+    Matrix<float> sample(100, 300);
+    fill_normal(21, Stream::test, 0, weights.values());
+    fill_normal(21, Stream::test, 5000, sample.values());
+    const auto chip =
+        build_chip(BuildJob{.chip = spec, .weights = weights, .sample = sample.view(), .seed = 2}, kExec);
+    const auto regions = folded(chip);
+    const auto image = pack(ChipLayout(chip), regions);
+    const auto& stages = image.matrices[0].stages;
+    ASSERT_EQ(stages.size(), 2U);
+    EXPECT_EQ(stages[0].blocks, 8U);
+    EXPECT_EQ(stages[0].converts, 0U);
+    EXPECT_EQ(stages[1].first_block, 8U);
+    EXPECT_EQ(stages[1].blocks, 2U);
+    EXPECT_EQ(stages[1].converts, 1U);
+    const auto& counts = regions[0].exact.charges[0].counts;
+    const auto scale = image.columns[image.matrices[0].terms[0].exact.columns + 3];
+    EXPECT_NEAR(unpacked(image, stages[1], 299 - 256, 3) * scale, counts(3, 299),
+                1e-6 * std::abs(counts(3, 299)) + 64.0 * scale);
 }
 
 TEST(Pack, CoversEveryOutputOfEveryCopyOnce) {
@@ -118,7 +146,10 @@ TEST(Pack, CoversEveryOutputOfEveryCopyOnce) {
         std::size_t cols = 0;
         for (const auto& panel : matrix.panels) {
             cols += panel.cols;
-            EXPECT_EQ(panel.terms, average ? 9U : 3U) << "tiles of rows";
+            std::set<std::uint32_t> terms;
+            for (std::uint32_t i = 0; i < panel.stages; ++i)
+                terms.insert(matrix.stages[panel.first_stage + i].term);
+            EXPECT_EQ(terms.size(), average ? 9U : 3U) << "tiles of rows";
         }
         EXPECT_EQ(cols, average ? 30U : 90U);
     }

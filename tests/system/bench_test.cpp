@@ -74,7 +74,8 @@ TEST(Bench, EveryBenchmarkComputesCorrectResults) {
     std::set<std::string> expected = {"attention", "chip",       "deploy", "features", "fwht",  "normals",
                                       "one_row",   "projection", "ridge",  "sorf",     "stream"};
     if (!imka::cuda::gpus().empty())
-        expected.insert({"cuda", "cuda_attention", "cuda_features", "cuda_ridge"});
+        expected.insert({"cuda_attention", "cuda_chip", "cuda_features", "cuda_performer", "cuda_ridge",
+                         "cuda_training"});
     EXPECT_EQ(names, expected);
 }
 

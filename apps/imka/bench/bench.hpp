@@ -193,7 +193,10 @@ std::vector<BenchResult> bench_stream(const BenchSetup& setup);
 std::vector<BenchResult> bench_chip(const BenchSetup& setup);
 std::vector<BenchResult> bench_deploy(const BenchSetup& setup);
 std::vector<BenchResult> bench_attention(const BenchSetup& setup);
-std::vector<BenchResult> bench_cuda(const BenchSetup& setup);  // Error{missing_part} without a GPU
+// Error{missing_part} without a GPU.
+std::vector<BenchResult> bench_cuda_chip(const BenchSetup& setup);
+std::vector<BenchResult> bench_cuda_training(const BenchSetup& setup);
+std::vector<BenchResult> bench_cuda_performer(const BenchSetup& setup);
 std::vector<BenchResult> bench_cuda_features(const BenchSetup& setup);
 std::vector<BenchResult> bench_cuda_ridge(const BenchSetup& setup);
 std::vector<BenchResult> bench_cuda_attention(const BenchSetup& setup);

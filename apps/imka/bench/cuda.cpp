@@ -1,5 +1,6 @@
-// imka bench cuda: products of an emulated 64-core chip, attention, normals and whole Performers on a GPU,
-// next to the rates of the chip, the floors of the GPU and the processor.
+// imka bench cuda_chip, cuda_training, cuda_performer: products of an emulated 64-core chip and normals,
+// attention in training, and whole Performers on a GPU, next to the rates of the chip, the floors of the GPU
+// and the processor.
 #include "imka/chip/simulate/cuda_emulator.hpp"
 
 #include <fmt/format.h>
@@ -105,7 +106,7 @@ BenchResult bench_products(const BenchSetup& setup, const Way& way, const cuda::
     const cuda::Buffer<float> y(gpu, rows * side);
     const cuda::ProductRows batch{.x = x.data(), .y = y.data(), .rows = rows};
     BenchResult result{
-        .name = "cuda",
+        .name = "cuda_chip",
         .title = fmt::format("{} cores, {} products, {}", cores, rows, way.name),
         .sizes = {{"rows", static_cast<double>(rows)}, {"cores", static_cast<double>(cores)}},
         .check = check_at_most("largest difference from the processor, output steps", agreement.steps, 1.01)};
@@ -143,7 +144,7 @@ BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
     const std::size_t count = setup.quick ? 1U << 20U : 1U << 29U;
     const int gpu = setup.exec.device.number;
     cuda::Buffer<float> out(gpu, count);
-    BenchResult result{.name = "cuda",
+    BenchResult result{.name = "cuda_chip",
                        .title = fmt::format("{:.3g} M normals", static_cast<double>(count) * 1e-6),
                        .sizes = {{"count", static_cast<double>(count)}}};
     run_rounds(
@@ -289,7 +290,7 @@ BenchResult bench_fused(const BenchSetup& setup, const AttentionSize& size, cons
         v = from_bfloat(words.back());
     }
     const LayerOnGpu<std::uint16_t> layer(shape, gpu, words, omega);
-    BenchResult result{.name = "cuda",
+    BenchResult result{.name = "cuda_training",
                        .title = fmt::format("attention of {}, {} x {} tokens, forward and backward",
                                             size.name, shape.batch, shape.tokens),
                        .sizes = {{"batch", static_cast<double>(shape.batch)},
@@ -358,7 +359,7 @@ std::vector<BenchResult> bench_performer(const BenchSetup& setup) {
         const EvaluateOptions options{.modes = {mode}, .seeds = {0, 1, 2}, .chip = chip_preset("hermes")};
         const auto test = evaluate(model, {images, few}, options, setup.exec);
         BenchResult result{
-            .name = "cuda",
+            .name = "cuda_performer",
             .title = fmt::format("Performer, {} tokens, {}", test.tokens, to_string(mode)),
             .sizes = {{"tokens", static_cast<double>(test.tokens)}},
             .check = check_at_most("relative difference of the loss from the processor, digital", difference,
@@ -374,7 +375,7 @@ std::vector<BenchResult> bench_performer(const BenchSetup& setup) {
 }
 
 BenchResult rate_result(const char* title, double rate, const char* unit) {
-    return {.name = "cuda",
+    return {.name = "cuda_chip",
             .title = title,
             .check = {.what = "rate", .value = rate, .bound = 0.0, .ok = rate > 0.0},
             .more = {{"per_second", rate}},
@@ -387,12 +388,10 @@ bool has_gpu() {
     return !cuda::gpus().empty();
 }
 
-std::vector<BenchResult> bench_cuda(const BenchSetup& setup) {
+std::vector<BenchResult> bench_cuda_chip(const BenchSetup& setup) {
     const auto rates = cuda::measure_rates(setup.exec.device.number);
     std::vector<BenchResult> results = {bench_fill(setup, rates)};
     for (const auto& way : kWays) results.push_back(bench_products(setup, way, rates));
-    for (const auto& size : kAttentionSizes) results.push_back(bench_fused(setup, size, rates));
-    for (auto& result : bench_performer(setup)) results.push_back(std::move(result));
     results.push_back(rate_result("peak: bytes on the matrix units", rates.byte_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: halves on the matrix units", rates.half_macs, "T multiply-adds/s"));
     results.push_back(rate_result("peak: TF32 on the matrix units", rates.tf32_macs, "T multiply-adds/s"));
@@ -400,6 +399,18 @@ std::vector<BenchResult> bench_cuda(const BenchSetup& setup) {
     results.push_back(rate_result("peak: powers of two", rates.powers, "T powers/s"));
     results.push_back(rate_result("peak: memory writes", rates.write_bytes, "TB/s"));
     return results;
+}
+
+std::vector<BenchResult> bench_cuda_training(const BenchSetup& setup) {
+    const auto rates = cuda::measure_rates(setup.exec.device.number);
+    std::vector<BenchResult> results;
+    for (const auto& size : kAttentionSizes) results.push_back(bench_fused(setup, size, rates));
+    return results;
+}
+
+std::vector<BenchResult> bench_cuda_performer(const BenchSetup& setup) {
+    cuda::require_gpu(setup.exec.device.number);
+    return bench_performer(setup);
 }
 
 }  // namespace imka::app

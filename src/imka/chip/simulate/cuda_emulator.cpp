@@ -24,6 +24,7 @@ constexpr std::size_t kFewestRows = 32768;                  // at once
 // Description of a matrix in the memory of the GPU.
 struct MatrixOnGpu {
     Buffer<GpuPanel> panels;
+    Buffer<GpuStage> stages;
     Buffer<GpuTerm> terms;
     Buffer<GpuPlane> planes;
     std::uint32_t blocks = 0;  // of all planes
@@ -60,6 +61,7 @@ public:
         spreads_ = Buffer<double>(number, image.spreads, kSource);
         for (const auto& m : image.matrices)
             on_gpu_.push_back({.panels = Buffer<GpuPanel>(number, m.panels, kSource),
+                               .stages = Buffer<GpuStage>(number, m.stages, kSource),
                                .terms = Buffer<GpuTerm>(number, m.terms, kSource),
                                .planes = Buffer<GpuPlane>(number, m.planes, kSource),
                                .blocks = m.planes.back().blocks_before + m.planes.back().blocks});
@@ -120,11 +122,13 @@ private:
         const auto& m = on_gpu_[matrix];
         const auto shape = layout_.matrices[matrix].shape;
         const auto planes = static_cast<std::uint32_t>(m.planes.size());
-        // Copies that share the rows have at most this many each, in whole tiles of a warp.
+        // Copies that share the rows have at most this many each, in whole blocks.
         const std::size_t most = (batch.rows + matrices_[matrix].copies - 1) / matrices_[matrix].copies;
-        const auto tiles = static_cast<std::uint32_t>((most + kGpuWarpRows - 1) / kGpuWarpRows * 2);
+        const auto tiles =
+            static_cast<std::uint32_t>((most + kGpuBlockRows - 1) / kGpuBlockRows * (kGpuBlockRows / 16));
         launch_products(
             {.panels = m.panels.data(),
+             .stages = m.stages.data(),
              .terms = m.terms.data(),
              .planes = m.planes.data(),
              .weights = weights_.data(),

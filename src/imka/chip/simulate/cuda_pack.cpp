@@ -14,19 +14,23 @@ constexpr std::size_t kMostRows = 512;  // beyond, sums of digits would not fit 
 constexpr double kLargestFixed = 127 * 65536 + 127 * 256 + 127;
 constexpr int kVarianceExponent = 14;  // variances of a column are scaled to less than 2^14
 
-// A thread has 20 words of a block, in five groups of four.
-std::uint32_t word_of(std::uint32_t thread, std::uint32_t reg) {
-    return (reg / 4 * 32 + thread) * 4 + reg % 4;
-}
+constexpr std::uint32_t kPieceBytes = 128;                               // 8 columns x 16 bytes
+constexpr std::uint32_t kVarianceBytes = kGpuPanelCols * kGpuStepBlock;  // of 16 inputs
 
-// Columns of a chunk are dealt to the two column tiles so that a thread gets four neighbours: 4 q and 4 q + 1
-// in tile 0, 4 q + 2 and 4 q + 3 in tile 1.
+// Columns are dealt to tiles of 8 so that a thread gets four neighbours: 4 q and 4 q + 1 in one tile, 4 q + 2
+// and 4 q + 3 in the next.
 struct TileColumn {
     std::uint32_t tile;
     std::uint32_t col;
 };
 TileColumn tile_column(std::uint32_t col) {
-    return {.tile = col / 2 % 2, .col = col / 4 * 2 + col % 2};
+    return {.tile = col / 16 * 2 + col / 2 % 2, .col = col % 16 / 4 * 2 + col % 2};
+}
+
+// `byte` of the 32 that an instruction multiplies.
+BlockPlace place_of(std::uint32_t first, std::uint32_t tile, std::uint32_t col, std::uint32_t byte) {
+    const std::uint32_t at = first + (tile * 2 + byte / 16) * kPieceBytes + col * 16 + byte % 16;
+    return {.word = at / 4, .shift = at % 4 * 8};
 }
 
 // Bits of a number >= 0, rounded to half precision.
@@ -87,19 +91,18 @@ struct Inputs {
     std::size_t count;
 };
 
-// Appends the blocks of one matrix: chunks of 16 columns, each with its blocks of 32 inputs.
+// Appends the blocks of one matrix.
 void put_matrix(const FastCharge& charge, const Inputs& inputs, const Columns& columns,
                 const ColumnShifts& shifts, std::vector<std::uint32_t>& words) {
-    const std::size_t chunks = (columns.count + kGpuChunkCols - 1) / kGpuChunkCols;
     const std::size_t blocks = (inputs.count + kGpuStepBlock - 1) / kGpuStepBlock;
     const std::size_t begin = words.size();
-    words.resize(begin + chunks * blocks * kGpuBlockWords, 0U);
+    words.resize(begin + blocks * kGpuBlockWords, 0U);
     for (std::size_t c = 0; c < columns.count; ++c) {
         for (std::size_t i = 0; i < inputs.count; ++i) {
-            const std::size_t block = c / kGpuChunkCols * blocks + i / kGpuStepBlock;
-            const auto out = std::span(words).subspan(begin + block * kGpuBlockWords, kGpuBlockWords);
+            const auto out =
+                std::span(words).subspan(begin + i / kGpuStepBlock * kGpuBlockWords, kGpuBlockWords);
             const auto row = static_cast<std::uint32_t>(i % kGpuStepBlock);
-            const auto col = static_cast<std::uint32_t>(c % kGpuChunkCols);
+            const auto col = static_cast<std::uint32_t>(c);
             put_weight(charge.counts(columns.first + c, inputs.first + i), shifts.weights[c], {row, col},
                        out);
             if (charge.variance.rows() == 0) continue;
@@ -138,45 +141,54 @@ void put_fold_columns(const FastFold& fold, const Columns& columns, const Column
         out);
 }
 
-// Passes of a fold and its matrices. Charges with equal matrices share one: the phases of negative inputs use
-// the devices of the positive ones.
-void put_passes(const FastFold& fold, const Columns& columns, GpuFold& out,
-                std::vector<std::uint32_t>& words) {
+// Products of one part of the steps; the charge is converted after the last pass that belongs to it.
+struct Pass {
+    StepPart part = StepPart::whole;
+    std::size_t weights = 0;  // first word
+    bool converts = true;
+    float sign = 1.0F;
+};
+
+// Passes of a fold; appends their matrices. Charges with equal matrices share one: the phases of negative
+// inputs use the devices of the positive ones.
+std::vector<Pass> put_passes(const FastFold& fold, const Columns& columns,
+                             std::vector<std::uint32_t>& words) {
     const auto shifts = shifts_of(fold, columns);
-    out.weights = words.size();
-    std::uint32_t matrices = 0;
-    std::vector<std::uint32_t> first_matrix;
+    std::vector<Pass> passes;
+    std::vector<std::size_t> first_word;
     for (std::size_t k = 0; k < fold.charges.size(); ++k) {
         const auto& charge = fold.charges[k];
-        const bool split = charge.panel == InputPanel::split;
-        const std::size_t rows = charge.counts.cols() / (split ? 2 : 1);
-        const auto same =
-            std::find_if(fold.charges.begin(), fold.charges.begin() + static_cast<std::ptrdiff_t>(k),
-                         [&](const FastCharge& c) { return !split && same_matrix(c, charge); }) -
-            fold.charges.begin();
-        const bool old = static_cast<std::size_t>(same) < k;
-        first_matrix.push_back(old ? first_matrix[static_cast<std::size_t>(same)] : matrices);
-        for (std::size_t half = 0; half < (split ? 2U : 1U); ++half) {
-            GpuPass pass{.weights = first_matrix[k] + static_cast<std::uint32_t>(half),
-                         .converts = !split || half == 1 ? 1U : 0U,
-                         .sign = charge.sign};
-            if (charge.panel == InputPanel::positive || (split && half == 0)) pass.part = StepPart::positive;
-            if (charge.panel == InputPanel::negative || (split && half == 1)) pass.part = StepPart::negative;
-            out.passes[out.pass_count++] = pass;
-            if (old) continue;
-            put_matrix(charge, {half * rows, rows}, columns, shifts, words);
-            ++matrices;
+        if (charge.panel == InputPanel::split) {
+            const std::size_t rows = charge.counts.cols() / 2;
+            first_word.push_back(words.size());
+            for (const std::size_t half : {0U, 1U}) {
+                passes.push_back({.part = half == 0 ? StepPart::positive : StepPart::negative,
+                                  .weights = words.size(),
+                                  .converts = half == 1,
+                                  .sign = charge.sign});
+                put_matrix(charge, {half * rows, rows}, columns, shifts, words);
+            }
+            continue;
         }
+        const auto same = static_cast<std::size_t>(
+            std::ranges::find_if(fold.charges, [&](const FastCharge& c) { return same_matrix(c, charge); }) -
+            fold.charges.begin());
+        first_word.push_back(same < k ? first_word[same] : words.size());
+        Pass pass{.weights = first_word[k], .sign = charge.sign};
+        if (charge.panel == InputPanel::positive) pass.part = StepPart::positive;
+        if (charge.panel == InputPanel::negative) pass.part = StepPart::negative;
+        passes.push_back(pass);
+        if (same == k) put_matrix(charge, {0, charge.counts.cols()}, columns, shifts, words);
     }
-    out.words_per_matrix = (words.size() - out.weights) / matrices;
+    return passes;
 }
 
-GpuFold pack_fold(const FastRegion& f, const FastFold& fold, const Columns& columns, GpuImage& image) {
+GpuFold pack_fold(const FastFold& fold, const Columns& columns, GpuImage& image) {
     GpuFold out;
     if (fold.charges.empty()) return out;
-    out.charges = static_cast<std::uint32_t>(fold.charges.size());
-    out.bits = fold.bit_by_bit ? static_cast<std::uint32_t>(input_slices(f.region.spec.dac)) : 0;
+    out.exists = 1;
     out.either_sign = fold.either_sign ? 1 : 0;
+    out.gains = fold.negative_gain.empty() ? 0 : 1;
     out.rounding = static_cast<std::uint32_t>(fold.counter.rounding);
     out.most = fold.counter.most;
     out.noise_variance = fold.counter.noise_variance;
@@ -184,19 +196,46 @@ GpuFold pack_fold(const FastRegion& f, const FastFold& fold, const Columns& colu
     out.noisy = fold.counter.noise_variance > 0.0F || fold.charges.front().variance.rows() > 0 ? 1 : 0;
     out.columns = static_cast<std::uint32_t>(image.columns.size());
     put_fold_columns(fold, columns, shifts_of(fold, columns), image.columns);
-    put_passes(fold, columns, out, image.weights);
     return out;
+}
+
+// Appends the stages of a fold: per bit of the inputs, if they are applied one by one, and pass.
+void add_stages(const FastRegion& f, const FastFold& fold, const Columns& columns, GpuStage stage,
+                GpuMatrix& matrix, GpuImage& image) {
+    if (fold.charges.empty()) return;
+    const auto passes = put_passes(fold, columns, image.weights);
+    const auto& plane = matrix.planes.at(matrix.terms.at(stage.term).plane);
+    const auto blocks = plane.blocks;
+    stage.region_blocks = blocks;
+    stage.blocks_before = plane.blocks_before;
+    const auto slices = fold.bit_by_bit ? static_cast<std::int32_t>(input_slices(f.region.spec.dac)) : 1;
+    for (std::int32_t slice = 0; slice < slices; ++slice) {
+        stage.bit = fold.bit_by_bit ? slice : -1;
+        for (const auto& pass : passes) {
+            stage.part = pass.part;
+            stage.weight = pass.sign;
+            if (fold.bit_by_bit)
+                stage.weight *= static_cast<float>(1U << static_cast<std::uint32_t>(slice)) /
+                                static_cast<float>(f.region.spec.dac.levels);
+            for (std::uint32_t b = 0; b < blocks; b += kGpuStageBlocks) {
+                stage.weights = pass.weights + std::size_t{b} * kGpuBlockWords;
+                stage.first_block = b;
+                stage.blocks = std::min(kGpuStageBlocks, blocks - b);
+                stage.converts = pass.converts && b + stage.blocks == blocks ? 1 : 0;
+                matrix.stages.push_back(stage);
+            }
+            if (pass.converts) ++stage.conversion;
+        }
+    }
 }
 
 GpuTerm pack_term(const FastRegion& f, const Columns& columns, float factor, GpuImage& image) {
     const auto affine = affine_row(f);
     GpuTerm term{
-        .linear = pack_fold(f, f.linear, columns, image),
-        .exact = pack_fold(f, f.exact, columns, image),
-        .blocks = static_cast<std::uint32_t>((f.region.rows() + kGpuStepBlock - 1) / kGpuStepBlock),
+        .linear = pack_fold(f.linear, columns, image),
+        .exact = pack_fold(f.exact, columns, image),
         .converter = static_cast<std::uint32_t>(first_column(f.region.spec, f.region.ids) + columns.first),
         .factor = factor,
-        .levels = static_cast<float>(f.region.spec.dac.levels),
         .output_floor = f.region.spec.adc.output_floor ? 1U : 0U,
         .half = affine.half ? 1U : 0U,
         .limits = affine.limit.empty() ? 0U : (affine.soft_limit ? 2U : 1U),
@@ -278,32 +317,44 @@ void add_panels(const ChipLayout& layout, const std::vector<FastRegion>& folded,
         GpuPanel panel{.copy = sum.copy,
                        .first_col = static_cast<std::uint32_t>(first),
                        .cols = static_cast<std::uint32_t>(*std::next(cut) - first),
-                       .first_term = static_cast<std::uint32_t>(matrix.terms.size())};
+                       .first_stage = static_cast<std::uint32_t>(matrix.stages.size())};
         for (std::size_t i = 0; i < sum.regions.size(); ++i) {
             const auto& tile = layout.regions[sum.regions[i]].tile;
             if (first < tile.first_col || first >= tile.first_col + tile.cols) continue;
-            matrix.terms.push_back(
-                pack_term(folded[sum.regions[i]], {first - tile.first_col, panel.cols}, sum.factor, image));
+            const auto& f = folded[sum.regions[i]];
+            const Columns columns{first - tile.first_col, panel.cols};
+            const auto term = static_cast<std::uint32_t>(matrix.terms.size());
+            matrix.terms.push_back(pack_term(f, columns, sum.factor, image));
             matrix.terms.back().plane = planes[i];
-            ++panel.terms;
+            add_stages(f, f.linear, columns, {.term = term}, matrix, image);
+            add_stages(f, f.exact, columns, {.term = term, .exact = 1}, matrix, image);
         }
+        panel.stages = static_cast<std::uint32_t>(matrix.stages.size()) - panel.first_stage;
         matrix.panels.push_back(panel);
     }
 }
 
-// The common kernel for all terms, or the general one.
+const GpuFold& first_fold(const GpuTerm& term) {
+    return term.linear.exists != 0 ? term.linear : term.exact;
+}
+
+bool is_usual(const GpuTerm& t) {
+    const auto& fold = first_fold(t);
+    const bool one_fold = t.linear.exists == 0 || t.exact.exists == 0;
+    const bool counts = fold.noisy != 0 && fold.gains == 0 && fold.polarity_error == 0.0F &&
+                        fold.rounding == static_cast<std::uint32_t>(ops::CountRounding::floor);
+    const bool results = t.half != 0 && t.limits < 2 && t.rounds_down != 0 && t.output_floor == 0 &&
+                         t.most < std::numeric_limits<float>::infinity();
+    return one_fold && counts && results && t.converter % 4 == 0;
+}
+
 GpuKind kind_of(const GpuMatrix& matrix) {
-    const auto kind = [](const GpuTerm& term) {
-        const auto& fold = term.linear.pass_count > 0 ? term.linear : term.exact;
-        const bool two = term.linear.pass_count > 0 && term.exact.pass_count > 0;
-        const bool rare =
-            two || fold.bits > 0 || fold.polarity_error > 0.0F || term.limits == 2 || term.converter % 4 != 0;
-        if (rare) return GpuKind::general;
-        return fold.either_sign != 0 ? GpuKind::signed_charges : GpuKind::unsigned_charges;
-    };
-    const auto first = kind(matrix.terms.front());
-    const bool same = std::ranges::all_of(matrix.terms, [&](const GpuTerm& t) { return kind(t) == first; });
-    return same ? first : GpuKind::general;
+    const auto sign = first_fold(matrix.terms.front()).either_sign;
+    const bool usual = std::ranges::all_of(
+        matrix.terms, [&](const GpuTerm& t) { return is_usual(t) && first_fold(t).either_sign == sign; });
+    if (!usual || std::ranges::any_of(matrix.stages, [](const GpuStage& s) { return s.bit >= 0; }))
+        return GpuKind::general;
+    return sign != 0 ? GpuKind::usual_signed : GpuKind::usual_unsigned;
 }
 
 GpuMatrix pack_matrix(const ChipLayout& layout, const MatrixCopies& copies,
@@ -333,15 +384,15 @@ int fixed_point_shift(float largest) {
 
 BlockPlace digit_place(std::uint32_t input, std::uint32_t col, std::uint32_t digit) {
     const auto t = tile_column(col);
-    const std::uint32_t reg = (t.tile * 3 + digit) * 2 + input / 16;
-    return {.word = word_of(t.col * 4 + input % 16 / 4, reg), .shift = input % 4 * 8};
+    return place_of(0, digit * (kGpuPanelCols / 8) + t.tile, t.col, input);
 }
 
-// Steps are squared in the thread that has them, so instructions for halves see inputs in another order.
+// Steps are squared in the thread that has them, four neighbours: instructions for halves see the first two
+// in their first 16 bytes, the others in their last.
 BlockPlace variance_place(std::uint32_t input, std::uint32_t col) {
     const auto t = tile_column(col);
-    const std::uint32_t reg = 12 + (t.tile * 2 + input / 16) * 2 + input % 4 / 2;
-    return {.word = word_of(t.col * 4 + input % 16 / 4, reg), .shift = input % 2 * 16};
+    const std::uint32_t half = input % 16 / 4 * 2 + input % 2;
+    return place_of((3 + input / 16) * kVarianceBytes, t.tile, t.col, input % 4 / 2 * 16 + half * 2);
 }
 
 std::string gpu_obstacle(const FastRegion& f) {

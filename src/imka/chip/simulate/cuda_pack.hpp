@@ -1,10 +1,12 @@
-// Folded regions in the layout of a GPU's matrix units (m16n8k32 for integers, m16n8k16 for halves). Plain
-// values: packing needs no GPU.
+// Folded regions in the layout of a GPU's matrix units. Plain values: packing needs no GPU.
 //
 // Weights become fixed-point numbers of 24 bits, one power of two per column, in three signed digits of 8
 // bits. Inputs are steps of at most 127, so a charge is three exact integer products: its only error is the
 // rounding of the weights, at most 2^-23 of the column's largest per step, and the final one to float.
 // Variances and squared steps become halves (relative error at most 2^-11 each) and are added in float.
+//
+// Words of a block are in pieces of 8 columns x 16 bytes, as cuda::pieces_at says: 12 x 2 pieces of digits,
+// then 4 x 2 of the variances of 16 inputs, then those of the other 16.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +18,25 @@
 
 namespace imka {
 
-inline constexpr std::uint32_t kGpuChunkCols = 16;    // outputs of a warp at a time
-inline constexpr std::uint32_t kGpuPanelCols = 32;    // outputs of a block
-inline constexpr std::uint32_t kGpuStepBlock = 32;    // inputs of an integer instruction
-inline constexpr std::uint32_t kGpuBlockWords = 640;  // 32-bit words of 32 inputs x 16 outputs: 20 per thread
-inline constexpr std::uint32_t kGpuMostPasses = 4;
+inline constexpr std::uint32_t kGpuPanelCols = 32;     // outputs of a block of threads
+inline constexpr std::uint32_t kGpuStepBlock = 32;     // inputs of an integer instruction
+inline constexpr std::uint32_t kGpuBlockWords = 1280;  // 32-bit words of 32 inputs x 32 outputs
+inline constexpr std::uint32_t kGpuStageBlocks = 8;    // whose weights are in shared memory at a time
 
 enum class StepPart : std::uint32_t { whole, positive, negative };
 
-// Products of one part of the steps; the charge is converted after the last pass that belongs to it.
-struct GpuPass {
-    StepPart part = StepPart::whole;
-    std::uint32_t weights = 0;  // matrix of the fold
-    std::uint32_t converts = 0;
-    float sign = 1.0F;
-};
-
-// Columns are arrays of kGpuPanelCols floats: scale of the fixed-point charge, scale of the variance, offset,
-// gain of negative charges.
+// How charges become counts. Columns are arrays of kGpuPanelCols floats: scale of the fixed-point charge,
+// scale of the variance, offset, gain of negative charges.
 struct GpuFold {
-    GpuPass passes[kGpuMostPasses];
-    std::uint32_t pass_count = 0;  // 0: the fold does not exist
-    std::uint32_t charges = 0;
-    std::uint32_t bits = 0;  // 0: whole steps; else one slice per bit
+    std::uint32_t exists = 0;
     std::uint32_t either_sign = 0;
+    std::uint32_t gains = 0;  // of negative charges differ from 1
     std::uint32_t noisy = 0;
     std::uint32_t rounding = 0;  // ops::CountRounding
     float most = 0.0F;
     float noise_variance = 0.0F;
     float polarity_error = 0.0F;
     std::uint32_t columns = 0;  // index into GpuImage::columns
-    std::uint64_t weights = 0;  // index into GpuImage::weights
-    std::uint64_t words_per_matrix = 0;
 };
 
 // Part of a panel's sum: the columns of one region. Columns are arrays of kGpuPanelCols floats: scale,
@@ -56,10 +45,8 @@ struct GpuTerm {
     GpuFold linear;
     GpuFold exact;
     std::uint32_t plane = 0;
-    std::uint32_t blocks = 0;     // of 32 inputs
     std::uint32_t converter = 0;  // number of the first column's converter
     float factor = 1.0F;          // of the result in the sum
-    float levels = 0.0F;
     std::uint32_t output_floor = 0;
     std::uint32_t half = 0;
     std::uint32_t limits = 0;  // 0: none, 1: clip, 2: soft
@@ -68,13 +55,30 @@ struct GpuTerm {
     std::uint32_t columns = 0;
 };
 
-// At most kGpuPanelCols neighbouring outputs of one copy; terms are added in order.
+// Products of one part of the steps with at most kGpuStageBlocks blocks of weights.
+struct GpuStage {
+    std::uint64_t weights = 0;  // index into GpuImage::weights
+    std::uint32_t term = 0;
+    std::uint32_t first_block = 0;  // of the region
+    std::uint32_t blocks = 0;       // of the stage
+    std::uint32_t region_blocks = 0;
+    std::uint32_t blocks_before = 0;  // as in GpuPlane
+    std::uint32_t exact = 0;          // the fold: 0 for GpuTerm::linear
+    StepPart part = StepPart::whole;
+    std::int32_t bit = -1;         // of the steps; -1: all
+    std::uint32_t converts = 0;    // the charge is complete; else the next stage adds to it
+    std::uint32_t conversion = 0;  // its number
+    float weight = 1.0F;           // of the counts
+};
+
+// At most kGpuPanelCols neighbouring outputs of one copy. Stages of a term are neighbours; terms are added in
+// order.
 struct GpuPanel {
     std::uint32_t copy = 0;
     std::uint32_t first_col = 0;
     std::uint32_t cols = 0;
-    std::uint32_t first_term = 0;
-    std::uint32_t terms = 0;
+    std::uint32_t first_stage = 0;
+    std::uint32_t stages = 0;
 };
 
 // Inputs of a region as steps. Regions with the same inputs and range share one.
@@ -95,13 +99,15 @@ struct GpuPlane {
     double need = 0.0;
 };
 
-// The kernel is compiled three times. The common ones, for charges of either sign or of one, leave out what
-// few chips have: two folds, single bits, a comparator that errs, a soft limit, converters whose numbers are
-// not multiples of 4.
-enum class GpuKind : std::uint32_t { general, signed_charges, unsigned_charges };
+// The kernel is compiled three times. The usual ones, for charges of either sign or of one, have fixed rules:
+// one fold, whole steps, one gain, noise, counts rounded down, correction in half precision, at most a hard
+// limit, results rounded down to a number of bits, converters whose numbers are multiples of 4. All else is
+// in the general one.
+enum class GpuKind : std::uint32_t { general, usual_signed, usual_unsigned };
 
 struct GpuMatrix {
     std::vector<GpuPanel> panels;
+    std::vector<GpuStage> stages;
     std::vector<GpuTerm> terms;
     std::vector<GpuPlane> planes;
     std::uint32_t copies = 1;  // that share rows; 1 for an average
@@ -123,7 +129,7 @@ GpuImage pack(const ChipLayout& layout, const std::vector<FastRegion>& regions);
 
 // Fixed-point form of a column whose largest magnitude is > 0: value = integer * 2^-shift.
 int fixed_point_shift(float largest);
-// Where a value is in the words of its block of 32 inputs x 16 outputs.
+// Where a value is in the words of its block of 32 inputs x 32 outputs.
 struct BlockPlace {
     std::uint32_t word = 0;
     std::uint32_t shift = 0;  // bits

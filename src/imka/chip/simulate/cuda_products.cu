@@ -1,5 +1,9 @@
 // Kernels of the fast simulator: inputs to steps, then charges, conversions, corrections and sums. Operations
 // after the charge are those of ops/readout, in the same order. Layout of the weights: cuda_pack.hpp.
+//
+// A block of threads has 128 rows and 32 outputs, a warp 16 of the rows. Weights of a stage are in shared
+// memory, those of the next are on their way. On Hopper the products of a warpgroup run beside the
+// conversions of others.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -7,6 +11,7 @@
 
 #include "imka/base/random.hpp"
 #include "imka/chip/simulate/cuda_work.hpp"
+#include "imka/cuda/async_copy.cuh"
 #include "imka/cuda/matrix_unit.cuh"
 #include "imka/cuda/random.cuh"
 #include "imka/cuda/status.hpp"
@@ -14,10 +19,14 @@
 namespace imka {
 namespace {
 
-constexpr unsigned kWarps = 4;
-constexpr unsigned kBlocks = 4;  // per multiprocessor: at most 128 registers per thread
-constexpr unsigned kThreads = 32 * kWarps;
-constexpr unsigned kChunks = kGpuPanelCols / kGpuChunkCols;
+constexpr unsigned kInputThreads = 128;
+constexpr unsigned kThreads = 256;
+constexpr unsigned kBlocks = 2;  // per multiprocessor: at most 128 registers per thread
+constexpr unsigned kWarps = kThreads / 32;
+constexpr unsigned kBlockBytes = kGpuBlockWords * 4;
+constexpr unsigned kStageBytes = kGpuStageBlocks * kBlockBytes;
+constexpr unsigned kSumBytes = 4 * kThreads * sizeof(float4);
+static_assert(16 * kWarps == kGpuBlockRows);
 
 // Arguments of the kernels, with what the host derives from them.
 struct Work : GpuWork {
@@ -122,8 +131,8 @@ __device__ inline std::uint32_t four_steps(const GpuPlane& p, const StepRule& ru
 }
 
 // One warp per plane and tile of 16 rows; rows beyond the last become 0.
-__global__ void __launch_bounds__(kThreads) quantize(const __grid_constant__ Work w) {
-    const std::uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
+__global__ void __launch_bounds__(kInputThreads) quantize(const __grid_constant__ Work w) {
+    const std::uint32_t tile = (blockIdx.x * kInputThreads + threadIdx.x) / 32;
     if (tile >= w.row_tiles) return;
     const GpuPlane p = w.planes[blockIdx.y];
     const Share share = share_of(w, p.copy);
@@ -161,16 +170,27 @@ __global__ void __launch_bounds__(kThreads) quantize(const __grid_constant__ Wor
     }
 }
 
-// The wanted part of four steps; `bit` < 0: all bits.
-__device__ inline std::uint32_t part_of(std::uint32_t steps, StepPart part, int bit) {
-    if (part == StepPart::whole && bit < 0) return steps;
-    const std::uint32_t sign = (steps >> 7U) & 0x01010101U;
-    const std::uint32_t negative = sign * 255U;  // bytes of negative steps
-    std::uint32_t magnitude = (steps ^ negative) + sign;
-    if (bit >= 0) magnitude = (magnitude >> bit) & 0x01010101U;
-    if (part == StepPart::positive) return magnitude & ~negative;
-    if (part == StepPart::negative) return magnitude & negative;
-    return (magnitude & ~negative) | ((magnitude * 255U) & negative);  // one bit: 1 becomes -1
+// Bytes of negative steps.
+__device__ inline std::uint32_t negative_bytes(std::uint32_t steps) {
+    return __byte_perm(steps, 0U, 0xba98);
+}
+__device__ inline std::uint32_t magnitude_of(std::uint32_t steps, std::uint32_t negative) {
+    return (steps ^ negative) + (negative & 0x01010101U);
+}
+
+// The positive or the negative part of four steps.
+__device__ inline std::uint32_t part_of(std::uint32_t steps, StepPart part) {
+    const std::uint32_t negative = negative_bytes(steps);
+    return part == StepPart::positive ? steps & ~negative : magnitude_of(steps, negative) & negative;
+}
+
+// One bit of a part.
+__device__ inline std::uint32_t bit_of(std::uint32_t steps, StepPart part, int bit) {
+    const std::uint32_t negative = negative_bytes(steps);
+    const std::uint32_t ones = (magnitude_of(steps, negative) >> bit) & 0x01010101U;
+    if (part == StepPart::positive) return ones & ~negative;
+    if (part == StepPart::negative) return ones & negative;
+    return (ones & ~negative) | ((ones * 255U) & negative);  // 1 becomes -1
 }
 
 // Squares of four steps as halves: of the first two, of the last two.
@@ -191,56 +211,86 @@ __device__ inline uint2 squares_of(std::uint32_t steps) {
     return make_uint2(out[0], out[1]);
 }
 
-// Sums of 32 rows x 16 columns: by digit, row tile, column tile.
+// Sums of a warp: 16 rows x 32 columns in tiles of 8; digits: 4 tiles each, the lowest first.
 struct Charges {
-    int digits[3][2][2][4];
-    float variance[2][2][4];
+    int digits[12][4];
+    float variance[4][4];
 };
 
-__device__ inline void clear(Charges& c) {
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        const int m = i / 8;
-        const int t = i / 4 % 2;
-        c.digits[0][m][t][i % 4] = c.digits[1][m][t][i % 4] = c.digits[2][m][t][i % 4] = 0;
-        c.variance[m][t][i % 4] = 0.0F;
+// Steps of 16 rows x 32 inputs, and their squares as halves: of inputs 0 to 15 and 16 to 31.
+struct Factors {
+    uint4 steps;
+    uint4 squares[2];
+};
+__device__ inline Factors factors_of(uint4 a, StepPart part, int bit) {
+    if (bit >= 0) {
+        a = make_uint4(bit_of(a.x, part, bit), bit_of(a.y, part, bit), bit_of(a.z, part, bit),
+                       bit_of(a.w, part, bit));
+    } else if (part != StepPart::whole) {
+        a = make_uint4(part_of(a.x, part), part_of(a.y, part), part_of(a.z, part), part_of(a.w, part));
     }
+    const uint2 x = squares_of(a.x);
+    const uint2 y = squares_of(a.y);
+    const uint2 z = squares_of(a.z);
+    const uint2 w = squares_of(a.w);
+    return {a, {make_uint4(x.x, y.x, x.y, y.y), make_uint4(z.x, w.x, z.y, w.y)}};
 }
 
-// Adds the products of all inputs. `steps`: of the first row tile; the second is `blocks` further.
-__device__ inline void accumulate(const uint4* steps, const uint4* weights, std::uint32_t blocks,
-                                  const GpuPass& pass, int bit, Charges& c) {
+constexpr std::uint32_t kBlockChunks = kBlockBytes / 16;  // of 16 bytes
+
+#if IMKA_WARPGROUP_PRODUCTS
+// A digit, or variances of 16 inputs.
+constexpr std::uint32_t kPartChunks = kGpuPanelCols * kGpuStepBlock / 16;
+
+// Starts the products with a block of weights, in shared memory from chunk `weights` on.
+__device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
+    cuda::begin_products();
+    cuda::start_bytes(f.steps, cuda::pieces_at(weights), add, c.digits);
+    cuda::start_halves(f.squares[0], cuda::pieces_at(weights + 3 * kPartChunks), add, c.variance);
+    cuda::start_halves(f.squares[1], cuda::pieces_at(weights + 4 * kPartChunks), true, c.variance);
+}
+__device__ inline void finish_block(Charges& c) {
+    cuda::finish_products();
+    cuda::keep(c.digits);
+    cuda::keep(c.variance);
+}
+#else
+__device__ inline std::uint32_t word_at(std::uint32_t address) {
+    std::uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
+
+__device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
+    const std::uint32_t pieces = weights * 16 + threadIdx.x % 32 * 4;  // a word of each
+    if (!add) c = {};
+#pragma unroll
+    for (std::uint32_t t = 0; t < 12; ++t)
+        cuda::multiply_bytes(f.steps, word_at(pieces + t * 256), word_at(pieces + t * 256 + 128),
+                             c.digits[t]);
+#pragma unroll
+    for (std::uint32_t t = 0; t < 8; ++t) {
+        const std::uint32_t piece = pieces + (12 + t) * 256;
+        cuda::multiply_halves(f.squares[t / 4], word_at(piece), word_at(piece + 128), c.variance[t % 4]);
+    }
+}
+__device__ inline void finish_block(Charges&) {}
+#endif
+
+// Adds the products of a stage; `next`: the steps of its first block.
+template <GpuKind kKind>
+__device__ inline void accumulate(const uint4* steps, uint4 next, const GpuStage& stage,
+                                  std::uint32_t weights, bool add, Charges& c) {
+    const std::uint32_t blocks = stage.blocks;
+    const StepPart part = stage.part;
+    const int bit = kKind == GpuKind::general ? stage.bit : -1;
 #pragma unroll 1
-    for (std::uint32_t k = 0; k < blocks; ++k) {
-        std::uint32_t b[20];
-#pragma unroll
-        for (int i = 0; i < 5; ++i) {
-            const uint4 v = __ldg(weights + (k * 5 + i) * 32);
-            b[4 * i] = v.x;
-            b[4 * i + 1] = v.y;
-            b[4 * i + 2] = v.z;
-            b[4 * i + 3] = v.w;
-        }
-#pragma unroll
-        for (int m = 0; m < 2; ++m) {
-            uint4 a = __ldg(steps + (m * blocks + k) * 32);
-            a = make_uint4(part_of(a.x, pass.part, bit), part_of(a.y, pass.part, bit),
-                           part_of(a.z, pass.part, bit), part_of(a.w, pass.part, bit));
-            const uint2 sx = squares_of(a.x);
-            const uint2 sy = squares_of(a.y);
-            const uint2 sz = squares_of(a.z);
-            const uint2 sw = squares_of(a.w);
-#pragma unroll
-            for (int t = 0; t < 2; ++t) {
-#pragma unroll
-                for (int d = 0; d < 3; ++d)
-                    cuda::multiply_bytes(a, b[(t * 3 + d) * 2], b[(t * 3 + d) * 2 + 1], c.digits[d][m][t]);
-                cuda::multiply_halves(make_uint4(sx.x, sy.x, sx.y, sy.y), b[12 + t * 4], b[13 + t * 4],
-                                      c.variance[m][t]);
-                cuda::multiply_halves(make_uint4(sz.x, sw.x, sz.y, sw.y), b[14 + t * 4], b[15 + t * 4],
-                                      c.variance[m][t]);
-            }
-        }
+    for (std::uint32_t k = 1; k <= blocks; ++k, weights += kBlockChunks) {
+        const Factors factors = factors_of(next, part, bit);
+        if (k < blocks) next = __ldcg(steps + k * 32);
+        start_block(factors, weights, add, c);
+        finish_block(c);
+        add = true;
     }
 }
 
@@ -279,21 +329,23 @@ struct Count {
 };
 template <GpuKind kKind>
 __device__ inline Count count_of(const GpuFold& fold, const Column& column, Reading in) {
-    const bool either_sign =
-        kKind == GpuKind::general ? fold.either_sign != 0U : kKind == GpuKind::signed_charges;
-    if (either_sign && in.charge < 0.0F) {
-        in.charge = column.negative_gain * in.charge;
-        in.variance = column.negative_gain * column.negative_gain * in.variance;
+    constexpr bool kGeneral = kKind == GpuKind::general;
+    const bool either_sign = kGeneral ? fold.either_sign != 0U : kKind == GpuKind::usual_signed;
+    const auto rule = kGeneral ? fold.rounding : static_cast<std::uint32_t>(ops::CountRounding::floor);
+    if (kGeneral && either_sign) {
+        const float gain = in.charge < 0.0F ? column.negative_gain : 1.0F;
+        in.charge = gain * in.charge;
+        in.variance = gain * gain * in.variance;
     }
     float v = in.charge + column.offset;
     // The variance is of half precision already: the fast square root is good enough.
     v += fast_root(in.variance + fold.noise_variance) * in.normal;
     if (!either_sign) {
-        v = fminf(fmaxf(rounded(fold.rounding, v), 0.0F), fold.most);
+        v = fminf(fmaxf(rounded(rule, v), 0.0F), fold.most);
         return {v, v};
     }
-    const float magnitude = fminf(rounded(fold.rounding, fabsf(v)), fold.most);
-    if (kKind == GpuKind::general) v += fold.polarity_error * in.comparator;
+    const float magnitude = fminf(rounded(rule, fabsf(v)), fold.most);
+    if (kGeneral) v += fold.polarity_error * in.comparator;
     return {copysignf(magnitude, v), magnitude};
 }
 
@@ -301,12 +353,12 @@ __device__ inline float part(const float4& v, int i) {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// Where a thread works: 4 rows (g, g + 8, g + 16, g + 24 of the warp's), 4 neighbouring columns of a chunk.
+// Where a thread works: rows g and g + 8 of the warp's, and of each half of the columns four neighbours.
 struct Place {
     std::uint64_t product;     // of the first row
-    std::uint32_t column;      // in the panel
+    std::uint32_t column;      // in the first half
     std::uint32_t valid_rows;  // bits
-    std::uint32_t valid_cols;  // count, 0 to 4
+    std::uint32_t valid;       // bits, of results
 };
 
 // One conversion of a fold: its number, its weight, and the rows that take this fold.
@@ -316,80 +368,67 @@ struct Conversion {
     std::uint32_t rows;
 };
 
+// Results of a thread: by half of the columns, row, column.
+using Counts = float[2][2][4];
+__device__ constexpr std::uint32_t bit_of_result(int half, int row, int e) {
+    return 1U << (half * 8 + row * 4 + e);
+}
+
 // Four normals for neighbouring columns of one row.
 template <GpuKind kKind>
 __device__ inline float4 normals_of(const Work& w, const GpuFold& fold, std::uint64_t index) {
-    if (fold.noisy == 0U) return make_float4(0.0F, 0.0F, 0.0F, 0.0F);
     constexpr auto kStream = static_cast<std::uint32_t>(Stream::chip_adc_noise);
-    if (kKind == GpuKind::general) return cuda::normals_at(w.keys, index, kStream);
-    return cuda::normal_block(w.keys, index / 4, kStream);
+    if (kKind != GpuKind::general) return cuda::normal_block(w.keys, index / 4, kStream);
+    if (fold.noisy == 0U) return make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    return cuda::normals_at(w.keys, index, kStream);
 }
 
 template <GpuKind kKind>
 __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold& fold, const Place& place,
-                               const Conversion& conversion, const Charges& c, float (&counts)[4][4],
+                               const Conversion& conversion, const Charges& c, Counts& counts,
                                std::uint32_t& saturated) {
-    const auto* columns = reinterpret_cast<const float4*>(w.columns + fold.columns + place.column);
-    const float4 scale = __ldg(columns);
-    const float4 variance_scale = __ldg(columns + kGpuPanelCols / 4);
-    const float4 offset = __ldg(columns + 2 * (kGpuPanelCols / 4));
-    const float4 gain = __ldg(columns + 3 * (kGpuPanelCols / 4));
-    const std::uint32_t low = (conversion.number << 26U) + term.converter + place.column;
+    std::uint32_t at_most = 0;
+    std::uint32_t taken = kKind == GpuKind::general ? 0U : ~0U;  // results whose rows take the fold
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-        const std::uint64_t index = ((place.product + 8 * q) << 32U) | low;
-        const float4 normals = normals_of<kKind>(w, fold, index);
-        float4 comparator = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-        if (kKind == GpuKind::general && fold.polarity_error > 0.0F)
-            comparator =
-                cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_polarity_error));
-        const bool takes = kKind != GpuKind::general || ((conversion.rows >> q) & 1U) != 0U;
-        const bool valid = takes && ((place.valid_rows >> q) & 1U) != 0U;
+    for (int half = 0; half < 2; ++half) {
+        const std::uint32_t first = place.column + 16 * half;
+        const auto* columns = reinterpret_cast<const float4*>(w.columns + fold.columns + first);
+        const float4 scale = __ldg(columns);
+        const float4 variance_scale = __ldg(columns + kGpuPanelCols / 4);
+        const float4 offset = __ldg(columns + 2 * (kGpuPanelCols / 4));
+        const float4 gain = __ldg(columns + 3 * (kGpuPanelCols / 4));
+        const std::uint32_t low = (conversion.number << 26U) + term.converter + first;
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int m = q / 2;
-            const int t = e / 2;
-            const int i = q % 2 * 2 + e % 2;
-            const float rest = __int2float_rn(c.digits[1][m][t][i] * 256 + c.digits[0][m][t][i]);
-            const float charge = __fmaf_rn(__int2float_rn(c.digits[2][m][t][i]), 65536.0F, rest);
-            const Column column{part(scale, e), part(variance_scale, e), part(offset, e), part(gain, e)};
-            const auto count =
-                count_of<kKind>(fold, column,
-                                {charge * column.scale, c.variance[m][t][i] * column.variance_scale,
-                                 part(normals, e), part(comparator, e)});
-            if (valid && e < place.valid_cols && count.magnitude >= fold.most) ++saturated;
-            if (takes) counts[q][e] += conversion.weight * count.value;
+        for (int row = 0; row < 2; ++row) {
+            const std::uint64_t index = ((place.product + 8 * row) << 32U) | low;
+            const float4 normals = normals_of<kKind>(w, fold, index);
+            float4 comparator = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+            if (kKind == GpuKind::general && fold.polarity_error > 0.0F)
+                comparator =
+                    cuda::normals_at(w.keys, index, static_cast<std::uint32_t>(Stream::chip_polarity_error));
+            const bool takes = kKind != GpuKind::general || ((conversion.rows >> row) & 1U) != 0U;
+            if (kKind == GpuKind::general && takes) taken |= bit_of_result(half, row, 0) * 15U;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int tile = 2 * half + e / 2;
+                const int i = row * 2 + e % 2;
+                const float rest = __int2float_rn(c.digits[4 + tile][i] * 256 + c.digits[tile][i]);
+                const float charge = __fmaf_rn(__int2float_rn(c.digits[8 + tile][i]), 65536.0F, rest);
+                const Column column{part(scale, e), part(variance_scale, e), part(offset, e), part(gain, e)};
+                const auto count =
+                    count_of<kKind>(fold, column,
+                                    {charge * column.scale, c.variance[tile][i] * column.variance_scale,
+                                     part(normals, e), part(comparator, e)});
+                if (count.magnitude >= fold.most) at_most |= bit_of_result(half, row, e);
+                // The weight is 1 or -1 in usual kernels: a fused product has the same bits.
+                if (kKind != GpuKind::general)
+                    counts[half][row][e] = __fmaf_rn(conversion.weight, count.value, counts[half][row][e]);
+                else if (takes)
+                    counts[half][row][e] += conversion.weight * count.value;
+            }
         }
     }
-}
-
-// Counts of the rows that take the fold.
-template <GpuKind kKind>
-__device__ inline void run_fold(const Work& w, const GpuTerm& term, const GpuFold& fold, const uint4* steps,
-                                const Place& place, std::uint32_t rows, float (&counts)[4][4],
-                                std::uint32_t& saturated) {
-    const std::uint32_t lane = threadIdx.x & 31U;
-    const std::uint32_t chunk = place.column / kGpuChunkCols;
-    const std::uint32_t slices = kKind == GpuKind::general ? max(fold.bits, 1U) : 1U;
-    for (std::uint32_t slice = 0; slice < slices; ++slice) {
-        const bool whole = kKind != GpuKind::general || fold.bits == 0U;
-        const int bit = whole ? -1 : static_cast<int>(slice);
-        const float weight = whole ? 1.0F : static_cast<float>(1U << slice) / term.levels;
-        std::uint32_t number = slice * fold.charges;
-        Charges charges;
-        clear(charges);
-        for (std::uint32_t p = 0; p < fold.pass_count; ++p) {
-            const GpuPass pass = fold.passes[p];
-            const std::uint64_t word = fold.weights + pass.weights * fold.words_per_matrix +
-                                       std::uint64_t{chunk} * term.blocks * kGpuBlockWords;
-            accumulate(steps, reinterpret_cast<const uint4*>(w.weights + word) + lane, term.blocks, pass, bit,
-                       charges);
-            if (pass.converts == 0U) continue;
-            convert<kKind>(w, term, fold, place, {number++, weight * pass.sign, rows}, charges, counts,
-                           saturated);
-            clear(charges);
-        }
-    }
+    saturated += __popc(at_most & taken & place.valid);
 }
 
 __device__ inline float to_half(float v) {
@@ -412,122 +451,208 @@ struct Affine {
 };
 template <GpuKind kKind>
 __device__ inline float corrected(const GpuTerm& term, const Affine& affine, float v, bool& at_limit) {
-    if (term.output_floor != 0U) v = floorf(v);
-    if (term.half != 0U) v = to_half(v);
+    constexpr bool kGeneral = kKind == GpuKind::general;
+    const bool half = !kGeneral || term.half != 0U;
+    if (kGeneral && term.output_floor != 0U) v = floorf(v);
+    if (half) v = to_half(v);
     v = affine.scale * v + affine.offset;
-    if (term.half != 0U) v = to_half(v);
+    if (half) v = to_half(v);
     at_limit = term.limits != 0U && fabsf(v) >= affine.limit;
-    if (kKind == GpuKind::general && term.limits == 2U) {
+    if (kGeneral && term.limits == 2U) {
         v = soft_limited(v, affine.limit);
-    } else if (term.limits != 0U) {
+    } else {
         v = fminf(fmaxf(v, -affine.limit), affine.limit);
     }
-    if (term.most < INFINITY) {
+    if (!kGeneral || term.most < INFINITY) {
         v = fminf(fmaxf(v, -term.most), term.most);
-        v = (term.rounds_down != 0U ? floorf(v) : rintf(v)) + 0.0F;
+        v = !kGeneral || term.rounds_down != 0U ? floorf(v) : rintf(v);  // -0 is lost in the sum
     }
     return affine.factor * v;
 }
 
 // Adds the corrected results of a term to the sums of the thread.
 template <GpuKind kKind>
-__device__ inline void finish(const Work& w, const GpuTerm& term, const Place& place,
-                              const float (&counts)[4][4], float4* sums, std::uint32_t& limited_results) {
-    const auto* columns = reinterpret_cast<const float4*>(w.columns + term.columns + place.column);
-    const float4 scale = __ldg(columns);
-    const float4 offset = __ldg(columns + kGpuPanelCols / 4);
-    const float4 factor = __ldg(columns + 2 * (kGpuPanelCols / 4));
-    const float4 limit = __ldg(columns + 3 * (kGpuPanelCols / 4));
+__device__ inline void finish(const Work& w, const GpuTerm& term, const Place& place, const Counts& counts,
+                              float4* sums, std::uint32_t& limited_results) {
+    std::uint32_t limited = 0;
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-        float out[4];
+    for (int half = 0; half < 2; ++half) {
+        const auto* columns =
+            reinterpret_cast<const float4*>(w.columns + term.columns + place.column + 16 * half);
+        const float4 scale = __ldg(columns);
+        const float4 offset = __ldg(columns + kGpuPanelCols / 4);
+        const float4 factor = __ldg(columns + 2 * (kGpuPanelCols / 4));
+        const float4 limit = __ldg(columns + 3 * (kGpuPanelCols / 4));
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            bool at_limit = false;
-            const Affine affine{part(scale, e), part(offset, e), part(factor, e), part(limit, e)};
-            out[e] = term.factor * corrected<kKind>(term, affine, counts[q][e], at_limit);
-            if (at_limit && ((place.valid_rows >> q) & 1U) != 0U && e < place.valid_cols) ++limited_results;
+        for (int row = 0; row < 2; ++row) {
+            float out[4];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                bool at_limit = false;
+                const Affine affine{part(scale, e), part(offset, e), part(factor, e), part(limit, e)};
+                out[e] = term.factor * corrected<kKind>(term, affine, counts[half][row][e], at_limit);
+                if (at_limit) limited |= bit_of_result(half, row, e);
+            }
+            float4& sum = sums[(half * 2 + row) * kThreads];
+            sum = make_float4(sum.x + out[0], sum.y + out[1], sum.z + out[2], sum.w + out[3]);
         }
-        float4& sum = sums[q * kThreads];
-        sum = make_float4(sum.x + out[0], sum.y + out[1], sum.z + out[2], sum.w + out[3]);
     }
-}
-
-// Bit q: row g + 8 q takes the linear fold.
-__device__ inline std::uint32_t linear_rows(const Work& w, const GpuTerm& term, std::uint32_t first_row) {
-    if (term.linear.pass_count == 0U) return 0U;
-    if (w.planes[term.plane].spreads == 0U) return 15U;
-    const std::size_t row = std::size_t{term.plane} * w.row_tiles * 16 + first_row;
-    std::uint32_t bits = 0;
-    for (std::uint32_t q = 0; q < 4; ++q) bits |= std::uint32_t{w.linear_rows[row + 8 * q]} << q;
-    return bits;
+    limited_results += __popc(limited & place.valid);
 }
 
 __device__ inline void store(const Work& w, const GpuPanel& panel, const Share& share, const Place& place,
                              std::uint32_t first_row, const float4* sums) {
 #pragma unroll
-    for (std::uint32_t q = 0; q < 4; ++q) {
-        if (((place.valid_rows >> q) & 1U) == 0U) continue;
-        const std::size_t row = share.first_row + std::size_t{first_row + 8 * q} * w.copies;
-        float* out = w.y + row * w.outputs + panel.first_col + place.column;
-        const float4 v = sums[q * kThreads];
-        for (std::uint32_t e = 0; e < place.valid_cols; ++e) out[e] = part(v, static_cast<int>(e));
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+            float* out = w.y + (share.first_row + std::size_t{first_row + 8 * row} * w.copies) * w.outputs +
+                         panel.first_col + place.column + 16 * half;
+            const float4 v = sums[(half * 2 + row) * kThreads];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                if ((place.valid & bit_of_result(half, row, e)) != 0U) out[e] = part(v, e);
+            }
+        }
     }
 }
 
-// A block has 128 rows of a panel, a warp 32 of them; warps work independently.
+// Bits of the results that exist: of rows that do, in the first `cols` columns of the panel.
+__device__ inline std::uint32_t valid_results(std::uint32_t rows, std::uint32_t column, std::uint32_t cols) {
+    std::uint32_t valid = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+        const int half = i / 8;
+        const int row = i / 4 % 2;
+        const int e = i % 4;
+        if (((rows >> row) & 1U) != 0U && column + 16 * half + e < cols) valid |= bit_of_result(half, row, e);
+    }
+    return valid;
+}
+
+// Which folds the rows of a term take. Bits: row g + 8 q of the thread takes the linear one.
+struct Folds {
+    std::uint32_t term;
+    std::uint32_t linear;
+    bool any_linear;  // in the block
+    bool any_exact;
+};
+__device__ inline Folds folds_of(const Work& w, std::uint32_t number, const Place& place,
+                                 std::uint32_t first_row) {
+    const GpuTerm& term = w.terms[number];
+    std::uint32_t linear = 0U;
+    if (term.linear.exists != 0U) {
+        const std::uint8_t* rows = w.linear_rows + std::size_t{term.plane} * w.row_tiles * 16 + first_row;
+        const bool always = w.planes[term.plane].spreads == 0U;
+        linear = always ? 3U : std::uint32_t{rows[0]} | std::uint32_t{rows[8]} << 1U;
+    }
+    return {number, linear, __syncthreads_or((linear & place.valid_rows) != 0U) != 0,
+            __syncthreads_or((~linear & place.valid_rows) != 0U) != 0};
+}
+
+// The first stage from `s` on that a row of the block needs. All threads call it.
 template <GpuKind kKind>
-__global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_constant__ Work w) {
-    __shared__ float4 shared_sums[kChunks][4][kThreads];
-    const GpuPanel panel = w.panels[blockIdx.x];
-    const Share share = share_of(w, panel.copy);
-    const std::uint32_t warp_tile = blockIdx.y * kWarps + threadIdx.x / 32;
-    if (warp_tile * kGpuWarpRows >= share.count) return;
-    const std::uint32_t lane = threadIdx.x & 31U;
-    const std::uint32_t first_row = warp_tile * kGpuWarpRows + lane / 4;
-    const std::uint32_t chunks = (panel.cols + kGpuChunkCols - 1) / kGpuChunkCols;
-    Place place{.product = share.first_product + first_row};
-    for (std::uint32_t q = 0; q < 4; ++q)
-        place.valid_rows |= (first_row + 8 * q < share.count ? 1U : 0U) << q;
-    const auto go_to = [&](std::uint32_t chunk) {
-        place.column = chunk * kGpuChunkCols + lane % 4 * 4;
-        place.valid_cols = place.column >= panel.cols ? 0U : min(4U, panel.cols - place.column);
-        return &shared_sums[chunk][0][threadIdx.x];
-    };
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
-        for (std::uint32_t q = 0; q < 4; ++q)
-            shared_sums[chunk][q][threadIdx.x] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-    std::uint32_t saturated = 0;
-    std::uint32_t limited_results = 0;
-    for (std::uint32_t i = 0; i < panel.terms; ++i) {
-        const GpuTerm& term = w.terms[panel.first_term + i];
-        const std::size_t tiles = std::size_t{w.planes[term.plane].blocks_before} * w.row_tiles +
-                                  std::size_t{2 * warp_tile} * term.blocks;
-        const uint4* steps = reinterpret_cast<const uint4*>(w.steps) + tiles * 32 + lane;
-        const std::uint32_t linear = kKind == GpuKind::general ? linear_rows(w, term, first_row) : 0U;
-        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-            float4* sums = go_to(chunk);
-            float counts[4][4] = {};
-            if constexpr (kKind == GpuKind::general) {
-                for (int f = 0; f < 2; ++f) {
-                    const GpuFold& fold = f == 0 ? term.linear : term.exact;
-                    const std::uint32_t rows = f == 0 ? linear : ~linear & 15U;
-                    if (fold.pass_count > 0U && __any_sync(0xffffffffU, rows != 0U) != 0)
-                        run_fold<kKind>(w, term, fold, steps, place, rows, counts, saturated);
-                }
-            } else {
-                const GpuFold& fold = term.linear.pass_count > 0U ? term.linear : term.exact;
-                run_fold<kKind>(w, term, fold, steps, place, 15U, counts, saturated);
-            }
-            finish<kKind>(w, term, place, counts, sums, limited_results);
+__device__ inline std::uint32_t next_stage(const Work& w, std::uint32_t s, std::uint32_t end,
+                                           const Place& place, std::uint32_t first_row, Folds& folds) {
+    if constexpr (kKind == GpuKind::general) {
+        for (; s < end; ++s) {
+            const GpuStage& stage = w.stages[s];
+            if (stage.term != folds.term) folds = folds_of(w, stage.term, place, first_row);
+            if (stage.exact != 0U ? folds.any_exact : folds.any_linear) break;
         }
     }
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        const float4* sums = go_to(chunk);
-        store(w, panel, share, place, first_row, sums);
+    return s;
+}
+
+// Starts to copy the weights of a stage to shared memory.
+__device__ inline void load_stage(const Work& w, const GpuStage& stage, std::uint32_t to) {
+    const auto* from = reinterpret_cast<const uint4*>(w.weights + stage.weights);
+    const std::uint32_t chunks = stage.blocks * (kBlockBytes / 16);
+    for (std::uint32_t i = threadIdx.x; i < chunks; i += kThreads) cuda::copy_chunk(to + i * 16, from + i);
+}
+
+// The copies of all threads have arrived, and all are done with what was there before.
+__device__ inline void wait_for_stage() {
+    cuda::wait_for_copies<0>();
+#if IMKA_WARPGROUP_PRODUCTS
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    __syncthreads();
+}
+
+template <GpuKind kKind>
+__global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_constant__ Work w) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    const GpuPanel panel = w.panels[blockIdx.x];
+    const Share share = share_of(w, panel.copy);
+    if (blockIdx.y * kGpuBlockRows >= share.count) return;
+    const std::uint32_t lane = threadIdx.x & 31U;
+    const std::uint32_t tile = blockIdx.y * kWarps + threadIdx.x / 32;
+    const std::uint32_t first_row = tile * 16 + lane / 4;
+    const bool active = tile / 4 * 64 < share.count;  // the same for a warpgroup
+    Place place{.product = share.first_product + first_row, .column = lane % 4 * 4};
+    place.valid_rows = (first_row < share.count ? 1U : 0U) | (first_row + 8 < share.count ? 2U : 0U);
+    place.valid = valid_results(place.valid_rows, place.column, panel.cols);
+    float4* sums = reinterpret_cast<float4*>(memory + 2 * kStageBytes) + threadIdx.x;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) sums[i * kThreads] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    const auto buffers = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    const std::uint32_t end = panel.first_stage + panel.stages;
+    Folds folds{.term = ~0U};
+    std::uint32_t s = next_stage<kKind>(w, panel.first_stage, end, place, first_row, folds);
+    load_stage(w, w.stages[s], buffers);
+    cuda::commit_copies();
+    std::uint32_t buffer = 0;
+    std::uint32_t saturated = 0;
+    std::uint32_t limited_results = 0;
+    Counts counts = {};
+    while (s < end) {
+        const std::uint32_t number = w.stages[s].term;
+        const GpuTerm& term = w.terms[number];
+        const std::uint32_t linear = folds.linear;
+        Charges charges;
+        std::uint32_t last = s;  // stage of the charge
+        for (bool add = false;; add = true) {
+            const GpuStage& stage = w.stages[s];
+            const auto* steps = reinterpret_cast<const uint4*>(w.steps) +
+                                (std::size_t{stage.blocks_before} * w.row_tiles +
+                                 std::size_t{tile} * stage.region_blocks + stage.first_block) *
+                                    32 +
+                                lane;
+            const uint4 first = __ldcg(steps);  // beside the first-level cache, which the columns need
+            wait_for_stage();
+            last = s;
+            s = next_stage<kKind>(w, s + 1, end, place, first_row, folds);
+            if (s < end) load_stage(w, w.stages[s], buffers + (buffer ^ 1U) * kStageBytes);
+            cuda::commit_copies();
+            if (active)
+                accumulate<kKind>(steps, first, stage, (buffers + buffer * kStageBytes) / 16, add, charges);
+            buffer ^= 1U;
+            if (stage.converts != 0U) break;
+        }
+        if (!active) continue;
+        const GpuStage& stage = w.stages[last];
+        const GpuFold& fold = stage.exact != 0U ? term.exact : term.linear;
+        convert<kKind>(w, term, fold, place,
+                       {stage.conversion, stage.weight, stage.exact != 0U ? ~linear : linear}, charges,
+                       counts, saturated);
+        if (s < end && w.stages[s].term == number) continue;
+        finish<kKind>(w, term, place, counts, sums, limited_results);
+#pragma unroll
+        for (int i = 0; i < 16; ++i) counts[i / 8][i / 4 % 2][i % 4] = 0.0F;
     }
+    store(w, panel, share, place, first_row, sums);
     add_tally(saturated, &w.tally->saturated);
     add_tally(limited_results, &w.tally->limited);
+}
+
+template <GpuKind kKind>
+void start_products(const Work& work) {
+    constexpr unsigned kBytes = 2 * kStageBytes + kSumBytes;
+    cuda::check(cudaFuncSetAttribute(products<kKind>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+                "preparing the kernel for products");
+    products<kKind><<<dim3(work.panel_count, work.row_tiles / kWarps), kThreads, kBytes>>>(work);
+    cuda::check(cudaGetLastError(), "starting the kernel for products");
 }
 
 }  // namespace
@@ -536,13 +661,17 @@ void launch_products(const GpuWork& work) {
     Work w;
     static_cast<GpuWork&>(w) = work;
     w.keys = cuda::philox_keys(work.seed);
-    quantize<<<dim3((w.row_tiles + kWarps - 1) / kWarps, w.plane_count), kThreads>>>(w);
+    constexpr unsigned kTiles = kInputThreads / 32;
+    quantize<<<dim3((w.row_tiles + kTiles - 1) / kTiles, w.plane_count), kInputThreads>>>(w);
     cuda::check(cudaGetLastError(), "starting the kernel for inputs");
-    const dim3 grid(w.panel_count, (w.row_tiles / 2 + kWarps - 1) / kWarps);
-    if (work.kind == GpuKind::general) products<GpuKind::general><<<grid, kThreads>>>(w);
-    if (work.kind == GpuKind::signed_charges) products<GpuKind::signed_charges><<<grid, kThreads>>>(w);
-    if (work.kind == GpuKind::unsigned_charges) products<GpuKind::unsigned_charges><<<grid, kThreads>>>(w);
-    cuda::check(cudaGetLastError(), "starting the kernel for products");
+    switch (work.kind) {
+        case GpuKind::general:
+            return start_products<GpuKind::general>(w);
+        case GpuKind::usual_signed:
+            return start_products<GpuKind::usual_signed>(w);
+        case GpuKind::usual_unsigned:
+            return start_products<GpuKind::usual_unsigned>(w);
+    }
 }
 
 }  // namespace imka

@@ -7,7 +7,7 @@
 
 namespace imka {
 
-inline constexpr std::uint32_t kGpuWarpRows = 32;  // two row tiles of 16
+inline constexpr std::uint32_t kGpuBlockRows = 128;  // of a block of threads
 
 // Counts of one call.
 struct GpuTally {
@@ -20,6 +20,7 @@ struct GpuTally {
 // Pointers are to memory of the GPU.
 struct GpuWork {
     const GpuPanel* panels = nullptr;
+    const GpuStage* stages = nullptr;
     const GpuTerm* terms = nullptr;
     const GpuPlane* planes = nullptr;
     const std::uint32_t* weights = nullptr;
@@ -34,7 +35,7 @@ struct GpuWork {
     std::uint32_t outputs = 0;
     std::uint32_t rows = 0;
     std::uint32_t copies = 0;     // that share the rows
-    std::uint32_t row_tiles = 0;  // of 16 rows, for every copy; even
+    std::uint32_t row_tiles = 0;  // of 16 rows, for every copy; whole blocks
     std::uint32_t panel_count = 0;
     std::uint32_t plane_count = 0;
     GpuKind kind = GpuKind::general;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "imka/cuda/async_copy.cuh"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/matrix_unit.cuh"
 #include "imka/cuda/status.hpp"
@@ -117,16 +118,6 @@ void start_split(const Split& work) {
     cuda::check(cudaGetLastError(), "starting the kernel that splits rows");
 }
 
-__device__ inline void copy_chunk(std::uint32_t to, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-__device__ inline void commit_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kPending>
-__device__ inline void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
 __device__ inline uint4 load_halves(std::uint32_t address) {
     uint4 v;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -160,11 +151,11 @@ __device__ inline void load_step(const Products& w, std::size_t first_row, std::
         const std::uint32_t place = to + tiles::byte_of(row, chunk % 4);
         const __half* x = w.x + (first_row + row) * w.inner + k + chunk % 4 * 8;
         const __half* omega = w.omega + (first_direction + row) * w.inner + k + chunk % 4 * 8;
-        copy_chunk(place, x);
-        copy_chunk(place + kPartBytes, omega);
+        cuda::copy_chunk(place, x);
+        cuda::copy_chunk(place + kPartBytes, omega);
         if constexpr (kParts == 2) {
-            copy_chunk(place + 2 * kPartBytes, x + w.x_low);
-            copy_chunk(place + 3 * kPartBytes, omega + w.omega_low);
+            cuda::copy_chunk(place + 2 * kPartBytes, x + w.x_low);
+            cuda::copy_chunk(place + 3 * kPartBytes, omega + w.omega_low);
         }
     }
 }
@@ -288,7 +279,7 @@ __global__ void __launch_bounds__(kThreads<kAcross>, 2) products(const __grid_co
         if (s < steps)
             load_step<kParts, kAcross>(w, first_row, first_direction, std::size_t{s} * kInner,
                                        base + s * kStepBytes);
-        commit_copies();
+        cuda::commit_copies();
     }
     const unsigned warp = threadIdx.x / 32;
     constexpr unsigned kWarpDirections = 8 * kAcross;
@@ -296,13 +287,13 @@ __global__ void __launch_bounds__(kThreads<kAcross>, 2) products(const __grid_co
     const unsigned direction = warp % (kDirections / kWarpDirections) * kWarpDirections;
     Sums<kAcross> sums = {};
     for (unsigned s = 0; s < steps; ++s) {
-        wait_for_copies<kStages - 2>();
+        cuda::wait_for_copies<kStages - 2>();
         __syncthreads();  // the step is there, and all warps are done with the one before
         const unsigned next = s + kStages - 1;
         if (next < steps)
             load_step<kParts, kAcross>(w, first_row, first_direction, std::size_t{next} * kInner,
                                        base + next % kStages * kStepBytes);
-        commit_copies();
+        cuda::commit_copies();
         multiply_step<kParts, kAcross>(base + s % kStages * kStepBytes, row, direction, sums);
     }
     write_features<kFunction, kRound, kAcross>(w, first_row + row, first_direction + direction, sums);

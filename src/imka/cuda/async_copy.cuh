@@ -1,0 +1,21 @@
+// Copies from global to shared memory that run beside other work.
+#pragma once
+
+#include <cstdint>
+
+namespace imka::cuda {
+
+// 16 bytes; both addresses are multiples of 16.
+__device__ inline void copy_chunk(std::uint32_t to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ inline void commit_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Until at most kPending groups of this thread's copies are under way.
+template <int kPending>
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+}  // namespace imka::cuda

@@ -207,7 +207,7 @@ void GpuAttention::rows(const GpuSequence& sequence, const Projected& projected,
 
 SquaredDifference squared_difference(int gpu, const float* a, const float* b, std::size_t count) {
     cuda::select_gpu(gpu);
-    std::vector<double> parts(2 * ops::kDifferenceParts);
+    std::vector<double> parts(std::size_t{2} * ops::kDifferenceParts);
     const cuda::Buffer<double> sums(gpu, parts.size(), kPooled);
     ops::start_difference({.a = a, .b = b, .count = static_cast<std::int64_t>(count), .sums = sums.data()});
     sums.download(parts);

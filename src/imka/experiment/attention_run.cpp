@@ -155,6 +155,26 @@ struct ProjectedSequence {
     }
 };
 
+// there: if it ran on a GPU.
+struct SequenceRun {
+    Matrix<float> outputs;
+    std::optional<ProjectedSequence> there = {};
+};
+SequenceRun run_sequence(const RunConfig& config, const SeededAttention& seeded, RunData& runs,
+                         std::size_t number, const AttentionOptions& options, const Exec& exec) {
+    if (exec.device.kind == DeviceKind::cuda) {
+        const auto& sequence = runs.attention_on_gpu(config, exec)[number];
+        const auto& attention = seeded.attention.on_gpu(sequence.gpu());
+        ProjectedSequence there{sequence, attention, attention.project(sequence, options.product_seed, exec)};
+        auto outputs = there.outputs();
+        return {std::move(outputs), std::move(there)};
+    }
+    const auto& data = *runs.source().attention;
+    Matrix<float> outputs(data.heads * data.queries(), data.d);
+    seeded.attention.run(data.inputs(number), options, exec, heads_of(outputs, data.heads));
+    return {std::move(outputs)};
+}
+
 Difference matrix_difference(const ProjectedSequence& there, const AttentionData& data, std::size_t count,
                              const Exec& exec) {
     const int gpu = there.sequence.gpu();
@@ -336,31 +356,18 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
         const auto built = Clock::now();
         const auto options =
             attention_options(config, derived_seed(seeded->products, static_cast<std::uint32_t>(s)));
-        std::optional<ProjectedSequence> there;
-        Matrix<float> outputs;
-        if (exec.device.kind == DeviceKind::cuda) {
-            const auto& sequence = runs.attention_on_gpu(config, exec)[s];
-            const auto& attention = seeded->attention.on_gpu(sequence.gpu());
-            there.emplace(ProjectedSequence{
-                sequence, attention,
-                attention.project(sequence, options.product_seed, without_progress(counted))});
-            outputs = there->outputs();
-        } else {
-            outputs = Matrix<float>(data.heads * data.queries(), data.d);
-            seeded->attention.run(data.inputs(s), options, without_progress(counted),
-                                  heads_of(outputs, data.heads));
-        }
+        const auto done = run_sequence(config, *seeded, runs, s, options, without_progress(counted));
         out.times.chip += std::chrono::duration<double>(built - start).count();
         out.times.features += seconds_since(built);
-        const auto difference = output_difference(data, exact[s], outputs);
+        const auto difference = output_difference(data, exact[s], done.outputs);
         mse += difference.errors / static_cast<double>(difference.values);
         trivial += difference.squares / static_cast<double>(difference.values);
         error += difference.relative();
         const auto compared = Clock::now();
         if (rows > 0)
             matrix_error +=
-                (there ? matrix_difference(*there, data, rows, exec)
-                       : matrix_difference(*seeded, data, s, options, rows, without_progress(exec)))
+                (done.there ? matrix_difference(*done.there, data, rows, exec)
+                            : matrix_difference(*seeded, data, s, options, rows, without_progress(exec)))
                     .relative();
         out.times.gram += seconds_since(compared);
         progress.update(s + 1);

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "imka/cuda/resident.hpp"
 #include "imka/experiment/cost.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/metrics/gram_gpu.hpp"
@@ -30,6 +31,9 @@ public:
     const Matrix<double>& exact_gram(const RunConfig& config, const Exec& exec);
     // The same in memory of exec.device, a GPU.
     const GpuGramError& gram_on_gpu(const RunConfig& config, const Exec& exec);
+    // Training and test rows in memory of exec.device, copied by the first run that asks. nullptr on the
+    // processor, or if they would take much of the GPU's memory.
+    const cuda::ResidentRows* rows_on_gpu(const Exec& exec);
     // The same for exact attention (exact_outputs).
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
 
@@ -46,6 +50,8 @@ private:
     std::mutex mutex_;
     std::map<GramKey, Matrix<double>> grams_;
     std::map<GramKey, GpuGramError> grams_on_gpu_;
+    std::once_flag rows_asked_;
+    std::optional<cuda::ResidentRows> rows_;
     std::vector<Matrix<float>> attention_;
     struct Group {
         std::mutex mutex;

@@ -9,6 +9,7 @@
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/memory.hpp"
 #include "imka/cuda/rates.hpp"
+#include "imka/cuda/resident.hpp"
 #include "support/error.hpp"
 
 namespace imka {
@@ -77,6 +78,20 @@ TEST(GpuRates, AreMeasured) {
         EXPECT_GT(rate, 1e6);
 }
 
+TEST(ResidentRows, AreFoundByTheirPlaceOnTheHost) {
+    const Matrix<float> x(10, 3);
+    const Matrix<float> other(10, 3);
+    const auto all = x.view();
+    EXPECT_EQ(cuda::offset_within(all, all), 0);
+    EXPECT_EQ(cuda::offset_within(all, all.slice_rows(4, 6)), 12);
+    EXPECT_EQ(cuda::offset_within(all.slice_rows(0, 5), all.slice_rows(4, 6)), -1) << "beyond the end";
+    EXPECT_EQ(cuda::offset_within(all.slice_rows(5, 5), all.slice_rows(4, 2)), -1) << "before the beginning";
+    EXPECT_EQ(cuda::offset_within(all, other.view()), -1);
+    EXPECT_EQ(cuda::offset_within(all, all.slice_cols(0, 2)), -1);
+    EXPECT_EQ(cuda::offset_within(all, {all.data() + 1, 2, 3}), -1) << "not at the beginning of a row";
+    EXPECT_EQ(cuda::find_resident({}, all), nullptr);
+}
+
 TEST(GpuMemory, KeepsWhatIsCopied) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
     std::vector<int> values = {3, 1, 4, 1, 5, 9, 2, 6};
@@ -91,6 +106,13 @@ TEST(GpuMemory, KeepsWhatIsCopied) {
     std::vector<int> dense(4);
     rows.download(dense);
     EXPECT_EQ(dense, (std::vector<int>{3, 1, 1, 5}));
+    std::vector<int> apart(6);
+    rows.download_rows(MatrixView<int>(apart.data(), 2, 2, 3));
+    EXPECT_EQ(apart, (std::vector<int>{3, 1, 0, 1, 5, 0}));
+    // Rows without gaps.
+    rows.upload_rows(MatrixView<const int>(values.data() + 4, 2, 2));
+    rows.download_rows(MatrixView<int>(dense.data(), 2, 2));
+    EXPECT_EQ(dense, (std::vector<int>{5, 9, 2, 6}));
 }
 
 TEST(GpuMemory, SaysHowMuchIsFreeIfThereIsTooLittle) {

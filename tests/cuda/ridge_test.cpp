@@ -10,6 +10,7 @@
 #include "imka/base/random.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/linear_algebra.hpp"
+#include "imka/cuda/resident.hpp"
 #include "imka/experiment/kinds.hpp"
 #include "imka/features/gpu_feature_map.hpp"
 #include "imka/kernel/kernel.hpp"
@@ -166,6 +167,26 @@ TEST_F(GpuRidge, HasTheSameBitsInEveryRunThreadAndBatch) {
         }
     }
     EXPECT_EQ(wrong, std::vector<int>(4, 0));
+}
+
+TEST_F(GpuRidge, HasTheSameBitsWithRowsThatAreOnTheGpuAlready) {
+    const auto x = inputs(20000, 6);
+    const auto y = targets(x);
+    const RidgeFit fit{.recipe = recipe(Kernel::rbf, 6, 300)};
+    const cuda::ResidentRows resident({x.view()}, 0);
+    Exec there = kGpu;
+    there.resident = &resident;
+    const auto expected = fit_regressor(fit, x.view(), y.view(), kGpu);
+    const auto got = fit_regressor(fit, x.view(), y.view(), there);
+    EXPECT_EQ(got.weights.w, expected.weights.w);
+    EXPECT_EQ(got.weights.intercept, expected.weights.intercept);
+    const auto part = x.view().slice_rows(1234, 5000);
+    EXPECT_EQ(cuda::find_resident(there, part), cuda::find_resident(there, x.view()) + 1234 * 6);
+    Matrix<double> a(part.rows(), 2);
+    Matrix<double> b(part.rows(), 2);
+    RidgePredictor(expected).scores(part, 0, kGpu, a.view());
+    RidgePredictor(expected).scores(part, 0, there, b.view());
+    EXPECT_EQ(a, b);
 }
 
 TEST_F(GpuRidge, OfFewRowsIsSolvedByTheDual) {

@@ -159,6 +159,27 @@ TEST(Sweep, GivesTheSameRecordsForAnyThreadsAndLittleMemory) {
     EXPECT_EQ(to_yaml(read_experiment(dir / "1/experiment.yaml")), to_yaml(e));
 }
 
+// More data sets than a sweep loads ahead, one of which cannot be loaded.
+TEST(Sweep, LoadsDataAheadWithoutChangingARecord) {
+    const TempDir dir;
+    const auto e = parse_experiment(
+        "name: ahead\nbase: {gram_rows: 50, log_ratio: 0}\ncases:\n"
+        "  - {dataset: ringnorm, split_seed: seed, seeds: 0..8}\n"
+        "  - {dataset: letter, seeds: 0..1}\n"
+        "  - {dataset: waveform, split_seed: seed, seeds: 0..2}\n",
+        "ahead.yaml");
+    const auto one = sweep(e, dir / "1", Exec{.threads = 1});
+    EXPECT_EQ(one.status.done, 12U);
+    EXPECT_EQ(one.status.failed, 2U);
+    const auto expected = record_facts(dir / "1");
+    ASSERT_EQ(expected.size(), 14U);
+    for (const int threads : {2, 5}) {
+        const auto several = sweep(e, dir / std::to_string(threads), Exec{.threads = threads});
+        EXPECT_EQ(several.recorded, 14U);
+        EXPECT_EQ(record_facts(dir / std::to_string(threads)), expected);
+    }
+}
+
 TEST(Sweep, RecordsAreTheResultsOfSingleRuns) {
     const TempDir dir;
     sweep(small_experiment(), dir.path());
@@ -451,8 +472,11 @@ TEST(RecordWriter, RoundTripsLines) {
     const Record record{.key = "a", .experiment = "e", .kind = "ridge", .seed = 3, .error = "bad \xff byte"};
     RecordWriter writer(dir.path());
     EXPECT_FALSE(std::filesystem::exists(writer.path())) << "no empty files";
+    writer.sync();
+    EXPECT_FALSE(std::filesystem::exists(writer.path()));
     writer.append(record);
     writer.append(record);
+    writer.sync();
     const auto set = read_records(dir.path());
     ASSERT_EQ(set.records.size(), 1U);
     EXPECT_EQ(set.records[0].seed, 3U);

@@ -13,6 +13,9 @@
 namespace imka {
 
 class Team;
+namespace cuda {
+class ResidentRows;
+}
 
 // Receives the progress of long computations. Called from one thread at a time.
 class ProgressSink {
@@ -46,6 +49,8 @@ struct Exec {
     WorkTimes* times = nullptr;  // none. Only one thread may add to it at a time
     Trace* trace = nullptr;      // none. Receives the counts of chips (record below)
     ComputeDevice device = {};   // for operations that have a GPU variant; the others run on the processor
+    // Inputs that are already on the device (cuda/resident.hpp). Never changes a result
+    const cuda::ResidentRows* resident = nullptr;  // none
 };
 
 int thread_count(const Exec& exec);

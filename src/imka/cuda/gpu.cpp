@@ -107,6 +107,14 @@ void select_gpu(int number) {
     }
     check(status, "choosing a GPU");
 }
+
+std::size_t free_bytes(int number) {
+    select_gpu(number);
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&free, &total), "reading the memory of the GPU");
+    return free;
+}
 #else
 bool is_compiled() {
     return false;
@@ -134,6 +142,11 @@ void require_gpu(int number) {
 
 void select_gpu(int number) {
     require_gpu(number);
+}
+
+std::size_t free_bytes(int number) {
+    require_gpu(number);
+    return 0;
 }
 #endif
 

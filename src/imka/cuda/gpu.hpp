@@ -42,6 +42,9 @@ void require_gpu(int number);
 // Makes it the GPU of the calling thread's next operations. Errors as above.
 void select_gpu(int number);
 
+// Of its memory. Errors as above.
+std::size_t free_bytes(int number);
+
 // For computations that use a GPU in turns, so that each has its memory and its time.
 std::mutex& turns(int number);
 

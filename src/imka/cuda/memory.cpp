@@ -56,9 +56,11 @@ void Memory::download(void* to, std::size_t bytes) const {
     if (bytes > 0) check(cudaMemcpy(to, data_, bytes, cudaMemcpyDeviceToHost), "copying from the GPU");
 }
 
+// The driver copies row by row, also without gaps, which takes 30 ns per row.
 void Memory::upload_rows(const void* from, const Rows& rows) {
     assert(rows.count * rows.bytes <= bytes_);
     if (rows.count * rows.bytes == 0) return;
+    if (rows.stride == rows.bytes) return upload(from, rows.count * rows.bytes);
     check(cudaMemcpy2D(data_, rows.bytes, from, rows.stride, rows.bytes, rows.count, cudaMemcpyHostToDevice),
           "copying to the GPU");
     wait();
@@ -67,6 +69,7 @@ void Memory::upload_rows(const void* from, const Rows& rows) {
 void Memory::download_rows(void* to, const Rows& rows) const {
     assert(rows.count * rows.bytes <= bytes_);
     if (rows.count * rows.bytes == 0) return;
+    if (rows.stride == rows.bytes) return download(to, rows.count * rows.bytes);
     check(cudaMemcpy2D(to, rows.stride, data_, rows.bytes, rows.bytes, rows.count, cudaMemcpyDeviceToHost),
           "copying from the GPU");
 }

@@ -94,14 +94,22 @@ void RecordWriter::append(const Record& record) {
             const int reason = errno;
             // Readers skip an incomplete line, so it does no harm if it cannot be removed.
             if (rest.size() < line.size() && ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
-                close(std::exchange(descriptor_, -1));
+                close(descriptor_.exchange(-1));
             errno = reason;
             fail_errno(path_, "a record could not be written; earlier records are kept");
         }
         rest.remove_prefix(static_cast<std::size_t>(written));
     }
-    if (fsync(descriptor_) != 0) fail_errno(path_, "a record could not be synced to the disk");
     bytes_ += line.size();
+}
+
+void RecordWriter::sync() {
+    const std::uint64_t asked = bytes_;
+    const std::scoped_lock lock(syncing_);
+    if (synced_ >= asked) return;
+    const std::uint64_t now = bytes_;
+    if (fsync(descriptor_) != 0) fail_errno(path_, "a record could not be synced to the disk");
+    synced_ = now;
 }
 
 void RecordIndex::refresh(const std::filesystem::path& own) {

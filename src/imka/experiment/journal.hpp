@@ -1,9 +1,11 @@
 // A folder shared by several processes: the records that they append, and the claims on runs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,8 +16,8 @@ namespace imka {
 
 // The records in a folder shared by several processes: each appends to its own file and reads all files.
 
-// The file of this process: <host>-<process>-<time>.jsonl, created with the first record. A line is on disk
-// when append returns; an incomplete line is removed again. Error{io} if a line cannot be written.
+// The file of this process: <host>-<process>-<time>.jsonl, created with the first record. An incomplete line
+// is removed again. Error{io} if a line cannot be written.
 class RecordWriter {
 public:
     explicit RecordWriter(const std::filesystem::path& folder);
@@ -23,15 +25,21 @@ public:
     RecordWriter(const RecordWriter&) = delete;
     RecordWriter& operator=(const RecordWriter&) = delete;
 
+    // Other processes can read the line when it returns, but it may not be on disk.
     void append(const Record& record);
+    // All lines that were appended before are on disk when it returns. Also while another thread appends; one
+    // write to the disk serves all threads that wait for it.
+    void sync();
     const std::filesystem::path& path() const { return path_; }
 
 private:
     void create();
 
     std::filesystem::path path_;
-    int descriptor_ = -1;
-    std::uint64_t bytes_ = 0;  // whole lines
+    std::atomic<int> descriptor_ = -1;
+    std::atomic<std::uint64_t> bytes_ = 0;  // whole lines
+    std::mutex syncing_;
+    std::uint64_t synced_ = 0;  // bytes on disk
 };
 
 // State of each run from all records; refresh() reads the lines added since the last call.

@@ -13,6 +13,7 @@
 #include "imka/base/machine.hpp"
 #include "imka/base/names.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/cuda/gpu.hpp"
 #include "imka/experiment/attention_run.hpp"
 #include "imka/experiment/performer_run.hpp"
 #include "imka/features/gpu_feature_map.hpp"
@@ -28,6 +29,9 @@ constexpr std::array<std::string_view, 4> kTimeResults = {"kernel_seconds", "exa
                                                           "kernel_memory_mb", "exact_memory_mb"};
 constexpr std::array<std::string_view, 5> kPerformerResults = {"accuracy", "loss", "examples", "cores",
                                                                "saturated_share"};
+
+// Data sets up to this part of the free memory of a GPU stay there for all their runs.
+constexpr std::size_t kResidentShare = 8;
 
 // Seconds since the last call.
 class Lap {
@@ -77,6 +81,7 @@ SeedResult run_ridge(const RunConfig& config, std::uint64_t seed, RunData& data,
     WorkTimes parts;
     Exec timed = exec;
     timed.times = &parts;
+    timed.resident = data.rows_on_gpu(exec);
     Lap lap;
     // The chip comes first: if the matrix does not fit on it, no time is lost on the fit.
     std::optional<RunMap> on_chip;
@@ -245,6 +250,18 @@ const GpuGramError& RunData::gram_on_gpu(const RunConfig& config, const Exec& ex
     const auto& exact = exact_gram(config, exec);
     const std::scoped_lock lock(mutex_);
     return grams_on_gpu_.try_emplace(key_of(config), exact.view(), exec.device.number).first->second;
+}
+
+const cuda::ResidentRows* RunData::rows_on_gpu(const Exec& exec) {
+    if (exec.device.kind != DeviceKind::cuda) return nullptr;
+    std::call_once(rows_asked_, [&] {
+        const auto& train = set().train.x;
+        const auto& test = set().test.x;
+        const std::size_t bytes = (train.values().size() + test.values().size()) * sizeof(float);
+        if (bytes <= cuda::free_bytes(exec.device.number) / kResidentShare)
+            rows_.emplace(std::vector{train.view(), test.view()}, exec.device.number);
+    });
+    return rows_ ? &*rows_ : nullptr;
 }
 
 const std::vector<Matrix<float>>& RunData::exact_attention(const RunConfig& config, const Exec& exec) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "imka/attention/gpu_attention.hpp"
+#include "imka/cuda/resident.hpp"
 #include "imka/experiment/cost.hpp"
 #include "imka/experiment/run.hpp"
 #include "imka/metrics/gram_gpu.hpp"
@@ -31,6 +32,9 @@ public:
     const Matrix<double>& exact_gram(const RunConfig& config, const Exec& exec);
     // The same in memory of exec.device, a GPU.
     const GpuGramError& gram_on_gpu(const RunConfig& config, const Exec& exec);
+    // Training and test rows in memory of exec.device, copied by the first run that asks. nullptr on the
+    // processor, or if they would take much of the GPU's memory.
+    const cuda::ResidentRows* rows_on_gpu(const Exec& exec);
     // The same for exact attention (exact_outputs).
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
     // The sequences in memory of exec.device, a GPU.
@@ -49,6 +53,8 @@ private:
     std::mutex mutex_;
     std::map<GramKey, Matrix<double>> grams_;
     std::map<GramKey, GpuGramError> grams_on_gpu_;
+    std::once_flag rows_asked_;
+    std::optional<cuda::ResidentRows> rows_;
     std::vector<Matrix<float>> attention_;
     std::vector<GpuSequence> attention_on_gpu_;
     struct Group {

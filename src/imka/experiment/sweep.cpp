@@ -34,6 +34,9 @@ constexpr auto kStatusEvery = std::chrono::milliseconds(200);
 constexpr auto kLookAgain = std::chrono::milliseconds(100);
 constexpr double kMemoryShare = 0.7;
 constexpr std::size_t kFailuresKept = 20;
+// Data sets that are loaded before their first run starts, and the values of the largest such set.
+constexpr std::size_t kDataAhead = 4;
+constexpr double kMostValuesAhead = 2.5e7;
 
 double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -141,6 +144,8 @@ public:
           writer_(records_folder_),
           shared_(plan.data.size()),
           users_(plan.data.size()),
+          place_of_data_(plan.data.size()),
+          kept_(plan.data.size()),
           failures_before_(plan.runs.size()) {
         keep_experiment(config.output / "experiment.yaml", to_yaml(plan.experiment));
         index_.refresh();
@@ -177,6 +182,7 @@ private:
         std::size_t run = 0;
         Claim claim;
         int threads = 1;
+        std::optional<std::size_t> ahead = {};  // a data set to load before the run, for later ones
     };
 
     bool one_at_a_time() const {
@@ -194,6 +200,11 @@ private:
             } else {
                 order_.push_back(i);
                 cost_left_ += plan_.runs[i].cost.seconds;
+                const auto data = plan_.runs[i].data;
+                if (data_order_.empty() || data_order_.back() != data) {
+                    place_of_data_[data] = data_order_.size();
+                    data_order_.push_back(data);
+                }
             }
         }
         status_.runs = plan_.runs.size();
@@ -247,9 +258,46 @@ private:
         const int threads = threads_for(run);
         ++status_.running;
         const auto data = plan_.runs[run].data;
-        if (users_[data]++ == 0 && !shared_[data]) shared_[data] = std::make_unique<SharedData>();
+        use(data);
         memory_used_ += plan_.runs[run].cost.bytes;
-        return {.run = run, .claim = std::move(claim), .threads = threads};
+        return {.run = run, .claim = std::move(claim), .threads = threads, .ahead = load_ahead(data)};
+    }
+
+    void use(std::size_t data) {
+        if (users_[data]++ == 0 && !shared_[data]) shared_[data] = std::make_unique<SharedData>();
+    }
+
+    void leave(std::size_t data) {
+        --users_[data];
+        drop_unused(data);
+    }
+
+    // Runs can be shorter than loading their data. So a worker that starts a run first loads one of the next
+    // data sets that no worker has loaded; returns it. It is kept until its first run starts.
+    std::optional<std::size_t> load_ahead(std::size_t data) {
+        if (threads_ == 1 || one_at_a_time()) return std::nullopt;
+        const std::size_t place = place_of_data_[data];
+        for (; first_kept_ <= place; ++first_kept_) {
+            const auto started = data_order_[first_kept_];
+            if (kept_[started]) leave(started);
+            kept_[started] = false;
+        }
+        next_ahead_ = std::max(next_ahead_, place + 1);
+        if (next_ahead_ > place + kDataAhead || next_ahead_ >= data_order_.size()) return std::nullopt;
+        const auto next = data_order_[next_ahead_++];
+        if (!is_small(plan_.data[next])) return std::nullopt;
+        kept_[next] = true;
+        use(next);  // kept
+        use(next);  // loaded by this worker
+        return next;
+    }
+
+    static bool is_small(const PlannedData& data) {
+        const auto& facts = data.facts;
+        return !data.load.attention && !data.load.performer &&
+               static_cast<double>(facts.train_rows + facts.test_rows) *
+                       static_cast<double>(facts.features) <=
+                   kMostValuesAhead;
     }
 
     // The next run; nullopt if none is left, or if other processes hold all that are left.
@@ -302,7 +350,7 @@ private:
                 lock.unlock();
                 const auto record = execute(*job, times);
                 lock.lock();
-                if (!finish(*job, record, times)) break;
+                if (!finish(*job, record, lock, times)) break;
             }
         } catch (...) {
             if (!lock.owns_lock()) lock.lock();
@@ -335,6 +383,7 @@ private:
                 shared_[planned.data]->get(kind_, plan_.data[planned.data], config_.data_dir, exec, loading);
             times.load += loading.load;
             times.idle += seconds_since(waited) - loading.load;
+            if (job.ahead) load(*job.ahead, exec, times);
             const auto begin = Clock::now();
             auto done = kind_.run(config, planned.seed, data, exec);
             record.wall_seconds = seconds_since(begin);
@@ -366,19 +415,27 @@ private:
         }
     }
 
+    // Its own runs report an error.
+    void load(std::size_t data, const Exec& exec, SweepTimes& times) {
+        try {
+            shared_[data]->get(kind_, plan_.data[data], config_.data_dir, exec, times);
+        } catch (const std::exception&) {
+        }
+    }
+
     // False: no more work.
-    bool finish(const Job& job, const std::optional<Record>& record, SweepTimes& times) {
+    bool finish(const Job& job, const std::optional<Record>& record, std::unique_lock<std::mutex>& lock,
+                SweepTimes& times) {
         const auto& planned = plan_.runs[job.run];
         --status_.running;
-        --users_[planned.data];
         memory_used_ -= planned.cost.bytes;
-        drop_unused(planned.data);
+        leave(planned.data);
+        if (job.ahead) leave(*job.ahead);
         changed_.notify_all();
         if (!record) check_cancelled(exec_);
         if (!record) return false;
         const auto begin = Clock::now();
         writer_.append(*record);
-        times.record += seconds_since(begin);
         index_.add(*record);
         count_finished(job.run);
         ++recorded_;
@@ -387,6 +444,10 @@ private:
                 {.label = fmt::format("{}, seed {}", plan_.points[planned.point].label, planned.seed),
                  .error = record->error});
         }
+        lock.unlock();
+        writer_.sync();
+        lock.lock();
+        times.record += seconds_since(begin);
         return true;
     }
 
@@ -456,6 +517,11 @@ private:
     std::vector<std::size_t> users_;                   // runs that use it
     std::vector<std::size_t> order_;                   // runs to do
     std::size_t cursor_ = 0;                           // next run of order_
+    std::vector<std::size_t> data_order_;              // data sets of order_, by their first run
+    std::vector<std::size_t> place_of_data_;           // in data_order_
+    std::size_t next_ahead_ = 0;                       // place of the next data set to load ahead
+    std::vector<bool> kept_;                           // loaded ahead, no run started yet
+    std::size_t first_kept_ = 0;                       // no data set before this place is kept
     std::vector<std::size_t> elsewhere_;               // runs claimed by other processes
     std::vector<int> failures_before_;                 // failure records per run before this sweep started
     double memory_used_ = 0.0;

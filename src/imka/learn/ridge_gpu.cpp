@@ -11,6 +11,7 @@
 #include "imka/base/error.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/linear_algebra.hpp"
+#include "imka/cuda/resident.hpp"
 #include "imka/learn/ridge_work.hpp"
 #include "imka/linalg/factor.hpp"
 
@@ -149,7 +150,8 @@ void predict_on_gpu(const RidgeWeights& weights, const GpuFeatureMap& map, Matri
         std::clamp<std::size_t>(kBlockValues / std::max(features, map.inputs()), 1, x.rows());
     const cuda::Buffer<double> w(gpu, transposed, kPooled);
     const cuda::Buffer<double> intercept(gpu, weights.intercept, kPooled);
-    cuda::Buffer<float> in(gpu, most * map.inputs(), kPooled);
+    const float* there = cuda::find_resident(exec, x);
+    cuda::Buffer<float> in(gpu, there == nullptr ? most * map.inputs() : 0, kPooled);
     const cuda::Buffer<float> z(gpu, most * features, kPooled);
     const cuda::Buffer<double> scores(gpu, most * outputs, kPooled);
     Progress progress(exec, "predict", x.rows());
@@ -157,8 +159,9 @@ void predict_on_gpu(const RidgeWeights& weights, const GpuFeatureMap& map, Matri
         const std::size_t count = std::min(most, x.rows() - first);
         {
             const StopWatch watch(exec, &WorkTimes::features);
-            in.upload_rows(x.slice_rows(first, count));
-            map.transform({.x = in.data(), .z = z.data(), .rows = count, .stride = features},
+            if (there == nullptr) in.upload_rows(x.slice_rows(first, count));
+            const float* rows = there == nullptr ? in.data() : there + first * map.inputs();
+            map.transform({.x = rows, .z = z.data(), .rows = count, .stride = features},
                           {ids.seed, ids.first + first}, {}, exec);
         }
         gpu::predict({.z = z.data(),

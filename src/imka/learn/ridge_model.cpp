@@ -12,6 +12,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/team.hpp"
 #include "imka/cuda/linear_algebra.hpp"
+#include "imka/cuda/resident.hpp"
 #include "imka/features/choose_projector.hpp"
 #include "imka/features/gpu_feature_map.hpp"
 #include "imka/io/text.hpp"
@@ -79,15 +80,16 @@ void add_rows_on_gpu(const FitRows& rows, const SeededMap& seeded, const Exec& e
     const std::size_t blocks =
         std::max<std::size_t>(1, kRowsOnGpu / (std::max(map.inputs(), rows.outputs) * GpuRidgeSums::kRows));
     const std::size_t most = std::min(blocks * GpuRidgeSums::kRows, rows.x.rows());
-    cuda::Buffer<float> x(gpu, most * map.inputs(), cuda::MemorySource::pooled);
+    const float* there = cuda::find_resident(exec, rows.x);
+    cuda::Buffer<float> x(gpu, there == nullptr ? most * map.inputs() : 0, cuda::MemorySource::pooled);
     Matrix<float> targets(most, rows.outputs);
     Progress progress(exec, "fit", rows.x.rows());
     for (std::size_t first = 0; first < rows.x.rows(); first += most) {
         const std::size_t count = std::min(most, rows.x.rows() - first);
-        x.upload_rows(rows.x.slice_rows(first, count));
+        if (there == nullptr) x.upload_rows(rows.x.slice_rows(first, count));
         for (std::size_t r = 0; r < count; ++r) rows.targets(first + r, targets.row(r));
-        sums.add(map, x.data(), std::as_const(targets).view().slice_rows(0, count), {seeded.seed, first},
-                 exec);
+        sums.add(map, there == nullptr ? x.data() : there + first * map.inputs(),
+                 std::as_const(targets).view().slice_rows(0, count), {seeded.seed, first}, exec);
         check_cancelled(exec);
         progress.update(first + count);
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -268,8 +269,15 @@ std::string_view chip_preset_text(const std::string& name) {
     return *kTexts[find_name(name, kNames, "chip")];
 }
 
+// Parsed once: a sweep asks for the same preset thousands of times.
 ChipSpec chip_preset(const std::string& name) {
-    return parse_chip(chip_preset_text(name), fmt::format("chips/{}.yaml", name));
+    static std::mutex parsing;
+    static std::map<std::string, ChipSpec> parsed;
+    const auto text = chip_preset_text(name);
+    const std::scoped_lock lock(parsing);
+    const auto place = parsed.find(name);
+    if (place != parsed.end()) return place->second;
+    return parsed.emplace(name, parse_chip(text, fmt::format("chips/{}.yaml", name))).first->second;
 }
 
 ChipSpec parse_chip(std::string_view text, std::string_view where) {

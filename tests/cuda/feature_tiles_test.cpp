@@ -89,5 +89,18 @@ TEST(FeatureTiles, AThreadHasFourNeighbouringDirections) {
     }
 }
 
+TEST(FeatureTiles, FourThreadsHaveTheValuesOfAShortRowAsTheMatrixUnitsWantThem) {
+    std::set<std::uint32_t> seen;
+    for (std::uint32_t q = 0; q < 4; ++q) {
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            // Halves 2 q and 2 q + 1, then eight later (matrix_unit.cuh).
+            EXPECT_EQ(tiles::value_of_thread(q, i), 2 * q + i % 2 + (i < 2 ? 0 : 8));
+            seen.insert(tiles::value_of_thread(q, i));
+        }
+    }
+    EXPECT_EQ(seen.size(), 16U);
+    EXPECT_EQ(*seen.rbegin(), 15U);
+}
+
 }  // namespace
 }  // namespace imka::ops

@@ -1,4 +1,4 @@
-// The functions of epilogue.hpp for one value on a GPU: the same operations in the same order, so that cos
+// The functions of epilogue.hpp on a GPU: the same operations in the same order, so that cos
 // and sin have the bits of processors with fused multiply-adds. exp is CUDA's, within 2 ULP.
 #pragma once
 
@@ -18,10 +18,11 @@ __device__ __noinline__ inline CosSinValue cos_sin_of_large(float x) {
     return {cosf(x), sinf(x)};
 }
 
-__device__ inline CosSinValue cos_sin_of(float x) {
-    constexpr float kLargestAngle = 12800.0F;
+inline constexpr float kLargestAngle = 12800.0F;
+
+// |x| <= kLargestAngle.
+__device__ inline CosSinValue cos_sin_of_small(float x) {
     constexpr float kRound = 12582912.0F;  // 1.5 x 2^23: adding it rounds to an integer
-    if (!(fabsf(x) <= kLargestAngle)) return cos_sin_of_large(x);
     const float shifted = __fadd_rn(__fmul_rn(x, 0.636619772F), kRound);
     const float n = __fsub_rn(shifted, kRound);
     const std::uint32_t q = __float_as_uint(shifted);  // n in its lowest bits
@@ -38,8 +39,25 @@ __device__ inline CosSinValue cos_sin_of(float x) {
     const bool swap = (q & 1U) != 0;
     const float first = swap ? s : c;
     const float second = swap ? c : s;
-    return {__uint_as_float(__float_as_uint(first) ^ (((q + 1U) & 2U) << 30U)),
-            __uint_as_float(__float_as_uint(second) ^ ((q & 2U) << 30U))};
+    // Signs: bit 1 of q + 1, and of q.
+    return {__uint_as_float(__float_as_uint(first) ^ ((q * 0x40000000U + 0x40000000U) & 0x80000000U)),
+            __uint_as_float(__float_as_uint(second) ^ ((q * 0x40000000U) & 0x80000000U))};
+}
+
+// All at once, with one branch, so that the operations of different values overlap.
+template <unsigned kCount>
+__device__ inline void cos_sin_of(const float (&x)[kCount], CosSinValue (&y)[kCount]) {
+    float largest = 0.0F;
+#pragma unroll
+    for (unsigned i = 0; i < kCount; ++i) {
+        y[i] = cos_sin_of_small(x[i]);  // NaN stays NaN
+        largest = fmaxf(largest, fabsf(x[i]));
+    }
+    if (largest <= kLargestAngle) return;
+#pragma unroll
+    for (unsigned i = 0; i < kCount; ++i) {
+        if (fabsf(x[i]) > kLargestAngle) y[i] = cos_sin_of_large(x[i]);
+    }
 }
 
 // scale Θ(u) u^power; keeps NaN.

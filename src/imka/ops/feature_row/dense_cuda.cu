@@ -1,8 +1,6 @@
-// Features with a dense Ω. split_rows turns rows into two halves per value; products multiplies 128 rows by
-// 128 directions per block on the matrix units and applies the functions to the sums in registers.
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
+// Features with a dense Ω. Short rows: short_rows_cuda.cu. For others split_rows turns rows into two halves
+// per value; products multiplies 128 rows by 128 directions per block on the matrix units and applies the
+// functions to the sums in registers.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -11,8 +9,7 @@
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/matrix_unit.cuh"
 #include "imka/cuda/status.hpp"
-#include "imka/ops/feature_row/feature_tiles.hpp"
-#include "imka/ops/feature_row/feature_values.cuh"
+#include "imka/ops/feature_row/dense_rows.cuh"
 
 namespace imka::ops {
 
@@ -45,11 +42,8 @@ constexpr unsigned kPartBytes = kRows * kInner * 2;  // of one half of a step of
 constexpr std::size_t kScratchBytes = std::size_t{256} << 20U;
 static_assert(kRows == kDirections);
 
-// A warp has 64 rows and kAcross products of eight directions. Four: more warps, which the functions need
-// when products are short. Eight: fewer loads per product.
-template <unsigned kAcross>
-constexpr unsigned kThreads = kRows / kWarpRows*(kDirections / (8 * kAcross)) * 32;
-constexpr std::size_t kShortInner = 64;
+constexpr unsigned kAcross = 8;  // products of eight directions of a warp
+constexpr unsigned kThreads = kRows / kWarpRows * (kDirections / (8 * kAcross)) * 32;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -94,18 +88,14 @@ __global__ void __launch_bounds__(kSplitThreads) split_rows(const __grid_constan
     }
 #pragma unroll
     for (int i = 16; i > 0; i /= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffU, most, i));
-    // The largest value becomes 2^13 to 2^14: far from the largest half, and the low parts of others are
-    // normal.
-    int k = 13 - (most > 0.0F ? ilogbf(most) : 0);
-    k = min(max(k, -126), 126);
-    const float up = __uint_as_float(static_cast<std::uint32_t>(k + 127) << 23U);
+    const RowScale scale = scale_of(most);
     for (std::size_t c = lane; c < w.inner; c += 32) {
-        const float v = exists && c < w.d ? __fmul_rn(__fmul_rn(w.input_scale, x[c]), up) : 0.0F;
+        const float v = exists && c < w.d ? __fmul_rn(__fmul_rn(w.input_scale, x[c]), scale.up) : 0.0F;
         const __half high = __float2half_rn(v);
         w.high[row * w.inner + c] = high;
         if (w.low != nullptr) w.low[row * w.inner + c] = __float2half_rn(__fsub_rn(v, __half2float(high)));
     }
-    if (lane == 0) w.factors[source] = __uint_as_float(static_cast<std::uint32_t>(127 - k) << 23U);
+    if (lane == 0) w.factors[source] = scale.down;
     if (w.extra == nullptr) return;
     norm2 = warp_sum(norm2);
     if (lane == 0) w.extra[row] = row_value(w.function, w.out, norm2);
@@ -141,12 +131,12 @@ struct Products {
 };
 
 // A step of x and Ω: kParts parts of each, in shared memory from `to` on: x high, Ω high, x low, Ω low.
-template <int kParts, unsigned kAcross>
+template <int kParts>
 __device__ inline void load_step(const Products& w, std::size_t first_row, std::size_t first_direction,
                                  std::size_t k, std::uint32_t to) {
 #pragma unroll
-    for (unsigned i = 0; i < kRows * 4 / kThreads<kAcross>; ++i) {
-        const unsigned chunk = threadIdx.x + i * kThreads<kAcross>;
+    for (unsigned i = 0; i < kRows * 4 / kThreads; ++i) {
+        const unsigned chunk = threadIdx.x + i * kThreads;
         const unsigned row = chunk / 4;
         const std::uint32_t place = to + tiles::byte_of(row, chunk % 4);
         const __half* x = w.x + (first_row + row) * w.inner + k + chunk % 4 * 8;
@@ -161,18 +151,15 @@ __device__ inline void load_step(const Products& w, std::size_t first_row, std::
 }
 
 constexpr unsigned kTilesDown = kWarpRows / 16;
-template <unsigned kAcross>
 using Sums = float[kTilesDown][kAcross][4];
 
 // Halves of Ω for all products of a warp at one depth of 16.
-template <unsigned kAcross>
 struct OmegaHalves {
     uint4 pairs[kAcross / 2];  // two products each
 };
-template <unsigned kAcross>
-__device__ inline OmegaHalves<kAcross> load_omega(std::uint32_t part, unsigned first, unsigned depth) {
+__device__ inline OmegaHalves load_omega(std::uint32_t part, unsigned first, unsigned depth) {
     const unsigned lane = threadIdx.x % 32;
-    OmegaHalves<kAcross> halves;
+    OmegaHalves halves;
 #pragma unroll
     for (unsigned j = 0; j < kAcross / 2; ++j)
         halves.pairs[j] =
@@ -181,9 +168,7 @@ __device__ inline OmegaHalves<kAcross> load_omega(std::uint32_t part, unsigned f
     return halves;
 }
 
-template <unsigned kAcross>
-__device__ inline void multiply(const uint4& x, const OmegaHalves<kAcross>& omega,
-                                float (&sums)[kAcross][4]) {
+__device__ inline void multiply(const uint4& x, const OmegaHalves& omega, float (&sums)[kAcross][4]) {
 #pragma unroll
     for (unsigned j = 0; j < kAcross / 2; ++j) {
         cuda::multiply_halves(x, omega.pairs[j].x, omega.pairs[j].y, sums[2 * j]);
@@ -191,15 +176,14 @@ __device__ inline void multiply(const uint4& x, const OmegaHalves<kAcross>& omeg
     }
 }
 
-template <int kParts, unsigned kAcross>
-__device__ inline void multiply_step(std::uint32_t step, unsigned row, unsigned direction,
-                                     Sums<kAcross>& sums) {
+template <int kParts>
+__device__ inline void multiply_step(std::uint32_t step, unsigned row, unsigned direction, Sums& sums) {
     const unsigned lane = threadIdx.x % 32;
 #pragma unroll
     for (unsigned depth = 0; depth < kInner / 16; ++depth) {
-        const auto high = load_omega<kAcross>(step + kPartBytes, direction, depth);
-        OmegaHalves<kAcross> low;
-        if constexpr (kParts == 2) low = load_omega<kAcross>(step + 3 * kPartBytes, direction, depth);
+        const auto high = load_omega(step + kPartBytes, direction, depth);
+        OmegaHalves low;
+        if constexpr (kParts == 2) low = load_omega(step + 3 * kPartBytes, direction, depth);
 #pragma unroll
         for (unsigned i = 0; i < kTilesDown; ++i) {
             const std::uint32_t place = tiles::byte_of(row + 16 * i + tiles::row_of_lane(lane),
@@ -215,59 +199,29 @@ __device__ inline void multiply_step(std::uint32_t step, unsigned row, unsigned 
     }
 }
 
-// Four neighbouring features of a row.
-__device__ inline void write_four(const FeatureOutput& out, std::size_t column, const float (&v)[4],
-                                  float* z) {
-    if (out.vectors && column + 4 <= out.m) {
-        *reinterpret_cast<float4*>(z + column) = make_float4(v[0], v[1], v[2], v[3]);
-        return;
-    }
-#pragma unroll
-    for (unsigned c = 0; c < 4; ++c) {
-        if (column + c < out.m) z[column + c] = v[c];
-    }
-}
-
-template <FeatureFunction kFunction, bool kRound, unsigned kAcross>
-__device__ inline void write_features(const Products& w, std::size_t first_row, std::size_t first_direction,
-                                      const Sums<kAcross>& sums) {
+template <FeatureFunction kFunction>
+__device__ inline void write_tile(const Products& w, std::size_t first_row, std::size_t first_direction,
+                                  const Sums& sums) {
     const unsigned lane = threadIdx.x % 32;
 #pragma unroll
-    for (unsigned j = 0; j < kAcross / 2; ++j) {
-        const std::size_t column = first_direction + 16 * j + lane % 4 * 4;
-        const float4 factors = *reinterpret_cast<const float4*>(w.omega_factors + column);
-        const float factor[4] = {factors.x, factors.y, factors.z, factors.w};
-        float offset[4] = {};
-        if constexpr (kFunction == FeatureFunction::offset_cos) {
-#pragma unroll
-            for (unsigned c = 0; c < 4; ++c)
-                offset[c] = column + c < w.out.m ? w.out.offsets[column + c] : 0.0F;
-        }
+    for (unsigned j = 0; j < kAcross; j += 4) {
+        const auto columns = columns_from<kFunction, 2>(first_direction + 8 * j, w.out, w.omega_factors);
 #pragma unroll
         for (unsigned i = 0; i < 2 * kTilesDown; ++i) {
             const std::size_t row = first_row + 8 * i + lane / 4;
             if (row >= w.rows) break;
-            const float row_factor = w.x_factors[row];
-            const float extra = w.extra[row];
-            float first[4];
-            float second[4];
+            float of_row[8];
 #pragma unroll
-            for (unsigned c = 0; c < 4; ++c) {
-                const float sum = sums[i / 2][2 * j + c / 2][i % 2 * 2 + c % 2];
-                const float u = __fmul_rn(__fmul_rn(sum, factor[c]), row_factor);
-                const TwoFeatures f = features_of_value<kFunction>(u, offset[c], extra, w.out.scale, kRound);
-                first[c] = f.first;
-                second[c] = f.second;
-            }
-            float* z = w.out.z + row * w.out.stride;
-            write_four(w.out, column, first, z);
-            if constexpr (kHasTwo<kFunction>) write_four(w.out, column, second, z + w.out.m);
+            for (unsigned c = 0; c < 8; ++c) of_row[c] = sums[i / 2][j + c / 2][i % 2 * 2 + c % 2];
+            write_features<kFunction, 2>(
+                w.out, columns,
+                {w.out.z + row * w.out.stride + columns.first, w.x_factors[row], w.extra[row]}, of_row);
         }
     }
 }
 
-template <FeatureFunction kFunction, bool kRound, int kParts, unsigned kAcross>
-__global__ void __launch_bounds__(kThreads<kAcross>, 2) products(const __grid_constant__ Products w) {
+template <FeatureFunction kFunction, int kParts>
+__global__ void __launch_bounds__(kThreads, 2) products(const __grid_constant__ Products w) {
     extern __shared__ __align__(128) unsigned char memory[];
     constexpr unsigned kStepBytes = 2 * kParts * kPartBytes;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
@@ -277,44 +231,42 @@ __global__ void __launch_bounds__(kThreads<kAcross>, 2) products(const __grid_co
 #pragma unroll
     for (unsigned s = 0; s < kStages - 1; ++s) {
         if (s < steps)
-            load_step<kParts, kAcross>(w, first_row, first_direction, std::size_t{s} * kInner,
-                                       base + s * kStepBytes);
+            load_step<kParts>(w, first_row, first_direction, std::size_t{s} * kInner, base + s * kStepBytes);
         cuda::commit_copies();
     }
     const unsigned warp = threadIdx.x / 32;
     constexpr unsigned kWarpDirections = 8 * kAcross;
     const unsigned row = warp / (kDirections / kWarpDirections) * kWarpRows;
     const unsigned direction = warp % (kDirections / kWarpDirections) * kWarpDirections;
-    Sums<kAcross> sums = {};
+    Sums sums = {};
     for (unsigned s = 0; s < steps; ++s) {
         cuda::wait_for_copies<kStages - 2>();
         __syncthreads();  // the step is there, and all warps are done with the one before
         const unsigned next = s + kStages - 1;
         if (next < steps)
-            load_step<kParts, kAcross>(w, first_row, first_direction, std::size_t{next} * kInner,
-                                       base + next % kStages * kStepBytes);
+            load_step<kParts>(w, first_row, first_direction, std::size_t{next} * kInner,
+                              base + next % kStages * kStepBytes);
         cuda::commit_copies();
-        multiply_step<kParts, kAcross>(base + s % kStages * kStepBytes, row, direction, sums);
+        multiply_step<kParts>(base + s % kStages * kStepBytes, row, direction, sums);
     }
-    write_features<kFunction, kRound, kAcross>(w, first_row + row, first_direction + direction, sums);
+    write_tile<kFunction>(w, first_row + row, first_direction + direction, sums);
 }
 
-template <FeatureFunction kFunction, bool kRound, int kParts, unsigned kAcross>
-void start_kernel(const Products& work, std::size_t directions) {
+template <FeatureFunction kFunction, int kParts>
+void start_products(const Products& work, std::size_t directions) {
     constexpr unsigned kBytes = kStages * 2 * kParts * kPartBytes;
-    const auto kernel = products<kFunction, kRound, kParts, kAcross>;
+    const auto kernel = products<kFunction, kParts>;
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                 "preparing the kernel for features");
     const dim3 grid(static_cast<unsigned>(directions / kDirections),
                     static_cast<unsigned>((work.rows + kRows - 1) / kRows));
-    kernel<<<grid, kThreads<kAcross>, kBytes>>>(work);
+    kernel<<<grid, kThreads, kBytes>>>(work);
     cuda::check(cudaGetLastError(), "starting the kernel for features");
 }
 
-template <FeatureFunction kFunction, bool kRound, int kParts>
-void start_products(const Products& work, std::size_t directions) {
-    if (work.inner <= kShortInner) return start_kernel<kFunction, kRound, kParts, 4>(work, directions);
-    start_kernel<kFunction, kRound, kParts, 8>(work, directions);
+// Features that are rounded have no use for a fast product.
+bool has_one_part(const GpuFeatureJob& job) {
+    return job.precision == GpuPrecision::tf32 && !job.round_to_tf32;
 }
 
 }  // namespace
@@ -322,30 +274,59 @@ void start_products(const Products& work, std::size_t directions) {
 DenseOnGpu::DenseOnGpu(int gpu, MatrixView<const float> omega)
     : gpu_(gpu), d_(omega.cols()), m_(omega.rows()) {
     const std::size_t rows = round_up(m_, kDirections);
-    const std::size_t inner = round_up(d_, kInner);
+    const std::size_t inner = d_ <= kMostShort ? 16 * depths_of_short(d_) : round_up(d_, kInner);
     halves_ = cuda::Memory(gpu, 2 * rows * inner * sizeof(__half), cuda::MemorySource::pooled);
     factors_ = cuda::Memory(gpu, rows * sizeof(float), cuda::MemorySource::pooled);
     cuda::Memory plain(gpu, m_ * d_ * sizeof(float), cuda::MemorySource::pooled);
     plain.upload_rows(omega.data(), {m_, d_ * sizeof(float), omega.stride() * sizeof(float)});
-    auto* high = static_cast<__half*>(halves_.data());
-    Split split{};
-    split.x = static_cast<const float*>(plain.data());
-    split.rows = rows;
-    split.d = d_;
-    split.inner = inner;
-    split.input_scale = 1.0F;
-    split.high = high;
-    split.low = high + rows * inner;
-    split.factors = static_cast<float*>(factors_.data());
-    split.directions = true;
-    split.source_rows = m_;
-    start_split(split);
+    const auto* x = static_cast<const float*>(plain.data());
+    auto* factors = static_cast<float*>(factors_.data());
+    if (d_ <= kMostShort) {
+        split_short_directions({.in = {.x = x, .rows = m_, .d = d_},
+                                .directions = rows,
+                                .halves = static_cast<uint4*>(halves_.data()),
+                                .factors = factors});
+    } else {
+        auto* high = static_cast<__half*>(halves_.data());
+        Split split{};
+        split.x = x;
+        split.rows = rows;
+        split.d = d_;
+        split.inner = inner;
+        split.input_scale = 1.0F;
+        split.high = high;
+        split.low = high + rows * inner;
+        split.factors = factors;
+        split.directions = true;
+        split.source_rows = m_;
+        start_split(split);
+    }
     cuda::wait();  // other threads may use it
 }
 
 void DenseOnGpu::features(const GpuFeatureJob& job) const {
     if (job.rows == 0) return;
     cuda::select_gpu(gpu_);
+    if (d_ <= kMostShort) return short_features(job);
+    long_features(job);
+}
+
+void DenseOnGpu::short_features(const GpuFeatureJob& job) const {
+    start_short_rows({.in = {.x = job.x,
+                             .rows = job.rows,
+                             .d = d_,
+                             .scale = job.input_scale,
+                             .not_finite = job.not_finite,
+                             .first_index = job.first_value},
+                      .omega = static_cast<const uint4*>(halves_.data()),
+                      .omega_factors = static_cast<const float*>(factors_.data()),
+                      .function = job.row.function,
+                      .one_part = has_one_part(job),
+                      .out = feature_output(job, m_)},
+                     gpu_);
+}
+
+void DenseOnGpu::long_features(const GpuFeatureJob& job) const {
     const std::size_t inner = round_up(d_, kInner);
     const std::size_t directions = round_up(m_, kDirections);
     // Rows at once: bounded by the memory for their halves, and by the height of a grid.
@@ -367,8 +348,7 @@ void DenseOnGpu::features(const GpuFeatureJob& job) const {
         split.inner = inner;
         split.input_scale = job.input_scale;
         split.high = high;
-        const bool one_part = job.precision == GpuPrecision::tf32 && !job.round_to_tf32;
-        split.low = one_part ? nullptr : high + padded * inner;
+        split.low = has_one_part(job) ? nullptr : high + padded * inner;
         split.factors = factors;
         split.extra = factors + padded;
         split.function = job.row.function;
@@ -388,11 +368,8 @@ void DenseOnGpu::features(const GpuFeatureJob& job) const {
         work.inner = inner;
         work.out = out;
         with_function(job.row.function, [&]<FeatureFunction kFunction>() {
-            // Features that are rounded have no use for a fast product.
-            if (job.round_to_tf32) return start_products<kFunction, true, 2>(work, directions);
-            if (job.precision == GpuPrecision::tf32)
-                return start_products<kFunction, false, 1>(work, directions);
-            start_products<kFunction, false, 2>(work, directions);
+            if (has_one_part(job)) return start_products<kFunction, 1>(work, directions);
+            start_products<kFunction, 2>(work, directions);
         });
     }
 }

@@ -1,6 +1,8 @@
-// Which thread has which value in the products of gpu_features.cu: index maps that tests check without a GPU.
+// Which thread has which value in the products of features with a dense Ω: index maps that tests check
+// without a GPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #if defined(__CUDACC__)
@@ -43,6 +45,16 @@ IMKA_ON_BOTH constexpr std::uint32_t direction_of_lane(std::uint32_t lane) {
 }
 IMKA_ON_BOTH constexpr std::uint32_t direction_chunk_of_lane(std::uint32_t lane) {
     return lane / 8 % 2;
+}
+
+// Short rows: the value of each 16 that thread `q` of the four of a row has as its i-th.
+IMKA_ON_BOTH constexpr std::uint32_t value_of_thread(std::uint32_t q, std::uint32_t i) {
+    return 2 * q + i % 2 + i / 2 * 8;
+}
+
+// Where the halves of eight directions and the depth-th 16 values are, in units of what a warp loads at once.
+IMKA_ON_BOTH constexpr std::size_t short_place(std::size_t eight, std::size_t depth, std::size_t depths) {
+    return eight * depths + depth;
 }
 
 }  // namespace imka::ops::tiles

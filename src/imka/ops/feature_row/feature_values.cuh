@@ -1,4 +1,4 @@
-// From projections to features, one value at a time: what all kernels of gpu_features.hpp share.
+// From projections to features: what all kernels of gpu_features.hpp share.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,45 +40,63 @@ __device__ inline float row_value(FeatureFunction function, const FeatureOutput&
                                                                           : out.row_scale * exp(exponent));
 }
 
-struct TwoFeatures {
-    float first;
-    float second;  // of functions with two
-};
+template <FeatureFunction kFunction>
+constexpr bool kHasTwo =
+    kFunction == FeatureFunction::cos_sin || kFunction == FeatureFunction::exp_plus_minus;
 
-// As stored: to 11 bits if `round`.
-__device__ inline float stored(float value, bool round) {
-    if (!round) return value;
+// To 11 bits.
+__device__ inline float rounded_to_tf32(float value) {
     std::uint32_t bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
     return __uint_as_float(bits);
 }
 
-// offset: of offset_cos. extra: row_value.
-template <FeatureFunction kFunction>
-__device__ inline TwoFeatures features_of_value(float u, float offset, float extra, float scale, bool round) {
-    TwoFeatures f{0.0F, 0.0F};
-    if constexpr (kFunction == FeatureFunction::cos_sin) {
-        const CosSinValue v = cos_sin_of(u);
-        f = {__fmul_rn(extra, v.cos), __fmul_rn(extra, v.sin)};
-    } else if constexpr (kFunction == FeatureFunction::offset_cos) {
-        f.first = __fmul_rn(scale, cos_sin_of(__fadd_rn(u, offset)).cos);
-    } else if constexpr (kFunction == FeatureFunction::exp_plus_minus) {
-        f = {__fmul_rn(scale, expf(__fadd_rn(u, extra))), __fmul_rn(scale, expf(__fsub_rn(extra, u)))};
-    } else if constexpr (kFunction == FeatureFunction::step) {
-        f.first = step_power_of<0>(u, scale);
-    } else if constexpr (kFunction == FeatureFunction::relu) {
-        f.first = step_power_of<1>(u, scale);
-    } else if constexpr (kFunction == FeatureFunction::identity) {
-        f.first = __fmul_rn(scale, u);
-    } else {
-        f.first = step_power_of<2>(u, scale);
-    }
-    return {stored(f.first, round), stored(f.second, round)};
-}
+// What a row needs beside its projections.
+struct RowOf {
+    float extra;  // row_value
+    float scale;
+    bool round;
+};
 
-template <FeatureFunction kFunction>
-constexpr bool kHasTwo =
-    kFunction == FeatureFunction::cos_sin || kFunction == FeatureFunction::exp_plus_minus;
+// Features of projections u of one row; `offset`: of offset_cos; `second`: of functions with two.
+template <FeatureFunction kFunction, unsigned kCount>
+__device__ inline void features_of_values(const float (&u)[kCount], const float (&offset)[kCount],
+                                          const RowOf& row, float (&first)[kCount], float (&second)[kCount]) {
+    if constexpr (kFunction == FeatureFunction::cos_sin || kFunction == FeatureFunction::offset_cos) {
+        constexpr bool kOffset = kFunction == FeatureFunction::offset_cos;
+        float angle[kCount];
+        CosSinValue value[kCount];
+#pragma unroll
+        for (unsigned i = 0; i < kCount; ++i) angle[i] = kOffset ? __fadd_rn(u[i], offset[i]) : u[i];
+        cos_sin_of(angle, value);
+#pragma unroll
+        for (unsigned i = 0; i < kCount; ++i) {
+            first[i] = __fmul_rn(kOffset ? row.scale : row.extra, value[i].cos);
+            second[i] = __fmul_rn(row.extra, value[i].sin);
+        }
+    } else {
+        constexpr int kPower = kFunction == FeatureFunction::step   ? 0
+                               : kFunction == FeatureFunction::relu ? 1
+                                                                    : 2;
+#pragma unroll
+        for (unsigned i = 0; i < kCount; ++i) {
+            if constexpr (kFunction == FeatureFunction::exp_plus_minus) {
+                first[i] = __fmul_rn(row.scale, expf(__fadd_rn(u[i], row.extra)));
+                second[i] = __fmul_rn(row.scale, expf(__fsub_rn(row.extra, u[i])));
+            } else if constexpr (kFunction == FeatureFunction::identity) {
+                first[i] = __fmul_rn(row.scale, u[i]);
+            } else {
+                first[i] = step_power_of<kPower>(u[i], row.scale);
+            }
+        }
+    }
+    if (!row.round) return;
+#pragma unroll
+    for (unsigned i = 0; i < kCount; ++i) {
+        first[i] = rounded_to_tf32(first[i]);
+        if constexpr (kHasTwo<kFunction>) second[i] = rounded_to_tf32(second[i]);
+    }
+}
 
 // Calls body.template operator()<function>() with the function as a constant.
 template <class Body>

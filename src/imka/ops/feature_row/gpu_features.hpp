@@ -49,6 +49,9 @@ public:
     void features(const GpuFeatureJob& job) const;
 
 private:
+    void short_features(const GpuFeatureJob& job) const;
+    void long_features(const GpuFeatureJob& job) const;
+
     int gpu_;
     std::size_t d_;
     std::size_t m_;

@@ -100,6 +100,19 @@ __device__ inline double load_row(const Transforms& w, std::size_t row, float (&
     return norm2;
 }
 
+// The features of one projection of the row of features z.
+template <FeatureFunction kFunction>
+__device__ inline void write_value(const FeatureOutput& out, float u, float extra, std::size_t column,
+                                   float* z) {
+    const float projection[] = {u};
+    const float offset[] = {kFunction == FeatureFunction::offset_cos ? out.offsets[column] : 0.0F};
+    float first[1];
+    float second[1];
+    features_of_values<kFunction>(projection, offset, {extra, out.scale, out.round}, first, second);
+    z[column] = first[0];
+    if constexpr (kHasTwo<kFunction>) z[out.m + column] = second[0];
+}
+
 template <FeatureFunction kFunction, int V>
 __global__ void __launch_bounds__(kThreads) transforms(const __grid_constant__ Transforms w) {
     const std::size_t units = w.rows * w.blocks;
@@ -125,11 +138,7 @@ __global__ void __launch_bounds__(kThreads) transforms(const __grid_constant__ T
         for (int j = 0; j < V; ++j) {
             const std::size_t column = first + 32 * j + lane;
             if (column >= w.out.m) break;
-            float offset = 0.0F;
-            if constexpr (kFunction == FeatureFunction::offset_cos) offset = w.out.offsets[column];
-            const TwoFeatures f = features_of_value<kFunction>(v[j], offset, extra, w.out.scale, w.out.round);
-            z[column] = f.first;
-            if constexpr (kHasTwo<kFunction>) z[w.out.m + column] = f.second;
+            write_value<kFunction>(w.out, v[j], extra, column, z);
         }
     }
 }
@@ -164,12 +173,7 @@ __global__ void __launch_bounds__(kThreads) functions(const __grid_constant__ Gi
         float u = p.u[i];
         if (p.lost > 0 && (p.first + row) % p.lost == p.lost - 1) u = 0.0F;
         if (p.factors != nullptr) u = __fmul_rn(u, p.factors[column]);
-        float offset = 0.0F;
-        if constexpr (kFunction == FeatureFunction::offset_cos) offset = w.out.offsets[column];
-        const TwoFeatures f = features_of_value<kFunction>(u, offset, p.extra[row], w.out.scale, w.out.round);
-        float* z = w.out.z + row * w.out.stride + column;
-        *z = f.first;
-        if constexpr (kHasTwo<kFunction>) z[p.m] = f.second;
+        write_value<kFunction>(w.out, u, p.extra[row], column, w.out.z + row * w.out.stride);
     }
 }
 

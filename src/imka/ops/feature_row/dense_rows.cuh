@@ -1,0 +1,152 @@
+// What the kernels for features with a dense Ω share: rows as pairs of halves, and features from sums.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "imka/ops/feature_row/feature_tiles.hpp"
+#include "imka/ops/feature_row/feature_values.cuh"
+
+namespace imka::ops {
+
+// Rows of x as they come.
+struct InputRows {
+    const float* x = nullptr;
+    std::size_t rows = 0;
+    std::size_t d = 0;
+    float scale = 1.0F;
+    std::uint64_t* not_finite = nullptr;
+    std::uint64_t first_index = 0;  // of x[0]
+};
+
+// Powers of two for a row with this largest value, which becomes 2^13 to 2^14: far from the largest half, and
+// the low parts of others are normal.
+struct RowScale {
+    float up;
+    float down;
+};
+__device__ inline RowScale scale_of(float largest) {
+    const int k = min(max(13 - (largest > 0.0F ? ilogbf(largest) : 0), -126), 126);
+    return {__uint_as_float(static_cast<std::uint32_t>(k + 127) << 23U),
+            __uint_as_float(static_cast<std::uint32_t>(127 - k) << 23U)};
+}
+
+// Two values as two halves each.
+struct PairHalves {
+    std::uint32_t high;
+    std::uint32_t low;
+};
+__device__ inline std::uint32_t bits_of(__half2 v) {
+    std::uint32_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+__device__ inline PairHalves split_pair(float a, float b) {
+    const __half2 high = __floats2half2_rn(a, b);
+    const float2 rest = __half22float2(high);
+    return {bits_of(high), bits_of(__floats2half2_rn(__fsub_rn(a, rest.x), __fsub_rn(b, rest.y)))};
+}
+
+// What a thread needs of its columns: four neighbours in each of kGroups groups of 16.
+template <unsigned kGroups>
+struct Columns {
+    float factor[4 * kGroups];
+    float offset[4 * kGroups];
+    std::size_t first;
+    bool whole;  // those of the warp exist, and four can be written at once
+};
+template <FeatureFunction kFunction, unsigned kGroups>
+__device__ inline Columns<kGroups> columns_from(std::size_t first, const FeatureOutput& out,
+                                                const float* factors) {
+    Columns<kGroups> columns;
+    columns.first = first + threadIdx.x % 4 * 4;
+    columns.whole = out.vectors && first + 16 * kGroups <= out.m;
+#pragma unroll
+    for (unsigned g = 0; g < kGroups; ++g) {
+        const float4 four = *reinterpret_cast<const float4*>(factors + columns.first + 16 * g);
+        columns.factor[4 * g] = four.x;
+        columns.factor[4 * g + 1] = four.y;
+        columns.factor[4 * g + 2] = four.z;
+        columns.factor[4 * g + 3] = four.w;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < 4 * kGroups; ++i) {
+        const std::size_t column = columns.first + i / 4 * 16 + i % 4;
+        columns.offset[i] = 0.0F;
+        if constexpr (kFunction == FeatureFunction::offset_cos)
+            columns.offset[i] = column < out.m ? out.offsets[column] : 0.0F;
+    }
+    return columns;
+}
+
+// What a thread needs of a row.
+struct OutputRow {
+    float* z;  // its features from the thread's first column on; none: the row does not exist
+    float factor;
+    float extra;
+};
+
+template <unsigned kGroups>
+__device__ inline void write_fours(float* z, const float (&v)[4 * kGroups]) {
+#pragma unroll
+    for (unsigned g = 0; g < kGroups; ++g)
+        __stcs(reinterpret_cast<float4*>(z + 16 * g),
+               make_float4(v[4 * g], v[4 * g + 1], v[4 * g + 2], v[4 * g + 3]));
+}
+template <unsigned kGroups>
+__device__ inline void write_each(float* z, std::size_t left, const float (&v)[4 * kGroups]) {
+#pragma unroll
+    for (unsigned i = 0; i < 4 * kGroups; ++i) {
+        const unsigned column = i / 4 * 16 + i % 4;
+        if (column < left) z[column] = v[i];
+    }
+}
+
+// Features of a row from the sums of products of halves.
+template <FeatureFunction kFunction, unsigned kGroups>
+__device__ inline void write_features(const FeatureOutput& out, const Columns<kGroups>& columns,
+                                      const OutputRow& row, const float (&sums)[4 * kGroups]) {
+    float u[4 * kGroups];
+    float first[4 * kGroups];
+    float second[4 * kGroups];
+#pragma unroll
+    for (unsigned i = 0; i < 4 * kGroups; ++i)
+        u[i] = __fmul_rn(__fmul_rn(sums[i], columns.factor[i]), row.factor);
+    features_of_values<kFunction>(u, columns.offset, {row.extra, out.scale, out.round}, first, second);
+    if (row.z == nullptr) return;
+    if (columns.whole) {
+        write_fours<kGroups>(row.z, first);
+        if constexpr (kHasTwo<kFunction>) write_fours<kGroups>(row.z + out.m, second);
+    } else if (columns.first < out.m) {
+        write_each<kGroups>(row.z, out.m - columns.first, first);
+        if constexpr (kHasTwo<kFunction>) write_each<kGroups>(row.z + out.m, out.m - columns.first, second);
+    }
+}
+
+// Features of rows of up to kMostShort values; x becomes halves inside the kernel.
+inline constexpr std::size_t kMostShort = 64;
+struct ShortRows {
+    InputRows in;
+    const uint4* omega = nullptr;  // halves_of_directions
+    const float* omega_factors = nullptr;
+    FeatureFunction function{};
+    bool one_part = false;
+    FeatureOutput out;
+};
+void start_short_rows(const ShortRows& work, int gpu);
+
+// Halves of Ω in the order of the matrix units: per 8 directions and 16 values, a uint4 for each thread of a
+// warp. Memory for rows of `inner` values, of a multiple of 16 directions.
+struct ShortDirections {
+    InputRows in;
+    std::size_t directions = 0;  // with those of zeros
+    uint4* halves = nullptr;
+    float* factors = nullptr;
+};
+std::size_t depths_of_short(std::size_t d);  // blocks of 16 values
+void split_short_directions(const ShortDirections& work);
+
+}  // namespace imka::ops

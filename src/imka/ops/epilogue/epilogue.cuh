@@ -60,6 +60,10 @@ __device__ inline void cos_sin_of(const float (&x)[kCount], CosSinValue (&y)[kCo
     }
 }
 
+__device__ inline CosSinValue cos_sin_of(float x) {
+    return fabsf(x) > kLargestAngle ? cos_sin_of_large(x) : cos_sin_of_small(x);
+}
+
 // scale Θ(u) u^power; keeps NaN.
 template <int kPower>
 __device__ inline float step_power_of(float u, float scale) {

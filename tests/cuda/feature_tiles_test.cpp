@@ -1,38 +1,12 @@
-// The index maps of the products on the matrix units, checked without a GPU: a model of the kernel for one
-// block, value by value, gives the product of the matrices.
+// The index maps of the products on the matrix units, checked without a GPU.
 #include "imka/ops/feature_row/feature_tiles.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
-#include <vector>
 
 namespace imka::ops {
 namespace {
-
-TEST(FeatureTiles, ChunksOfAStepAreAllDifferentAndAligned) {
-    std::set<std::uint32_t> places;
-    for (std::uint32_t row = 0; row < tiles::kRows; ++row) {
-        for (std::uint32_t chunk = 0; chunk < 4; ++chunk) {
-            const auto byte = tiles::byte_of(row, chunk);
-            EXPECT_EQ(byte % 16, 0U);
-            EXPECT_LT(byte, tiles::kRows * tiles::kInner * 2);
-            places.insert(byte);
-        }
-    }
-    EXPECT_EQ(places.size(), tiles::kRows * 4);
-}
-
-TEST(FeatureTiles, EightRowsOfAChunkLieInDifferentBanks) {
-    for (std::uint32_t row = 0; row < tiles::kRows; row += 8) {
-        for (std::uint32_t chunk = 0; chunk < 4; ++chunk) {
-            std::set<std::uint32_t> banks;
-            for (std::uint32_t i = 0; i < 8; ++i) banks.insert(tiles::byte_of(row + i, chunk) % 128 / 16);
-            EXPECT_EQ(banks.size(), 8U);
-        }
-    }
-}
 
 TEST(FeatureTiles, DirectionsArePermutedWithinGroupsOf16) {
     std::set<std::uint32_t> seen;
@@ -44,35 +18,28 @@ TEST(FeatureTiles, DirectionsArePermutedWithinGroupsOf16) {
     EXPECT_EQ(seen.size(), 256U);
 }
 
-// ldmatrix: lane l names the row of eight halves that all lanes read as row l % 8 of matrix l / 8; lane 4 g +
-// q then has halves 2 q, 2 q + 1 of row g.
-struct LoadedHalf {
-    std::uint32_t row;
-    std::uint32_t k;
-};
-template <class RowOf, class ChunkOf>
-LoadedHalf loaded(std::uint32_t lane, std::uint32_t matrix, std::uint32_t half, const RowOf& row_of,
-                  const ChunkOf& chunk_of) {
-    const std::uint32_t named_by = matrix * 8 + lane / 4;
-    return {row_of(named_by), chunk_of(named_by) * 8 + lane % 4 * 2 + half};
+TEST(FeatureTiles, EveryHalfOfLongRowsHasItsPlace) {
+    constexpr std::size_t kInner = 192;
+    constexpr std::size_t kRows = 2 * tiles::kTile;
+    std::set<std::size_t> places;
+    for (std::size_t row = 0; row < kRows; ++row) {
+        for (std::size_t k = 0; k < kInner; ++k) places.insert(tiles::half_at(row, k, kInner));
+    }
+    EXPECT_EQ(places.size(), kRows * kInner);
+    EXPECT_EQ(*places.rbegin(), kRows * kInner - 1);
 }
 
-TEST(FeatureTiles, LanesHaveTheOperandsOfTheMatrixUnits) {
-    for (std::uint32_t lane = 0; lane < 32; ++lane) {
-        const std::uint32_t g = lane / 4;
-        const std::uint32_t q = lane % 4;
-        for (std::uint32_t half = 0; half < 2; ++half) {
-            for (std::uint32_t matrix = 0; matrix < 4; ++matrix) {
-                // a: rows g and g + 8, then eight halves later (matrix_unit.cuh).
-                const auto a = loaded(lane, matrix, half, tiles::row_of_lane, tiles::chunk_of_lane);
-                EXPECT_EQ(a.row, g + matrix % 2 * 8);
-                EXPECT_EQ(a.k, 2 * q + half + matrix / 2 * 8);
-                // b of two products: column g, then eight halves later.
-                const auto b =
-                    loaded(lane, matrix, half, tiles::direction_of_lane, tiles::direction_chunk_of_lane);
-                EXPECT_EQ(b.row, g + matrix / 2 * 8);
-                EXPECT_EQ(b.k, 2 * q + half + matrix % 2 * 8);
-            }
+// A factor in shared memory (cuda::pieces_at): pieces of 8 rows x 16 bytes, 128 bytes to the next 16 bytes of
+// the same rows, 256 to the next rows.
+TEST(FeatureTiles, HalvesOfAStepAreWhereTheMatrixUnitsReadThem) {
+    constexpr std::size_t kInner = 128;
+    for (std::size_t row = tiles::kTile; row < 2 * tiles::kTile; ++row) {
+        for (std::size_t k = 0; k < kInner; ++k) {
+            const std::size_t group = row % tiles::kTile / 64;  // of 64 rows: half of the 16 values of a tile
+            const std::size_t first =
+                2 * (tiles::kTile * kInner + k / 16 * tiles::kDepthHalves + group * tiles::kDepthHalves / 2);
+            const std::size_t byte = row % 64 / 8 * 256 + k % 16 / 8 * 128 + row % 8 * 16 + k % 8 * 2;
+            ASSERT_EQ(2 * tiles::half_at(row, k, kInner), first + byte) << row << ", " << k;
         }
     }
 }

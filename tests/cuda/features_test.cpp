@@ -64,8 +64,8 @@ std::vector<Case> cases() {
             }
         }
     }
-    // Large d, and transforms of every size.
-    for (const std::int64_t d : {1000, 1025, 2000})
+    // Around the longest short row, large d, and transforms of every size.
+    for (const std::int64_t d : {32, 64, 65, 128, 1000, 1025, 2000})
         list.push_back({Kernel::rbf, Sampler::rff, Form::cos_sin, d, 300});
     for (const std::int64_t d : {2, 4, 7, 16, 40, 64, 128, 200, 400, 700, 1024, 1500})
         list.push_back({Kernel::rbf, Sampler::sorf, Form::cos_sin, d, 2 * d + 3});
@@ -279,11 +279,32 @@ TEST(FeaturesOnGpu, OfRowsOfAnySizeAreThoseOfTheProcessor) {
     for (const float v : z.values()) EXPECT_EQ(v, 0.0F);
 }
 
+TEST(FeaturesOnGpu, OfManyRowsAreThoseOfTheProcessor) {
+    if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
+    // More tiles than blocks: few and many directions of short rows, long rows.
+    struct Sizes {
+        std::size_t rows;
+        std::int64_t d;
+        std::int64_t m;
+    };
+    for (const auto& [rows, d, m] : {Sizes{300'000, 7, 33}, Sizes{20'003, 40, 1500}, Sizes{5003, 70, 1201}}) {
+        const FeatureMap map(recipe_of({Kernel::arccos1, Sampler::rff, Form::auto_, d, m}));
+        const auto x = inputs(rows, static_cast<std::size_t>(d));
+        const auto expected = map.transform(x.view(), {});
+        const auto got = on_gpu(map, x, {});
+        const float most = *std::ranges::max_element(expected.values());
+        for (std::size_t i = 0; i < got.values().size(); ++i)
+            ASSERT_NEAR(got.values()[i] / most, expected.values()[i] / most, 1e-5) << "d " << d << ", " << i;
+    }
+}
+
 TEST(FeaturesOnGpu, RefuseInputsThatAreNotFinite) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
-    for (const auto sampler : {Sampler::rff, Sampler::sorf}) {
-        const FeatureMap map(recipe_of({Kernel::rbf, sampler, Form::auto_, 100, 300}));
-        auto x = inputs(600, 100);
+    for (const auto& c : {Case{Kernel::rbf, Sampler::rff, Form::auto_, 50, 300},
+                          Case{Kernel::rbf, Sampler::rff, Form::auto_, 100, 300},
+                          Case{Kernel::rbf, Sampler::sorf, Form::auto_, 100, 300}}) {
+        const FeatureMap map(recipe_of(c));
+        auto x = inputs(600, static_cast<std::size_t>(c.d));
         x(517, 42) = std::numeric_limits<float>::quiet_NaN();
         x(590, 3) = std::numeric_limits<float>::infinity();
         const auto expected =

@@ -130,7 +130,7 @@ __device__ inline void write_features(const FeatureOutput& out, const Columns<kG
 inline constexpr std::size_t kMostShort = 64;
 struct ShortRows {
     InputRows in;
-    const uint4* omega = nullptr;  // halves_of_directions
+    const uint4* omega = nullptr;  // of split_short_directions
     const float* omega_factors = nullptr;
     FeatureFunction function{};
     bool one_part = false;
@@ -139,14 +139,51 @@ struct ShortRows {
 void start_short_rows(const ShortRows& work, int gpu);
 
 // Halves of Ω in the order of the matrix units: per 8 directions and 16 values, a uint4 for each thread of a
-// warp. Memory for rows of `inner` values, of a multiple of 16 directions.
+// warp.
 struct ShortDirections {
     InputRows in;
-    std::size_t directions = 0;  // with those of zeros
+    std::size_t padded = 0;  // directions with those of zeros, a multiple of 32
     uint4* halves = nullptr;
     float* factors = nullptr;
 };
 std::size_t depths_of_short(std::size_t d);  // blocks of 16 values
 void split_short_directions(const ShortDirections& work);
+
+// Halves of longer rows in the order of tiles::half_at.
+struct LongSplit {
+    InputRows in;
+    std::size_t padded = 0;  // rows with those of zeros, a multiple of tiles::kTile
+    std::size_t inner = 0;   // values with zeros, a multiple of kInnerUnit
+    __half* high = nullptr;
+    __half* low = nullptr;  // none for products of one part
+    float* factors = nullptr;
+    bool directions = false;  // Ω: rows in the order of tiles::direction_at
+    bool vectors = false;     // four values can be read at once
+    float* extra = nullptr;   // row_value; none for Ω
+    FeatureFunction function{};
+    FeatureOutput out;
+};
+inline constexpr std::size_t kInnerUnit = 64;
+void split_long_rows(const LongSplit& work);
+
+struct LongRows {
+    const __half* x = nullptr;  // high parts; low parts x_low later
+    std::size_t x_low = 0;
+    const __half* omega = nullptr;
+    std::size_t omega_low = 0;
+    const float* x_factors = nullptr;
+    const float* omega_factors = nullptr;
+    const float* extra = nullptr;
+    std::size_t rows = 0;
+    std::size_t inner = 0;
+    unsigned tiles_across = 0;  // of directions
+    unsigned tiles = 0;
+    FeatureFunction function{};
+    bool one_part = false;
+    FeatureOutput out;  // z of row 0
+};
+void start_long_rows(const LongRows& work, int gpu);
+
+std::size_t multiprocessors(int gpu);
 
 }  // namespace imka::ops

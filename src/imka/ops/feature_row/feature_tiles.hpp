@@ -13,38 +13,12 @@
 
 namespace imka::ops::tiles {
 
-inline constexpr std::uint32_t kRows = 128;  // of x per block
-inline constexpr std::uint32_t kDirections = 128;
-inline constexpr std::uint32_t kInner = 32;  // halves of a row per step: 64 bytes, four chunks of 16
-inline constexpr std::uint32_t kWarpRows = 64;
-
-// Byte of chunk `chunk` of row `row` in a step in shared memory. Eight rows of one chunk lie in different
-// banks.
-IMKA_ON_BOTH constexpr std::uint32_t byte_of(std::uint32_t row, std::uint32_t chunk) {
-    return row * 64 + ((chunk ^ ((row >> 1U) & 3U)) << 4U);
-}
-
 // The direction at position `position` of Ω in memory. A thread has columns 2 q and 2 q + 1 of each product
 // of eight columns; in this order the columns of two neighbouring products are four neighbouring directions.
 IMKA_ON_BOTH constexpr std::uint32_t direction_at(std::uint32_t position) {
     const std::uint32_t column = position % 8;
     const std::uint32_t product = position / 8 % 2;
     return position / 16 * 16 + column / 2 * 4 + product * 2 + column % 2;
-}
-
-// Rows and chunks that the lanes of a warp name to load 16 x 16 halves (ldmatrix): of x, and of two products'
-// columns of Ω.
-IMKA_ON_BOTH constexpr std::uint32_t row_of_lane(std::uint32_t lane) {
-    return lane % 16;
-}
-IMKA_ON_BOTH constexpr std::uint32_t chunk_of_lane(std::uint32_t lane) {
-    return lane / 16;
-}
-IMKA_ON_BOTH constexpr std::uint32_t direction_of_lane(std::uint32_t lane) {
-    return lane % 8 + lane / 16 * 8;
-}
-IMKA_ON_BOTH constexpr std::uint32_t direction_chunk_of_lane(std::uint32_t lane) {
-    return lane / 8 % 2;
 }
 
 // Short rows: the value of each 16 that thread `q` of the four of a row has as its i-th.
@@ -55,6 +29,17 @@ IMKA_ON_BOTH constexpr std::uint32_t value_of_thread(std::uint32_t q, std::uint3
 // Where the halves of eight directions and the depth-th 16 values are, in units of what a warp loads at once.
 IMKA_ON_BOTH constexpr std::size_t short_place(std::size_t eight, std::size_t depth, std::size_t depths) {
     return eight * depths + depth;
+}
+
+// Long rows, of x and of Ω: tiles of 128 rows, so that a step of a block's product is one copy. In a tile 16
+// values of all rows follow each other, in pieces of 8 rows x 8 values (cuda/matrix_unit.cuh).
+inline constexpr std::uint32_t kTile = 128;
+inline constexpr std::uint32_t kDepthHalves = kTile * 16;  // 16 values of a tile
+
+// The half of value k of row `row`; rows have `inner` values, a multiple of 16.
+IMKA_ON_BOTH constexpr std::size_t half_at(std::size_t row, std::size_t k, std::size_t inner) {
+    return row / kTile * kTile * inner + k / 16 * kDepthHalves + row % kTile / 8 * 128 + k % 16 / 8 * 64 +
+           row % 8 * 8 + k % 8;
 }
 
 }  // namespace imka::ops::tiles

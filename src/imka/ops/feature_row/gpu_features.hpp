@@ -49,12 +49,12 @@ public:
     void features(const GpuFeatureJob& job) const;
 
 private:
-    void short_features(const GpuFeatureJob& job) const;
     void long_features(const GpuFeatureJob& job) const;
 
     int gpu_;
     std::size_t d_;
     std::size_t m_;
+    std::size_t inner_ = 0;  // d with the zeros after it
     cuda::Memory halves_;
     cuda::Memory factors_;
 };

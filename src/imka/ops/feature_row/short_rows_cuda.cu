@@ -249,15 +249,12 @@ void start(const ShortRows& work, int gpu) {
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(kMostWarps * kOmegaBytes)),
                 "preparing the kernel for features");
-    int multiprocessors = 0;
     int blocks = 0;
-    cuda::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu),
-                "asking for the size of the GPU");
     cuda::check(
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(32 * warps), bytes),
         "asking how many blocks fit");
     const std::size_t tiles_down = (work.in.rows + kTileRows - 1) / kTileRows;
-    const auto at_once = static_cast<std::size_t>(multiprocessors) * static_cast<std::size_t>(blocks);
+    const std::size_t at_once = multiprocessors(gpu) * static_cast<std::size_t>(blocks);
     const std::size_t down = std::clamp<std::size_t>(at_once / across, 1, tiles_down);
     kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), 32 * warps, bytes>>>(work);
     cuda::check(cudaGetLastError(), "starting the kernel for features");
@@ -270,7 +267,7 @@ std::size_t depths_of_short(std::size_t d) {
 }
 
 void split_short_directions(const ShortDirections& work) {
-    const auto blocks = static_cast<unsigned>(work.directions / 8);
+    const auto blocks = static_cast<unsigned>(work.padded / 8);
     if (depths_of_short(work.in.d) == 2) {
         split_directions<2><<<blocks, 32>>>(work);
     } else {

@@ -7,7 +7,7 @@ namespace imka::cuda {
 
 std::ptrdiff_t offset_within(MatrixView<const float> whole, MatrixView<const float> view) {
     if (view.cols() != whole.cols() || view.stride() != view.cols() || view.cols() == 0) return -1;
-    const std::less_equal<const float*> no_later;
+    const std::less_equal<> no_later{};
     const float* end = whole.data() + whole.rows() * whole.cols();
     if (!no_later(whole.data(), view.data()) || !no_later(view.data(), end)) return -1;
     const std::ptrdiff_t offset = view.data() - whole.data();

@@ -104,8 +104,9 @@ void DenseOnGpu::long_features(const GpuFeatureJob& job) const {
     const std::size_t directions = round_up(m_, tiles::kTile);
     const auto tiles_across = static_cast<unsigned>(directions / tiles::kTile);
     // Rows at once: bounded by the memory for their halves.
-    const std::size_t most =
-        std::max<std::size_t>(kScratchBytes / (inner_ * 4) / tiles::kTile, 1) * tiles::kTile;
+    const std::size_t fit = std::max<std::size_t>(kScratchBytes / (inner_ * 4), 1);
+    const std::size_t unit = long_rows_unit(tiles_across, gpu_);
+    const std::size_t most = fit >= unit ? fit / unit * unit : round_up(fit, tiles::kTile);
     const std::size_t padded = round_up(std::min(most, job.rows), tiles::kTile);
     const cuda::Memory halves(gpu_, 2 * padded * inner_ * sizeof(__half), cuda::MemorySource::pooled);
     const cuda::Memory values(gpu_, 2 * padded * sizeof(float), cuda::MemorySource::pooled);

@@ -183,6 +183,8 @@ struct LongRows {
     FeatureOutput out;  // z of row 0
 };
 void start_long_rows(const LongRows& work, int gpu);
+// A multiple of so many rows gives all blocks the same number of tiles.
+std::size_t long_rows_unit(std::size_t tiles_across, int gpu);
 
 std::size_t multiprocessors(int gpu);
 

@@ -3,6 +3,7 @@
 // warp of a block copies, the others multiply; of the two blocks on a multiprocessor, one multiplies while
 // the other writes.
 #include <algorithm>
+#include <numeric>
 
 #include "imka/cuda/async_copy.cuh"
 #include "imka/cuda/matrix_unit.cuh"
@@ -18,6 +19,7 @@ constexpr unsigned kSplitWarps = 8;
 constexpr unsigned kBlocks = 2;  // on a multiprocessor
 constexpr unsigned kStages = 3;
 constexpr unsigned kThreads = 256;                    // two warpgroups of 64 rows
+constexpr long long kHeadStart = 12'000;              // cycles: longer than the functions of a tile take
 constexpr unsigned kStageBytes = 2 * kTile * 64 * 2;  // of x and Ω: 64 values in one part or 32 in two
 constexpr unsigned kDepthBytes = tiles::kDepthHalves * 2;
 constexpr unsigned kBarrierBytes = 2 * kStages * 8;
@@ -216,6 +218,14 @@ struct Loader {
     }
 };
 
+// Two blocks that work in step would multiply at the same time, then write at the same time. The blocks that
+// come second to a multiprocessor start later.
+__device__ inline void wait_for_head_start(const LongRows& w) {
+    if (blockIdx.x < gridDim.x / 2 || w.tiles <= gridDim.x) return;
+    for (const long long start = clock64(); clock64() - start < kHeadStart;) {
+    }
+}
+
 // Sums of a warpgroup: a warp has 16 rows, a thread columns 2 q and 2 q + 1 of 16 products of 8 directions.
 using Sums = float[16][4];
 
@@ -348,7 +358,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks) long_rows(const __grid_cons
     }
     __syncthreads();
     Loader<kParts> loader;
-    for (unsigned i = 0; threadIdx.x == 0 && i < kStages; ++i) loader.load_next(w, shared);
+    if (threadIdx.x == 0) {
+        wait_for_head_start(w);
+        for (unsigned i = 0; i < kStages; ++i) loader.load_next(w, shared);
+    }
     __syncwarp();
     Ring ring;
     for (unsigned tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
@@ -370,6 +383,11 @@ void start(const LongRows& work, int gpu) {
 }
 
 }  // namespace
+
+std::size_t long_rows_unit(std::size_t tiles_across, int gpu) {
+    const std::size_t at_once = multiprocessors(gpu) * kBlocks;
+    return at_once / std::gcd(at_once, tiles_across) * kTile;
+}
 
 void split_long_rows(const LongSplit& work) {
     split_rows<<<static_cast<unsigned>(work.padded / 8), kSplitWarps * 32>>>(work);

@@ -1,7 +1,6 @@
 // Features of rows of more than 64 values with a dense Ω. split_rows turns rows into halves; then each block
-// multiplies tiles of 128 rows and 128 directions and applies the functions to the sums in registers. One
-// warp of a block copies, the others multiply; of the two blocks on a multiprocessor, one multiplies while
-// the other writes.
+// multiplies tiles of 128 rows and 128 directions and applies the functions to the sums in registers. Of
+// the two blocks on a multiprocessor, one can multiply while the other writes.
 #include <algorithm>
 #include <numeric>
 

@@ -166,6 +166,7 @@ struct LongSplit {
 inline constexpr std::size_t kInnerUnit = 64;
 void split_long_rows(const LongSplit& work);
 
+inline constexpr std::size_t kLongRows = 2 * tiles::kTile;
 struct LongRows {
     const __half* x = nullptr;  // high parts; low parts x_low later
     std::size_t x_low = 0;
@@ -177,12 +178,14 @@ struct LongRows {
     std::size_t rows = 0;
     std::size_t inner = 0;
     unsigned tiles_across = 0;  // of directions
-    unsigned tiles = 0;
+    unsigned tiles = 0;         // of kLongRows rows
     FeatureFunction function{};
     bool one_part = false;
     FeatureOutput out;  // z of row 0
 };
 void start_long_rows(const LongRows& work, int gpu);
+// A multiple of so many rows gives all blocks the same number of tiles.
+std::size_t long_rows_unit(std::size_t tiles_across, int gpu);
 
 std::size_t multiprocessors(int gpu);
 

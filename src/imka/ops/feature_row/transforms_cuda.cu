@@ -83,34 +83,63 @@ struct Transforms {
     FeatureOutput out;
 };
 
+// Scales what it loads, and reports what is not finite.
 template <int V>
-__device__ inline double load_row(const Transforms& w, std::size_t row, float (&v)[V]) {
-    const unsigned lane = threadIdx.x % 32;
-    double norm2 = 0.0;
+__device__ inline void load_row(const Transforms& w, std::size_t row, float (&v)[V]) {
+    const float* x = w.x + row * w.d;
+    bool finite = true;
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-        const unsigned c = (32 * j + lane) % w.n;  // n is a power of two
-        v[j] = 0.0F;
-        if (c >= w.d) continue;
-        const float value = w.x[row * w.d + c];
-        if (!isfinite(value)) report_not_finite(w.not_finite, w.first_value + row * w.d + c);
-        v[j] = __fmul_rn(w.input_scale, value);
-        if (32 * j + lane < w.n) norm2 += static_cast<double>(v[j]) * static_cast<double>(v[j]);
+        const unsigned c = (32 * j + threadIdx.x % 32) % w.n;  // n is a power of two
+        v[j] = c < w.d ? x[c] : 0.0F;
     }
-    return norm2;
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+        finite = finite && isfinite(v[j]);
+        v[j] = __fmul_rn(w.input_scale, v[j]);
+    }
+    if (finite) return;
+    for (unsigned c = 0; c < w.d; ++c) {
+        if (!isfinite(x[c])) report_not_finite(w.not_finite, w.first_value + row * w.d + c);
+    }
 }
 
-// The features of one projection of the row of features z.
-template <FeatureFunction kFunction>
-__device__ inline void write_value(const FeatureOutput& out, float u, float extra, std::size_t column,
-                                   float* z) {
-    const float projection[] = {u};
-    const float offset[] = {kFunction == FeatureFunction::offset_cos ? out.offsets[column] : 0.0F};
-    float first[1];
-    float second[1];
-    features_of_values<kFunction>(projection, offset, {extra, out.scale, out.round}, first, second);
-    z[column] = first[0];
-    if constexpr (kHasTwo<kFunction>) z[out.m + column] = second[0];
+// |row|², which several blocks of the warp may have.
+template <int V>
+__device__ inline double squared_norm(const Transforms& w, const float (&v)[V]) {
+    double sum = 0.0;
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+        const double value = v[j];
+        if (32 * j + threadIdx.x % 32 < w.n) sum += value * value;
+    }
+    return warp_sum(sum);
+}
+
+// Features of kCount projections, `distance` columns apart from column `first` on, of the row of features z.
+template <FeatureFunction kFunction, unsigned kCount>
+__device__ inline void write_values(const FeatureOutput& out, const float* u, std::size_t first,
+                                    unsigned distance, float extra, float* z) {
+    float projection[kCount];
+    float offset[kCount] = {};
+    float one[kCount];
+    float two[kCount];
+#pragma unroll
+    for (unsigned i = 0; i < kCount; ++i) {
+        projection[i] = u[i];
+        if constexpr (kFunction == FeatureFunction::offset_cos) {
+            const std::size_t column = first + i * distance;
+            if (column < out.m) offset[i] = out.offsets[column];
+        }
+    }
+    features_of_values<kFunction>(projection, offset, {extra, out.scale, out.round}, one, two);
+#pragma unroll
+    for (unsigned i = 0; i < kCount; ++i) {
+        const std::size_t column = first + i * distance;
+        if (column >= out.m) break;
+        __stcs(z + column, one[i]);
+        if constexpr (kHasTwo<kFunction>) __stcs(z + out.m + column, two[i]);
+    }
 }
 
 template <FeatureFunction kFunction, int V>
@@ -122,7 +151,8 @@ __global__ void __launch_bounds__(kThreads) transforms(const __grid_constant__ T
         const std::size_t row = unit / w.blocks;
         const std::size_t first = unit % w.blocks * (32 * V);
         float v[V];
-        double norm2 = load_row(w, row, v);
+        load_row(w, row, v);
+        const double norm2 = w.out.norm_exponent != 0.0 ? squared_norm(w, v) : 0.0;
         const float* diagonal = w.diagonals + first;
         multiply_by(diagonal, v);
         ascend(w.n, v);
@@ -131,15 +161,12 @@ __global__ void __launch_bounds__(kThreads) transforms(const __grid_constant__ T
         multiply_by(diagonal + 2 * w.padded, v);
         ascend(w.n, v);
         multiply_by(diagonal + 3 * w.padded, v);
-        if (w.out.norm_exponent != 0.0) norm2 = warp_sum(norm2);
         const float extra = row_value(kFunction, w.out, norm2);
         float* z = w.out.z + row * w.out.stride;
+        constexpr int kAtOnce = V < 8 ? V : 8;
 #pragma unroll
-        for (int j = 0; j < V; ++j) {
-            const std::size_t column = first + 32 * j + lane;
-            if (column >= w.out.m) break;
-            write_value<kFunction>(w.out, v[j], extra, column, z);
-        }
+        for (int j = 0; j < V; j += kAtOnce)
+            write_values<kFunction, kAtOnce>(w.out, v + j, first + 32 * j + lane, 32, extra, z);
     }
 }
 
@@ -173,7 +200,7 @@ __global__ void __launch_bounds__(kThreads) functions(const __grid_constant__ Gi
         float u = p.u[i];
         if (p.lost > 0 && (p.first + row) % p.lost == p.lost - 1) u = 0.0F;
         if (p.factors != nullptr) u = __fmul_rn(u, p.factors[column]);
-        write_value<kFunction>(w.out, u, p.extra[row], column, w.out.z + row * w.out.stride);
+        write_values<kFunction, 1>(w.out, &u, column, 0, p.extra[row], w.out.z + row * w.out.stride);
     }
 }
 

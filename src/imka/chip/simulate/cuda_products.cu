@@ -172,7 +172,9 @@ __global__ void __launch_bounds__(kInputThreads) quantize(const __grid_constant_
 
 // Bytes of negative steps.
 __device__ inline std::uint32_t negative_bytes(std::uint32_t steps) {
-    return __byte_perm(steps, 0U, 0xba98);
+    std::uint32_t bytes;
+    asm("prmt.b32 %0, %1, 0, 0xba98;" : "=r"(bytes) : "r"(steps));  // signs, eight times each
+    return bytes;
 }
 __device__ inline std::uint32_t magnitude_of(std::uint32_t steps, std::uint32_t negative) {
     return (steps ^ negative) + (negative & 0x01010101U);

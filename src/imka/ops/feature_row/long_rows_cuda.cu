@@ -245,7 +245,7 @@ using Sums = float[16][4];
 #if IMKA_WARPGROUP_PRODUCTS
 // `x`: the 64 rows of the warpgroup in 16 values of x.
 __device__ inline void start_product(std::uint32_t x, std::uint32_t omega, bool add, Sums& sums) {
-    cuda::start_halves(cuda::pieces_at(x), cuda::pieces_at(omega), add, sums);
+    cuda::start_halves(cuda::pieces_at(x / 16), cuda::pieces_at(omega / 16), add, sums);
 }
 __device__ inline void begin_step() {
     cuda::begin_products();

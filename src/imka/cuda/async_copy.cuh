@@ -26,6 +26,9 @@ __device__ inline void init_barrier(std::uint32_t barrier, unsigned arrivals) {
 __device__ inline void publish_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
+__device__ inline void arrive(std::uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 __device__ inline void arrive_and_expect(std::uint32_t barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
@@ -48,34 +51,5 @@ __device__ inline void copy_block(std::uint32_t to, const void* from, unsigned b
         "l"(from), "r"(bytes), "r"(barrier)
         : "memory");
 }
-
-// Blocks of a cluster can reach each other's shared memory. All threads of all its blocks:
-__device__ inline void sync_cluster() {
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-__device__ inline unsigned block_in_cluster() {
-    unsigned block;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(block));
-    return block;
-}
-// At the barrier that block `block` has at this place.
-__device__ inline void arrive_at(std::uint32_t barrier, unsigned block) {
-    asm volatile(
-        "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
-        "r"(block)
-        : "memory");
-}
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// As copy_block, to these places in all blocks of the bits `blocks`. Slow on other GPUs than Hopper.
-__device__ inline void copy_block_to(std::uint32_t to, const void* from, unsigned bytes,
-                                     std::uint32_t barrier, std::uint16_t blocks) {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1], %2, [%3], %4;" ::"r"(to),
-        "l"(from), "r"(bytes), "r"(barrier), "h"(blocks)
-        : "memory");
-}
-#endif
 
 }  // namespace imka::cuda

@@ -106,8 +106,8 @@ void DenseOnGpu::long_features(const GpuFeatureJob& job) const {
     // Rows at once: bounded by the memory for their halves.
     const std::size_t fit = std::max<std::size_t>(kScratchBytes / (inner_ * 4), 1);
     const std::size_t unit = long_rows_unit(tiles_across, gpu_);
-    const std::size_t most = fit >= unit ? fit / unit * unit : round_up(fit, kLongRows);
-    const std::size_t padded = round_up(std::min(most, job.rows), kLongRows);
+    const std::size_t most = fit >= unit ? fit / unit * unit : round_up(fit, tiles::kTile);
+    const std::size_t padded = round_up(std::min(most, job.rows), tiles::kTile);
     const cuda::Memory halves(gpu_, 2 * padded * inner_ * sizeof(__half), cuda::MemorySource::pooled);
     const cuda::Memory values(gpu_, 2 * padded * sizeof(float), cuda::MemorySource::pooled);
     auto* high = static_cast<__half*>(halves.data());
@@ -120,7 +120,7 @@ void DenseOnGpu::long_features(const GpuFeatureJob& job) const {
         part.first_value += first * d_;
         const auto out = feature_output(part, m_);
         const bool one_part = has_one_part(job);
-        const std::size_t part_padded = round_up(part.rows, kLongRows);
+        const std::size_t part_padded = round_up(part.rows, tiles::kTile);
         split_long_rows({.in = rows_of(part, d_),
                          .padded = part_padded,
                          .inner = inner_,
@@ -141,7 +141,7 @@ void DenseOnGpu::long_features(const GpuFeatureJob& job) const {
                          .rows = part.rows,
                          .inner = inner_,
                          .tiles_across = tiles_across,
-                         .tiles = static_cast<unsigned>(part_padded / kLongRows) * tiles_across,
+                         .tiles = static_cast<unsigned>(part_padded / tiles::kTile) * tiles_across,
                          .function = job.row.function,
                          .one_part = one_part,
                          .out = out},

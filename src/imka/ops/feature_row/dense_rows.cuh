@@ -166,7 +166,6 @@ struct LongSplit {
 inline constexpr std::size_t kInnerUnit = 64;
 void split_long_rows(const LongSplit& work);
 
-inline constexpr std::size_t kLongRows = 2 * tiles::kTile;
 struct LongRows {
     const __half* x = nullptr;  // high parts; low parts x_low later
     std::size_t x_low = 0;
@@ -178,7 +177,7 @@ struct LongRows {
     std::size_t rows = 0;
     std::size_t inner = 0;
     unsigned tiles_across = 0;  // of directions
-    unsigned tiles = 0;         // of kLongRows rows
+    unsigned tiles = 0;
     FeatureFunction function{};
     bool one_part = false;
     FeatureOutput out;  // z of row 0

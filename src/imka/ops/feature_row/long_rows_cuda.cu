@@ -1,7 +1,6 @@
 // Features of rows of more than 64 values with a dense Ω. split_rows turns rows into halves; then each block
 // multiplies tiles of 128 rows and 128 directions and applies the functions to the sums in registers. Of
-// the two blocks on a multiprocessor, one can multiply while the other writes. Two blocks of a cluster have
-// the same directions; each copies half of them to both.
+// the two blocks on a multiprocessor, one can multiply while the other writes.
 #include <algorithm>
 #include <numeric>
 
@@ -17,7 +16,6 @@ using tiles::kTile;
 
 constexpr unsigned kSplitWarps = 8;
 constexpr unsigned kBlocks = 2;  // on a multiprocessor
-constexpr unsigned kPeers = 2;   // blocks of a cluster
 constexpr unsigned kStages = 3;
 constexpr unsigned kThreads = 256;                    // two warpgroups of 64 rows
 constexpr long long kHeadStart = 12'000;              // cycles: longer than the functions of a tile take
@@ -184,29 +182,17 @@ struct TilePlace {
     unsigned directions;
 };
 __device__ inline TilePlace place_of(const LongRows& w, unsigned tile) {
-    return {tile / w.tiles_across * kPeers + cuda::block_in_cluster(), tile % w.tiles_across};
+    return {tile / w.tiles_across, tile % w.tiles_across};
 }
 
-// Blocks of a cluster call it with the same arguments; all get all bytes.
-template <unsigned kBytes>
-__device__ inline void copy_shared(std::uint32_t to, const __half* from, std::uint32_t barrier) {
-#if IMKA_WARPGROUP_PRODUCTS
-    constexpr unsigned kShare = kBytes / kPeers;
-    const unsigned first = cuda::block_in_cluster() * kShare;
-    cuda::copy_block_to(to + first, from + first / 2, kShare, barrier, (1U << kPeers) - 1);
-#else
-    cuda::copy_block(to, from, kBytes, barrier);
-#endif
-}
-
-// Copies the steps of all tiles of the block, one after another, Ω for its peer too. One thread has it.
+// Copies the steps of all tiles of the block, one after another. One thread has it.
 template <int kParts>
 struct Loader {
-    unsigned tile = blockIdx.x / kPeers;
+    unsigned tile = blockIdx.x;
     unsigned step = 0;
     Ring ring;
 
-    // When the stage is free in both blocks.
+    // When the stage is free.
     __device__ inline void load_next(const LongRows& w, const Shared& shared) {
         if (tile >= w.tiles) return;
         constexpr unsigned kBytes = kPartBytes<kParts>;
@@ -219,22 +205,22 @@ struct Loader {
         const std::uint32_t to = shared.stage(ring.stage);
         cuda::arrive_and_expect(full, kStageBytes);
         cuda::copy_block(to, x, kBytes, full);
-        copy_shared<kBytes>(to + kBytes, omega, full);
+        cuda::copy_block(to + kBytes, omega, kBytes, full);
         if constexpr (kParts == 2) {
             cuda::copy_block(to + 2 * kBytes, x + w.x_low, kBytes, full);
-            copy_shared<kBytes>(to + 3 * kBytes, omega + w.omega_low, full);
+            cuda::copy_block(to + 3 * kBytes, omega + w.omega_low, kBytes, full);
         }
         ring.advance();
         if (++step < steps_of<kParts>(w)) return;
         step = 0;
-        tile += gridDim.x / kPeers;
+        tile += gridDim.x;
     }
 };
 
 // Two blocks that work in step would multiply at the same time, then write at the same time. The blocks that
 // come second to a multiprocessor start later.
 __device__ inline void wait_for_head_start(const LongRows& w) {
-    if (blockIdx.x < gridDim.x / 2 || w.tiles <= gridDim.x / kPeers) return;
+    if (blockIdx.x < gridDim.x / 2 || w.tiles <= gridDim.x) return;
     for (const long long start = clock64(); clock64() - start < kHeadStart;) {
     }
 }
@@ -305,11 +291,11 @@ __device__ inline void multiply_step(std::uint32_t stage, bool add, Sums& sums) 
     end_step();
 }
 
-// This warp is done with a stage; the loaders of both blocks fill it when all are.
+// This warp is done with a stage; the loader fills it when all are.
 template <int kParts>
 __device__ inline void release(const LongRows& w, const Shared& shared, unsigned stage,
                                Loader<kParts>& loader) {
-    if (threadIdx.x % 32 < kPeers) cuda::arrive_at(shared.empty(stage), threadIdx.x % 32);
+    if (threadIdx.x % 32 == 0) cuda::arrive(shared.empty(stage));
     if (threadIdx.x == 0) loader.load_next(w, shared);
     __syncwarp();
 }
@@ -333,7 +319,6 @@ __device__ inline void multiply_tile(const LongRows& w, const Shared& shared, Ri
 
 template <FeatureFunction kFunction>
 __device__ inline void write_tile(const LongRows& w, const TilePlace& place, const Sums& sums) {
-    if (std::size_t{place.rows} * kTile >= w.rows) return;
     const unsigned lane = threadIdx.x % 32;
     const std::size_t first_row = std::size_t{place.rows} * kTile + threadIdx.x / 32 * 16 + lane / 4;
     OutputRow rows[2];
@@ -360,18 +345,17 @@ __device__ inline void write_tile(const LongRows& w, const TilePlace& place, con
 }
 
 template <FeatureFunction kFunction, int kParts>
-__global__ void __cluster_dims__(kPeers, 1, 1) __launch_bounds__(kThreads, kBlocks)
-    long_rows(const __grid_constant__ LongRows w) {
+__global__ void __launch_bounds__(kThreads, kBlocks) long_rows(const __grid_constant__ LongRows w) {
     extern __shared__ __align__(128) unsigned char memory[];
     const Shared shared{static_cast<std::uint32_t>(__cvta_generic_to_shared(memory))};
     if (threadIdx.x == 0) {
         for (unsigned i = 0; i < kStages; ++i) {
             cuda::init_barrier(shared.full(i), 1);
-            cuda::init_barrier(shared.empty(i), kPeers * kThreads / 32);
+            cuda::init_barrier(shared.empty(i), kThreads / 32);
         }
         cuda::publish_barriers();
     }
-    cuda::sync_cluster();
+    __syncthreads();
     Loader<kParts> loader;
     if (threadIdx.x == 0) {
         wait_for_head_start(w);
@@ -379,17 +363,11 @@ __global__ void __cluster_dims__(kPeers, 1, 1) __launch_bounds__(kThreads, kBloc
     }
     __syncwarp();
     Ring ring;
-    for (unsigned tile = blockIdx.x / kPeers; tile < w.tiles; tile += gridDim.x / kPeers) {
+    for (unsigned tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
         Sums sums;
         multiply_tile<kParts>(w, shared, ring, loader, sums);
         write_tile<kFunction>(w, place_of(w, tile), sums);
     }
-    cuda::sync_cluster();  // the peer may still use this block's barriers
-}
-
-static_assert(kLongRows == kPeers * kTile);
-std::size_t clusters_at_once(int gpu) {
-    return multiprocessors(gpu) * kBlocks / kPeers;
 }
 
 template <FeatureFunction kFunction, int kParts>
@@ -398,16 +376,16 @@ void start(const LongRows& work, int gpu) {
     const auto kernel = long_rows<kFunction, kParts>;
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                 "preparing the kernel for features");
-    const auto clusters = std::min(work.tiles, static_cast<unsigned>(clusters_at_once(gpu)));
-    kernel<<<clusters * kPeers, kThreads, kBytes>>>(work);
+    const auto blocks = std::min(work.tiles, static_cast<unsigned>(multiprocessors(gpu)) * kBlocks);
+    kernel<<<blocks, kThreads, kBytes>>>(work);
     cuda::check(cudaGetLastError(), "starting the kernel for features");
 }
 
 }  // namespace
 
 std::size_t long_rows_unit(std::size_t tiles_across, int gpu) {
-    const std::size_t at_once = clusters_at_once(gpu);
-    return at_once / std::gcd(at_once, tiles_across) * kLongRows;
+    const std::size_t at_once = multiprocessors(gpu) * kBlocks;
+    return at_once / std::gcd(at_once, tiles_across) * kTile;
 }
 
 void split_long_rows(const LongSplit& work) {

@@ -61,18 +61,13 @@ __device__ inline std::uint64_t pieces_at(std::uint32_t chunk) {
     return chunk | kNextInner << 16U | kNextColumns << 32U;
 }
 
+// What this thread copied to shared memory; before a barrier.
+__device__ inline void show_copies_to_products() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 // Before the first product, and after other code has written registers that products read.
 __device__ inline void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-// Products since the last such call are one group.
-__device__ inline void end_group() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-// Until at most kPending groups are under way. Use `keep` on the sums of the others before reading them.
-template <int kPending>
-__device__ inline void wait_for_groups() {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 // Waits for the products since begin_products. Use `keep` on their sums before reading them.
 __device__ inline void finish_products() {
@@ -148,6 +143,7 @@ __device__ inline void start_halves(std::uint64_t a, std::uint64_t b, bool add, 
 }
 #else
 #define IMKA_WARPGROUP_PRODUCTS 0
+__device__ inline void show_copies_to_products() {}
 #endif
 
 }  // namespace imka::cuda

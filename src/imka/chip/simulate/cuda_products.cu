@@ -576,9 +576,7 @@ __device__ inline void load_stage(const Work& w, const GpuStage& stage, std::uin
 // The copies of all threads have arrived, and all are done with what was there before.
 __device__ inline void wait_for_stage() {
     cuda::wait_for_copies<0>();
-#if IMKA_WARPGROUP_PRODUCTS
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
+    cuda::show_copies_to_products();
     __syncthreads();
 }
 

@@ -18,10 +18,8 @@ constexpr unsigned kSplitWarps = 8;
 constexpr unsigned kBlocks = 2;  // on a multiprocessor
 constexpr unsigned kStages = 3;
 constexpr unsigned kThreads = 256;                    // two warpgroups of 64 rows
-constexpr long long kHeadStart = 12'000;              // cycles: longer than the functions of a tile take
 constexpr unsigned kStageBytes = 2 * kTile * 64 * 2;  // of x and Ω: 64 values in one part or 32 in two
 constexpr unsigned kDepthBytes = tiles::kDepthHalves * 2;
-constexpr unsigned kBarrierBytes = 2 * kStages * 8;
 
 // A block splits eight rows. A thread has eight neighbouring values of its row, and those kSplitStep later; a
 // batch is four times eight.
@@ -148,25 +146,6 @@ __global__ void __launch_bounds__(kSplitWarps * 32) split_rows(const __grid_cons
     if (w.extra != nullptr) w.extra[row] = row_value(w.function, w.out, sums.norm2);
 }
 
-// Which stage a thread is at, and the parity of its phase.
-struct Ring {
-    unsigned stage = 0;
-    unsigned parity = 0;
-    __device__ inline void advance() {
-        if (++stage < kStages) return;
-        stage = 0;
-        parity ^= 1U;
-    }
-};
-
-// Addresses in shared memory. A stage has x, Ω, and for two parts the low parts of x and Ω.
-struct Shared {
-    std::uint32_t stages;
-    __device__ inline std::uint32_t stage(unsigned i) const { return stages + i * kStageBytes; }
-    __device__ inline std::uint32_t full(unsigned i) const { return stages + kStages * kStageBytes + i * 8; }
-    __device__ inline std::uint32_t empty(unsigned i) const { return full(kStages + i); }
-};
-
 template <int kParts>
 constexpr unsigned kPartBytes = kStageBytes / 2 / kParts;
 template <int kParts>
@@ -185,45 +164,44 @@ __device__ inline TilePlace place_of(const LongRows& w, unsigned tile) {
     return {tile / w.tiles_across, tile % w.tiles_across};
 }
 
-// Copies the steps of all tiles of the block, one after another. One thread has it.
+// Copies the steps of all tiles of the block to the stages, one after another: x, Ω, and for two parts the
+// low parts of x and Ω. All threads call it; each step is one group of copies.
 template <int kParts>
 struct Loader {
+    std::uint32_t stages;
     unsigned tile = blockIdx.x;
     unsigned step = 0;
-    Ring ring;
+    unsigned stage = 0;
 
-    // When the stage is free.
-    __device__ inline void load_next(const LongRows& w, const Shared& shared) {
-        if (tile >= w.tiles) return;
-        constexpr unsigned kBytes = kPartBytes<kParts>;
-        const TilePlace place = place_of(w, tile);
-        const __half* x = w.x + std::size_t{place.rows} * kTile * w.inner + std::size_t{step} * (kBytes / 2);
-        const __half* omega =
-            w.omega + std::size_t{place.directions} * kTile * w.inner + std::size_t{step} * (kBytes / 2);
-        cuda::wait_for_phase(shared.empty(ring.stage), ring.parity ^ 1U);
-        const std::uint32_t full = shared.full(ring.stage);
-        const std::uint32_t to = shared.stage(ring.stage);
-        cuda::arrive_and_expect(full, kStageBytes);
-        cuda::copy_block(to, x, kBytes, full);
-        cuda::copy_block(to + kBytes, omega, kBytes, full);
-        if constexpr (kParts == 2) {
-            cuda::copy_block(to + 2 * kBytes, x + w.x_low, kBytes, full);
-            cuda::copy_block(to + 3 * kBytes, omega + w.omega_low, kBytes, full);
+    __device__ inline void load_next(const LongRows& w) {
+        if (tile < w.tiles) {
+            constexpr unsigned kBytes = kPartBytes<kParts>;
+            const TilePlace place = place_of(w, tile);
+            const std::uint32_t to = stages + stage * kStageBytes;
+            const std::size_t first = std::size_t{step} * (kBytes / 2);
+            copy_part<kBytes>(to, w.x + std::size_t{place.rows} * kTile * w.inner + first, w.x_low);
+            copy_part<kBytes>(to + kBytes, w.omega + std::size_t{place.directions} * kTile * w.inner + first,
+                              w.omega_low);
+            stage = (stage + 1) % kStages;
+            if (++step == steps_of<kParts>(w)) {
+                step = 0;
+                tile += gridDim.x;
+            }
         }
-        ring.advance();
-        if (++step < steps_of<kParts>(w)) return;
-        step = 0;
-        tile += gridDim.x;
+        cuda::commit_copies();
+    }
+
+private:
+    template <unsigned kBytes>
+    __device__ static inline void copy_part(std::uint32_t to, const __half* from, std::size_t low) {
+#pragma unroll
+        for (unsigned i = 0; i < kBytes / 16 / kThreads; ++i) {
+            const unsigned chunk = i * kThreads + threadIdx.x;
+            cuda::copy_chunk(to + chunk * 16, from + chunk * 8);
+            if constexpr (kParts == 2) cuda::copy_chunk(to + 2 * kBytes + chunk * 16, from + low + chunk * 8);
+        }
     }
 };
-
-// Two blocks that work in step would multiply at the same time, then write at the same time. The blocks that
-// come second to a multiprocessor start later.
-__device__ inline void wait_for_head_start(const LongRows& w) {
-    if (blockIdx.x < gridDim.x / 2 || w.tiles <= gridDim.x) return;
-    for (const long long start = clock64(); clock64() - start < kHeadStart;) {
-    }
-}
 
 // Sums of a warpgroup: a warp has 16 rows, a thread columns 2 q and 2 q + 1 of 16 products of 8 directions.
 using Sums = float[16][4];
@@ -236,12 +214,8 @@ __device__ inline void start_product(std::uint32_t x, std::uint32_t omega, bool 
 __device__ inline void begin_step() {
     cuda::begin_products();
 }
-__device__ inline void end_step() {
-    cuda::end_group();
-}
-template <int kPending>
 __device__ inline void wait_for_steps() {
-    cuda::wait_for_groups<kPending>();
+    cuda::finish_products();
 }
 __device__ inline void keep_sums(Sums& sums) {
     cuda::keep(sums);
@@ -263,8 +237,6 @@ __device__ inline void start_product(std::uint32_t x, std::uint32_t omega, bool 
     }
 }
 __device__ inline void begin_step() {}
-__device__ inline void end_step() {}
-template <int kPending>
 __device__ inline void wait_for_steps() {}
 __device__ inline void keep_sums(Sums&) {}
 #endif
@@ -288,33 +260,6 @@ __device__ inline void multiply_step(std::uint32_t stage, bool add, Sums& sums) 
             start_product(x, omega, add || depth > 0, sums);
         }
     }
-    end_step();
-}
-
-// This warp is done with a stage; the loader fills it when all are.
-template <int kParts>
-__device__ inline void release(const LongRows& w, const Shared& shared, unsigned stage,
-                               Loader<kParts>& loader) {
-    if (threadIdx.x % 32 == 0) cuda::arrive(shared.empty(stage));
-    if (threadIdx.x == 0) loader.load_next(w, shared);
-    __syncwarp();
-}
-
-template <int kParts>
-__device__ inline void multiply_tile(const LongRows& w, const Shared& shared, Ring& ring,
-                                     Loader<kParts>& loader, Sums& sums) {
-    unsigned before = 0;  // stage
-    for (unsigned s = 0; s < steps_of<kParts>(w); ++s) {
-        cuda::wait_for_phase(shared.full(ring.stage), ring.parity);
-        multiply_step<kParts>(shared.stage(ring.stage), s > 0, sums);
-        wait_for_steps<1>();
-        if (s > 0) release(w, shared, before, loader);
-        before = ring.stage;
-        ring.advance();
-    }
-    wait_for_steps<0>();
-    keep_sums(sums);
-    release(w, shared, before, loader);
 }
 
 template <FeatureFunction kFunction>
@@ -347,32 +292,29 @@ __device__ inline void write_tile(const LongRows& w, const TilePlace& place, con
 template <FeatureFunction kFunction, int kParts>
 __global__ void __launch_bounds__(kThreads, kBlocks) long_rows(const __grid_constant__ LongRows w) {
     extern __shared__ __align__(128) unsigned char memory[];
-    const Shared shared{static_cast<std::uint32_t>(__cvta_generic_to_shared(memory))};
-    if (threadIdx.x == 0) {
-        for (unsigned i = 0; i < kStages; ++i) {
-            cuda::init_barrier(shared.full(i), 1);
-            cuda::init_barrier(shared.empty(i), kThreads / 32);
-        }
-        cuda::publish_barriers();
-    }
-    __syncthreads();
-    Loader<kParts> loader;
-    if (threadIdx.x == 0) {
-        wait_for_head_start(w);
-        for (unsigned i = 0; i < kStages; ++i) loader.load_next(w, shared);
-    }
-    __syncwarp();
-    Ring ring;
+    const auto stages = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    Loader<kParts> loader{stages};
+    for (unsigned i = 0; i < kStages - 1; ++i) loader.load_next(w);
+    unsigned stage = 0;
     for (unsigned tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
         Sums sums;
-        multiply_tile<kParts>(w, shared, ring, loader, sums);
+        for (unsigned s = 0; s < steps_of<kParts>(w); ++s) {
+            cuda::wait_for_copies<kStages - 2>();
+            cuda::show_copies_to_products();
+            __syncthreads();  // the step is there, and all are done with the one before
+            loader.load_next(w);
+            multiply_step<kParts>(stages + stage * kStageBytes, s > 0, sums);
+            wait_for_steps();
+            stage = (stage + 1) % kStages;
+        }
+        keep_sums(sums);
         write_tile<kFunction>(w, place_of(w, tile), sums);
     }
 }
 
 template <FeatureFunction kFunction, int kParts>
 void start(const LongRows& work, int gpu) {
-    constexpr unsigned kBytes = kStages * kStageBytes + kBarrierBytes;
+    constexpr unsigned kBytes = kStages * kStageBytes;
     const auto kernel = long_rows<kFunction, kParts>;
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                 "preparing the kernel for features");

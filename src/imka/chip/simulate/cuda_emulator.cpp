@@ -19,7 +19,7 @@ namespace {
 using cuda::Buffer;
 
 constexpr std::size_t kStepBytes = std::size_t{128} << 20U;  // bounds the memory for steps
-constexpr std::size_t kFewestRows = 32768;                  // at once
+constexpr std::size_t kFewestRows = 32768;                   // at once
 
 // Description of a matrix in the memory of the GPU.
 struct MatrixOnGpu {

@@ -291,6 +291,7 @@ std::vector<BenchResult> bench_cuda_attention(const BenchSetup& setup) {
          .powers = pairs,
          .rivals = {torch("PyTorch fused", "torch_cuda_fused", folder)}}};
     std::vector<BenchResult> results;
+    results.reserve(std::size(cases));
     for (const auto& c : cases) results.push_back(bench_on_gpu(setup, c, s, rates));
     return results;
 }

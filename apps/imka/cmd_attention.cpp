@@ -110,10 +110,8 @@ void add_attention(CLI::App& root, Context& context) {
     auto args = std::make_shared<AttentionArgs>();
     auto* verb =
         add_verb(root, "attention", "Measure the error of kernelised attention against exact attention",
-                 {"imka attention --length 4096 --head-dim 16 --n-directions 64 --sampler orf --norms sqrt "
-                  "--seeds 0..14",
-                  "imka attention --dataset text --length 1024 --sampler sorf --backend hermes --seeds 0..4 "
-                  "--heat-map maps.svg",
+                 {"imka attention --length 4096 --head-dim 16 --n-directions 64 --norms sqrt --seeds 0..14",
+                  "imka attention --dataset text --sampler sorf --backend hermes --heat-map maps.svg",
                   "imka attention --input qkv.npy --form relu --n-directions 128 --json",
                   "imka attention --length 1000000 --head-dim 16 --query-rows 256",
                   "imka attention --length 65536 --heads 8 --n-directions 256 --device cuda"});

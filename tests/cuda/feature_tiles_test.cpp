@@ -20,7 +20,7 @@ TEST(FeatureTiles, DirectionsArePermutedWithinGroupsOf16) {
 
 TEST(FeatureTiles, EveryHalfOfLongRowsHasItsPlace) {
     constexpr std::size_t kInner = 192;
-    constexpr std::size_t kRows = 2 * tiles::kTile;
+    constexpr std::size_t kRows = std::size_t{2} * tiles::kTile;
     std::set<std::size_t> places;
     for (std::size_t row = 0; row < kRows; ++row) {
         for (std::size_t k = 0; k < kInner; ++k) places.insert(tiles::half_at(row, k, kInner));
@@ -33,7 +33,7 @@ TEST(FeatureTiles, EveryHalfOfLongRowsHasItsPlace) {
 // the same rows, 256 to the next rows.
 TEST(FeatureTiles, HalvesOfAStepAreWhereTheMatrixUnitsReadThem) {
     constexpr std::size_t kInner = 128;
-    for (std::size_t row = tiles::kTile; row < 2 * tiles::kTile; ++row) {
+    for (std::size_t row = tiles::kTile; row < std::size_t{2} * tiles::kTile; ++row) {
         for (std::size_t k = 0; k < kInner; ++k) {
             const std::size_t group = row % tiles::kTile / 64;  // of 64 rows: half of the 16 values of a tile
             const std::size_t first =

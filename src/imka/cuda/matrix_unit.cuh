@@ -144,6 +144,12 @@ __device__ inline void start_halves(std::uint64_t a, std::uint64_t b, bool add, 
 #else
 #define IMKA_WARPGROUP_PRODUCTS 0
 __device__ inline void show_copies_to_products() {}
+// Of shared memory, for factors that the instructions above need in registers.
+__device__ inline std::uint32_t word_at(std::uint32_t address) {
+    std::uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
 #endif
 
 }  // namespace imka::cuda

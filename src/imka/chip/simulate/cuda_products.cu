@@ -257,23 +257,18 @@ __device__ inline void finish_block(Charges& c) {
     cuda::keep(c.variance);
 }
 #else
-__device__ inline std::uint32_t word_at(std::uint32_t address) {
-    std::uint32_t v;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-    return v;
-}
-
 __device__ inline void start_block(const Factors& f, std::uint32_t weights, bool add, Charges& c) {
     const std::uint32_t pieces = weights * 16 + threadIdx.x % 32 * 4;  // a word of each
     if (!add) c = {};
 #pragma unroll
     for (std::uint32_t t = 0; t < 12; ++t)
-        cuda::multiply_bytes(f.steps, word_at(pieces + t * 256), word_at(pieces + t * 256 + 128),
+        cuda::multiply_bytes(f.steps, cuda::word_at(pieces + t * 256), cuda::word_at(pieces + t * 256 + 128),
                              c.digits[t]);
 #pragma unroll
     for (std::uint32_t t = 0; t < 8; ++t) {
         const std::uint32_t piece = pieces + (12 + t) * 256;
-        cuda::multiply_halves(f.squares[t / 4], word_at(piece), word_at(piece + 128), c.variance[t % 4]);
+        cuda::multiply_halves(f.squares[t / 4], cuda::word_at(piece), cuda::word_at(piece + 128),
+                              c.variance[t % 4]);
     }
 }
 __device__ inline void finish_block(Charges&) {}

@@ -221,19 +221,16 @@ __device__ inline void keep_sums(Sums& sums) {
     cuda::keep(sums);
 }
 #else
-__device__ inline std::uint32_t word_at(std::uint32_t address) {
-    std::uint32_t v;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-    return v;
-}
 __device__ inline void start_product(std::uint32_t x, std::uint32_t omega, bool add, Sums& sums) {
     x += threadIdx.x / 32 % 4 * 512 + threadIdx.x % 32 * 4;  // a word of each piece
     omega += threadIdx.x % 32 * 4;
-    const uint4 a = make_uint4(word_at(x), word_at(x + 256), word_at(x + 128), word_at(x + 384));
+    const uint4 a =
+        make_uint4(cuda::word_at(x), cuda::word_at(x + 256), cuda::word_at(x + 128), cuda::word_at(x + 384));
 #pragma unroll
     for (unsigned t = 0; t < 16; ++t) {
         if (!add) sums[t][0] = sums[t][1] = sums[t][2] = sums[t][3] = 0.0F;
-        cuda::multiply_halves(a, word_at(omega + t * 256), word_at(omega + t * 256 + 128), sums[t]);
+        cuda::multiply_halves(a, cuda::word_at(omega + t * 256), cuda::word_at(omega + t * 256 + 128),
+                              sums[t]);
     }
 }
 __device__ inline void begin_step() {}

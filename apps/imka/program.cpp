@@ -19,6 +19,7 @@
 #include "imka/base/file.hpp"
 #include "imka/base/names.hpp"
 #include "imka/base/version.hpp"
+#include "imka/cuda/status.hpp"
 #include "terminal.hpp"
 
 namespace imka::app {
@@ -185,6 +186,9 @@ int run_program(int argc, char** argv, const Trainer& train) {
     handle_signals();
     try {
         return run_on_terminal(argc, argv, train);
+    } catch (const cuda::DeviceLost& e) {
+        print_error("imka: {}\n", e.what());
+        std::quick_exit(exit_code(e.code()));  // exit handlers of the driver may wait forever
     } catch (const Error& e) {
         print_error("imka: {}\n", e.what());
         return exit_code(e.code());

@@ -45,7 +45,7 @@ SeedResult run_until_loss(const RunConfig& config, std::uint64_t seed, RunData& 
     return run_kind("ridge").run(config, seed, data, exec);
 }
 
-// Ends the process as the program does, with all destructors.
+// Ends the process as the program does.
 [[noreturn]] void sweep_until_loss(const std::filesystem::path& folder) {
     alarm(60);  // a call that waits for a lost GPU for ever fails the test
     auto kind = run_kind("ridge");
@@ -54,7 +54,7 @@ SeedResult run_until_loss(const RunConfig& config, std::uint64_t seed, RunData& 
         (void)run_sweep(small_plan(), kind, {.output = folder}, kGpu);
     } catch (const cuda::DeviceLost& e) {
         std::cerr << e.what() << "\n";
-        std::exit(4);
+        std::quick_exit(4);
     }
     std::exit(0);
 }

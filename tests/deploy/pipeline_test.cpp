@@ -33,7 +33,7 @@ Pipeline whole_pipeline(const graph::Graph& graph) {
     return pipeline_of(graph, all);
 }
 
-const PipelineStep& step_named(const Pipeline& pipeline, const std::string& name) {
+const PipelineStep& step_named(const Pipeline& pipeline, std::string_view name) {
     return *std::ranges::find(pipeline.steps, name, &PipelineStep::name);
 }
 

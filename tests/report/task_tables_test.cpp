@@ -56,7 +56,7 @@ std::vector<Record> vanilla_runs() {
     return records;
 }
 
-const TaskRow& row(const TaskTable& table, const std::string& model) {
+const TaskRow& row(const TaskTable& table, std::string_view model) {
     return *std::ranges::find(table.rows, model, &TaskRow::model);
 }
 

@@ -130,6 +130,7 @@ std::string linear_algebra_obstacle() {
 }
 
 struct LinearAlgebra::Handles {
+    int gpu = 0;
     cublasHandle_t blas = nullptr;
     cusolverDnHandle_t solver = nullptr;
     ~Handles() {
@@ -149,7 +150,8 @@ struct LinearAlgebra::Handles {
     }
 };
 
-LinearAlgebra::LinearAlgebra(int gpu) : gpu_(gpu), handles_(std::make_unique<Handles>()) {
+LinearAlgebra::LinearAlgebra(int gpu) : handles_(std::make_unique<Handles>()) {
+    handles_->gpu = gpu;
     if (!functions().obstacle.empty()) fail(ErrorCode::missing_part, functions().obstacle);
     select_gpu(gpu);
     check_blas(functions().create_blas(&handles_->blas), "starting cuBLAS");
@@ -178,8 +180,8 @@ std::size_t LinearAlgebra::solve(double* a, std::size_t n, double* b, std::size_
     int workspace = 0;
     check_solver(f.factor_size(handles_->solver, CUBLAS_FILL_MODE_LOWER, size, a, size, &workspace),
                  "preparing a factorisation");
-    const Buffer<double> work(gpu_, static_cast<std::size_t>(workspace), MemorySource::pooled);
-    const Buffer<int> info(gpu_, 1, MemorySource::pooled);
+    const Buffer<double> work(handles_->gpu, static_cast<std::size_t>(workspace), MemorySource::pooled);
+    const Buffer<int> info(handles_->gpu, 1, MemorySource::pooled);
     int pivot = 0;
     check_solver(f.factor(handles_->solver, CUBLAS_FILL_MODE_LOWER, size, a, size, work.data(), workspace,
                           info.data()),
@@ -200,7 +202,7 @@ std::string linear_algebra_obstacle() {
 
 struct LinearAlgebra::Handles {};
 
-LinearAlgebra::LinearAlgebra(int gpu) : gpu_(gpu) {
+LinearAlgebra::LinearAlgebra(int gpu) {
     require_gpu(gpu);
     fail(ErrorCode::missing_part, linear_algebra_obstacle());
 }

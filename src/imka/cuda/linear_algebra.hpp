@@ -51,7 +51,6 @@ public:
 
 private:
     struct Handles;
-    int gpu_;
     std::unique_ptr<Handles> handles_;
 };
 

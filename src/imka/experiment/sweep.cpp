@@ -8,6 +8,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <exception>
+#include <future>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -171,6 +172,9 @@ public:
                 }
             }
             show_until_finished();
+            if (gpu_lost_) {
+                for (auto& helper : helpers) helper.detach();
+            }
         }
         if (error_) rethrow();
         remove_dead_claims();
@@ -352,14 +356,25 @@ private:
                 lock.lock();
                 if (!finish(*job, record, lock, times)) break;
             }
+        } catch (const cuda::DeviceLost&) {
+            stop_with_error(lock);
+            gpu_lost_ = true;
         } catch (...) {
-            if (!lock.owns_lock()) lock.lock();
-            if (!error_) error_ = std::current_exception();
-            stop_ = true;
+            stop_with_error(lock);
         }
         add_times(times, 1.0, times_);
         --workers_;
         changed_.notify_all();
+        const bool stays = gpu_lost_;
+        lock.unlock();
+        // The driver may wait forever at the end of a thread that used a lost GPU.
+        if (stays) std::promise<void>().get_future().wait();
+    }
+
+    void stop_with_error(std::unique_lock<std::mutex>& lock) {
+        if (!lock.owns_lock()) lock.lock();
+        if (!error_) error_ = std::current_exception();
+        stop_ = true;
     }
 
     // The record of the run; nullopt if interrupted.
@@ -533,6 +548,7 @@ private:
     std::vector<SweepFailure> failures_;
     std::size_t workers_ = 0;
     bool stop_ = false;
+    bool gpu_lost_ = false;
     std::exception_ptr error_;
     Clock::time_point begin_ = Clock::now();
 };

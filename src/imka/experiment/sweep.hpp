@@ -86,6 +86,8 @@ struct SweepSummary {
 
 // Error{interrupted} if stopped, Error{io} if a record cannot be written and cuda::DeviceLost if the GPU
 // fails: all records are kept, and the same call (in a new process, if the GPU failed) resumes from them.
+// After DeviceLost the threads of the sweep stay; end the process with std::quick_exit, because exit handlers
+// of the driver may wait for them.
 SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec);
 // With another kind of run than the experiment's, such as one that fails in a test.
 SweepSummary run_sweep(const SweepPlan& plan, const RunKind& kind, const SweepConfig& config,

@@ -107,8 +107,9 @@ Json attribute_json(const Attribute& attribute, TensorWriter& tensors) {
 }
 
 Attribute read_attribute(const Json& json, SealedReader& file) {
-    const auto& kind = json.begin().key();
-    const auto& value = json.begin().value();
+    const auto entry = json.begin();
+    const auto& kind = entry.key();
+    const auto& value = entry.value();
     if (kind == "int") return value.get<std::int64_t>();
     if (kind == "float") return value.get<float>();
     if (kind == "text") return value.get<std::string>();

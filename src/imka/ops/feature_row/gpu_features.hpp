@@ -68,9 +68,10 @@ public:
     void features(const GpuFeatureJob& job) const;
 
 private:
-    std::size_t d_;
-    std::size_t n_;
-    std::size_t m_;
+    // Without CUDA there is nothing that uses them.
+    [[maybe_unused]] std::size_t d_;
+    [[maybe_unused]] std::size_t n_;
+    [[maybe_unused]] std::size_t m_;
     std::size_t padded_;
     cuda::Memory diagonals_;
 };

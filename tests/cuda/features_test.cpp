@@ -323,12 +323,12 @@ TEST(FeaturesOnGpu, OfThreadsAtTheSameTimeAreTheSame) {
     std::vector<int> wrong(6, 0);
     {
         std::vector<std::jthread> threads;
-        for (std::size_t t = 0; t < wrong.size(); ++t) {
-            threads.emplace_back([&, t] {
+        for (int& of_thread : wrong) {
+            threads.emplace_back([&shared, &x, &expected, &of_thread] {
                 for (int i = 0; i < 5; ++i) {
                     const FeatureMap own(shared.recipe());
-                    wrong[t] += own.transform(x.view(), kGpu) == expected ? 0 : 1;
-                    wrong[t] += shared.transform(x.view(), kGpu) == expected ? 0 : 1;
+                    of_thread += own.transform(x.view(), kGpu) == expected ? 0 : 1;
+                    of_thread += shared.transform(x.view(), kGpu) == expected ? 0 : 1;
                 }
             });
         }

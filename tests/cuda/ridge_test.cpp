@@ -181,7 +181,8 @@ TEST_F(GpuRidge, HasTheSameBitsWithRowsThatAreOnTheGpuAlready) {
     EXPECT_EQ(got.weights.w, expected.weights.w);
     EXPECT_EQ(got.weights.intercept, expected.weights.intercept);
     const auto part = x.view().slice_rows(1234, 5000);
-    EXPECT_EQ(cuda::find_resident(there, part), cuda::find_resident(there, x.view()) + 1234 * 6);
+    EXPECT_EQ(cuda::find_resident(there, part),
+              cuda::find_resident(there, x.view()) + std::ptrdiff_t{1234} * 6);
     Matrix<double> a(part.rows(), 2);
     Matrix<double> b(part.rows(), 2);
     RidgePredictor(expected).scores(part, 0, kGpu, a.view());

@@ -23,9 +23,10 @@ TEST(Text, PrintableKeepsTextAndEscapesControlCharacters) {
     EXPECT_EQ(printable("\xc2\x9b"
                         "31m"),
               "\\u009b31m");  // CSI as one character of C1
+    // A right-to-left override. NOLINTNEXTLINE(misc-misleading-bidirectional)
     EXPECT_EQ(printable("\xe2\x80\xae"
                         "abc"),
-              "\\u202eabc");  // right-to-left override
+              "\\u202eabc");
     EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\u0000b");
 }
 

@@ -19,8 +19,9 @@ Record record_of(const std::string& kind, std::uint64_t seed, const SettingsText
     auto config = settings_text(attention_defaults());
     for (const auto& [name, value] : settings) config[name] = value;
     results["d"] = 16.0;
-    return {.key = kind + std::to_string(seed) + config.at("n_directions") + config.at("length") +
-                   config.at("form") + config.at("published_slips"),
+    const auto key = kind + std::to_string(seed) + config.at("n_directions") + config.at("length") +
+                     config.at("form") + config.at("published_slips");
+    return {.key = key,
             .experiment = "e",
             .kind = kind,
             .seed = seed,

@@ -1,5 +1,6 @@
 // The library has the numbers of tests/golden/outputs.json, with which the program (tests/golden/outputs.py)
 // and the Python package (tests/python/test_same_bits.py) are compared too.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ imka::Matrix<float> inputs(std::size_t rows) {
 
 TEST(Golden, FeaturesOfTheLibraryAreThoseOfTheProgram) {
     const auto [results, exact] = golden();
-    for (const std::size_t rows : {1, 7, 255, 256, 300}) {
+    for (const std::size_t rows : {1U, 7U, 255U, 256U, 300U}) {
         for (const auto sampler : {imka::Sampler::orf, imka::Sampler::sorf}) {
             const auto name = fmt::format("features/{}/fp32/{}", rows, to_string(sampler));
             const imka::FeatureMap map(
@@ -81,7 +82,7 @@ TEST(Golden, AccuraciesOfTheLibraryAreThoseOfTheProgram) {
     for (const auto kernel : {imka::Kernel::rbf, imka::Kernel::arccos1}) {
         for (const auto sampler : {imka::Sampler::rff, imka::Sampler::orf, imka::Sampler::sorf}) {
             const auto name = fmt::format("ridge/{}/{}", to_string(kernel), to_string(sampler));
-            for (const std::uint64_t seed : {0, 1}) {
+            for (const std::uint64_t seed : {0U, 1U}) {
                 const auto model = fitted(
                     {.kernel = kernel, .gamma = 0.05, .sampler = sampler, .m = 80, .seed = seed}, data);
                 expect_same(imka::accuracy(imka::RidgePredictor(model), data.test),
@@ -95,7 +96,7 @@ TEST(Golden, AccuraciesOnAChipAreThoseOfTheProgram) {
     const auto [results, exact] = golden();
     const auto data = imka::load_dataset("twonorm");
     for (const std::string chip : {"hermes", "rram-wan"}) {
-        for (const std::uint64_t seed : {0, 1}) {
+        for (const std::uint64_t seed : {0U, 1U}) {
             const auto model = fitted(
                 {.gamma = 0.05, .sampler = imka::Sampler::orf, .truncation = 3.0, .m = 40, .seed = seed},
                 data);

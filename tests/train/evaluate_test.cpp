@@ -244,9 +244,9 @@ TEST(Evaluate, LargeBatchesInPartsChangeNothing) {
     auto how = options({EvalMode::all, EvalMode::all_but_last});
     how.seeds = {0};
     const auto few = examples(4, 11);
-    how.batch_tokens = 64 * 17;
+    how.batch_tokens = std::size_t{64} * 17;
     const auto expected = evaluate(model, {.test = data, .calibration = few}, how, {});
-    how.batch_tokens = 64 * 34;
+    how.batch_tokens = std::size_t{64} * 34;
     const auto result = evaluate(model, {.test = data, .calibration = few}, how, {});
     for (std::size_t m = 0; m < 2; ++m) expect_same(result.modes[m], expected.modes[m]);
 }

@@ -361,7 +361,7 @@ void run_fetch(const FetchArguments& arguments, const Context& context) {
     if (context.json) print_json({{"files", files}});
 }
 
-const char* state_text(FileState state) {
+const char* file_state_text(FileState state) {
     switch (state) {
         case FileState::ok:
             return "ok";
@@ -390,7 +390,7 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
                 ++bad;
             files.push_back({{"dataset", set.name},
                              {"path", path.string()},
-                             {"state", state_text(state)},
+                             {"state", file_state_text(state)},
                              {"raw_sha256", check.raw_sha256},
                              {"table_sha256", check.table_sha256},
                              {"problem", check.problem}});

@@ -35,7 +35,7 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct DeployArgs {
     std::filesystem::path model;
     MatrixArgs matrices;  // plan only, instead of a model
     PlacementArgs placement;
@@ -63,7 +63,7 @@ struct Planned {
     std::optional<double> offloaded;  // share of the multiply-adds; none without the digital work of a model
 };
 
-Planned planned(const Args& args, std::string name, MapResult result, Pipeline pipeline,
+Planned planned(const DeployArgs& args, std::string name, MapResult result, Pipeline pipeline,
                 const ChipSpec& spec) {
     verify_products(result.mapping);
     const auto work = digital_work(pipeline);
@@ -75,7 +75,7 @@ Planned planned(const Args& args, std::string name, MapResult result, Pipeline p
     return p;
 }
 
-Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
+Json plan_json(const DeployArgs& args, const Planned& p, const ChipSpec& spec) {
     const auto& cost = p.cost;
     const auto& schedule = p.timing.schedule;
     Json json{{"name", p.name}};
@@ -96,7 +96,7 @@ Json plan_json(const Args& args, const Planned& p, const ChipSpec& spec) {
     return json;
 }
 
-void print_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
+void print_plan(const DeployArgs& args, const Planned& p, const ChipSpec& spec) {
     const auto& cost = p.cost;
     print_out("{}: {}\n", p.name, count_text(p.result.mapping.matrices.size(), "matrix", "matrices"));
     print_placement(p.result, args.placement, spec);
@@ -126,7 +126,7 @@ void print_matrices(const Mapping& mapping) {
     print_out("\n{}", format_table(table));
 }
 
-void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
+void show_plan(const DeployArgs& args, const Planned& p, const ChipSpec& spec) {
     print_plan(args, p, spec);
     print_matrices(p.result.mapping);
     print_timing(p.timing);
@@ -134,7 +134,7 @@ void show_plan(const Args& args, const Planned& p, const ChipSpec& spec) {
     if (args.placement.timeline_text) print_out("\n{}", timeline_text(p.timing.schedule, p.timing.pipeline));
 }
 
-void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
+void write_page(const DeployArgs& args, const Planned& p, const ChipSpec& spec,
                 std::optional<report::ExplainedError> error) {
     if (args.page.empty()) return;
     const auto explain =
@@ -155,7 +155,7 @@ void write_page(const Args& args, const Planned& p, const ChipSpec& spec,
     write_file_atomic(args.page, report::render_deploy_page(report::deploy_json(page)));
 }
 
-void check_files(const Args& args) {
+void check_files(const DeployArgs& args) {
     check_folders(args.placement);
     if (!args.page.empty()) check_folder(args.page);
     if (!args.output.empty()) check_plan_file(args.output, "--output");
@@ -165,7 +165,7 @@ void check_files(const Args& args) {
              fmt::format("{} needs calibration inputs: add --calibrate FILE.npy", needs));
 }
 
-void plan_matrices(const Args& args, const Context& context) {
+void plan_matrices(const DeployArgs& args, const Context& context) {
     const auto spec = load_spec(args.placement.chip);
     auto [name, list] = read_matrices(args.matrices);
     check_files(args);
@@ -194,7 +194,7 @@ graph::Shape parse_shape(const std::string& text) {
     return shape;
 }
 
-std::vector<graph::Shape> given_shapes(const Args& args, const graph::Graph& g) {
+std::vector<graph::Shape> given_shapes(const DeployArgs& args, const graph::Graph& g) {
     const auto names = names_of(g, g.inputs);
     const auto texts = files_of(args.shapes, names, "--input-shape");
     std::vector<graph::Shape> shapes;
@@ -269,19 +269,19 @@ void print_error(const report::ExplainedError& explained, const TestedWith& test
     print_causes(explained.causes);
 }
 
-std::vector<graph::Tensor> test_inputs(const Args& args, std::span<const graph::Tensor> inputs) {
+std::vector<graph::Tensor> test_inputs(const DeployArgs& args, std::span<const graph::Tensor> inputs) {
     return test_inferences(inputs, {.config = args.build, .seed = args.seed},
                            static_cast<std::size_t>(args.explain_inputs));
 }
 
-std::vector<std::uint64_t> chip_seeds(const Args& args) {
+std::vector<std::uint64_t> chip_seeds(const DeployArgs& args) {
     std::vector<std::uint64_t> seeds;
     for (std::int64_t s = 0; s < args.explain_chips; ++s)
         seeds.push_back(args.seed + static_cast<std::uint64_t>(s));
     return seeds;
 }
 
-report::ExplainedError explain(const Args& args, const DeployedModel& model,
+report::ExplainedError explain(const DeployArgs& args, const DeployedModel& model,
                                std::span<const graph::Tensor> test, const Context& context) {
     const auto seeds = chip_seeds(args);
     return {model_error(model, test, seeds, context.exec),
@@ -301,7 +301,7 @@ Mapping usable_mapping(const PlacementArgs& args) {
     return mapping;
 }
 
-Loaded load(const Args& args, const ChipSpec& spec) {
+Loaded load(const DeployArgs& args, const ChipSpec& spec) {
     if (args.model.extension() == ".plan")
         fail(ErrorCode::bad_usage,
              fmt::format("{} is deployed already; 'imka run' executes it and 'imka cost' "
@@ -320,7 +320,7 @@ Loaded load(const Args& args, const ChipSpec& spec) {
 }
 
 // Calibrates, programs, saves and explains.
-std::optional<report::ExplainedError> program_model(const Args& args, ModelPlacement placement,
+std::optional<report::ExplainedError> program_model(const DeployArgs& args, ModelPlacement placement,
                                                     std::span<const graph::Tensor> inputs,
                                                     const Context& context, Json& json) {
     const auto spec = load_spec(args.placement.chip);
@@ -343,7 +343,8 @@ std::optional<report::ExplainedError> program_model(const Args& args, ModelPlace
     return explained;
 }
 
-void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec, const Context& context) {
+void compare_chips(const DeployArgs& args, const Loaded& loaded, const ChipSpec& spec,
+                   const Context& context) {
     std::vector<WhatIfAxis> axes;
     for (const auto& text : args.what_if) axes.push_back(parse_axis(text));
     if (!args.page.empty()) check_chart_js(args.chart_js);  // fail before the work
@@ -368,7 +369,7 @@ void compare_chips(const Args& args, const Loaded& loaded, const ChipSpec& spec,
                  files, context);
 }
 
-void deploy_model(const Args& args, const Context& context) {
+void deploy_model(const DeployArgs& args, const Context& context) {
     check_files(args);
     const auto spec = load_spec(args.placement.chip);
     auto loaded = load(args, spec);
@@ -389,7 +390,7 @@ void deploy_model(const Args& args, const Context& context) {
     if (context.json) print_json(json);
 }
 
-void add_model_options(CLI::App& verb, Args& args) {
+void add_model_options(CLI::App& verb, DeployArgs& args) {
     verb.add_option("model", args.model,
                     "ONNX file, or a model of 'imka ridge --save' or 'imka train' (.safetensors)")
         ->check(CLI::ExistingFile);
@@ -420,7 +421,7 @@ void add_model_options(CLI::App& verb, Args& args) {
                              range::between(1, 1000, "Chips for --explain and --what-if"))});
 }
 
-void add_output_options(CLI::App& verb, Args& args) {
+void add_output_options(CLI::App& verb, DeployArgs& args) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
     verb.add_option(
@@ -440,7 +441,7 @@ void add_output_options(CLI::App& verb, Args& args) {
 }
 
 // Options without effect next to another mode of the verb.
-void check_modes(const CLI::App& verb, const Args& args) {
+void check_modes(const CLI::App& verb, const DeployArgs& args) {
     const std::vector<std::string> programs{"--calibrate", "--output",  "--explain",     "--at",
                                             "--on-chip",   "--what-if", "--input-shape", "--from-mapping"};
     const std::vector<std::string> pictures{"--mapping", "--svg", "--timeline", "--perfetto"};
@@ -477,7 +478,7 @@ void check_modes(const CLI::App& verb, const Args& args) {
                "nothing is programmed without --calibrate");
 }
 
-void run(const CLI::App& verb, Args& args, Context& context) {
+void run(const CLI::App& verb, DeployArgs& args, Context& context) {
     args.command = command_text(verb);
     check_modes(verb, args);
     if (!args.placement.verify.empty()) return verify_file(args.placement, context);
@@ -493,7 +494,7 @@ void run(const CLI::App& verb, Args& args, Context& context) {
 }  // namespace
 
 void add_deploy(CLI::App& root, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<DeployArgs>();
     auto* verb = add_verb(
         root, "deploy", "Compile a model for a chip: place, calibrate, program; show what it costs",
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",

@@ -24,7 +24,7 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct ModelRunArgs {
     std::filesystem::path model;
     std::vector<std::string> inputs;   // FILE, or NAME=FILE
     std::vector<std::string> outputs;  // the same
@@ -36,7 +36,7 @@ struct Args {
     std::filesystem::path replay;
 };
 
-bool is_plan(const Args& args) {
+bool is_plan(const ModelRunArgs& args) {
     return args.model.extension() == ".plan";
 }
 
@@ -44,7 +44,8 @@ Json value_json(const graph::Value& v) {
     return {{"name", v.name}, {"type", graph::to_text(v.type)}};
 }
 
-Json model_json(const Args& args, const graph::Graph& g, const std::vector<graph::StaticMatrix>& matrices) {
+Json model_json(const ModelRunArgs& args, const graph::Graph& g,
+                const std::vector<graph::StaticMatrix>& matrices) {
     Json j = {{"model", args.model.string()}, {"nodes", g.nodes.size()}};
     for (const auto id : g.inputs) j["inputs"].push_back(value_json(g.values[id]));
     for (const auto id : g.outputs) j["outputs"].push_back(value_json(g.values[id]));
@@ -73,7 +74,7 @@ void print_values(const graph::Graph& g) {
 }
 
 // `deployed`: null for an ONNX model.
-void describe_model(const Args& args, const graph::Graph& g, const DeployedModel* deployed,
+void describe_model(const ModelRunArgs& args, const graph::Graph& g, const DeployedModel* deployed,
                     const Context& context) {
     const auto matrices = graph::static_matrices(g);
     if (context.json) {
@@ -195,15 +196,16 @@ std::string work_text(const ModelRun& run) {
 }
 
 // The emulator, or what takes its place.
-std::unique_ptr<ChipDriver> make_driver(const Args& args, const DeployedModel& model, const Exec& exec) {
+std::unique_ptr<ChipDriver> make_driver(const ModelRunArgs& args, const DeployedModel& model,
+                                        const Exec& exec) {
     if (!args.replay.empty()) return std::make_unique<ReplayingDriver>(load_recording(args.replay));
     auto emulator = make_emulator(model.chip, Simulator::fast, exec);
     if (args.record.empty()) return emulator;
     return std::make_unique<RecordingDriver>(std::move(emulator));
 }
 
-Ran run_deployed(const Args& args, const DeployedModel& model, const std::vector<graph::Tensor>& inputs,
-                 const Context& context) {
+Ran run_deployed(const ModelRunArgs& args, const DeployedModel& model,
+                 const std::vector<graph::Tensor>& inputs, const Context& context) {
     const auto driver = make_driver(args, model, context.exec);
     ModelRun result;
     Ran ran;
@@ -224,7 +226,7 @@ Ran run_deployed(const Args& args, const DeployedModel& model, const std::vector
     return ran;
 }
 
-void show(const Args& args, const graph::Graph& g, const Ran& ran,
+void show(const ModelRunArgs& args, const graph::Graph& g, const Ran& ran,
           const std::map<std::string, std::string>& files, const Context& context) {
     const auto names = names_of(g, g.outputs);
     Json list = Json::array();
@@ -245,13 +247,13 @@ void show(const Args& args, const graph::Graph& g, const Ran& ran,
     print_json(json);
 }
 
-DeployedModel load_plan(const Args& args, const Exec& exec) {
+DeployedModel load_plan(const ModelRunArgs& args, const Exec& exec) {
     auto model = load_deployed(args.model);
     if (args.chip_seed) model = rebuilt(model, {model.chip.plan.spec, model.build, *args.chip_seed}, exec);
     return model;
 }
 
-DeployedModel deploy_now(const Args& args, graph::Graph g, const Context& context) {
+DeployedModel deploy_now(const ModelRunArgs& args, graph::Graph g, const Context& context) {
     const auto spec = load_spec(args.chip);
     if (args.calibrate.empty())
         fail(ErrorCode::bad_usage, "a chip needs calibration inputs: add --calibrate FILE.npy");
@@ -262,7 +264,7 @@ DeployedModel deploy_now(const Args& args, graph::Graph g, const Context& contex
     return deploy(std::move(placement), spec, {}, inputs, args.chip_seed.value_or(args.seed), context.exec);
 }
 
-void run_plan(const Args& args, const Context& context) {
+void run_plan(const ModelRunArgs& args, const Context& context) {
     const auto model = load_plan(args, context.exec);
     if (args.inputs.empty()) return describe_model(args, model.graph, &model, context);
     const auto files = output_files(model.graph, args.outputs);
@@ -271,7 +273,7 @@ void run_plan(const Args& args, const Context& context) {
     show(args, model.graph, ran, files, context);
 }
 
-void run_network(const Args& args, const Context& context) {
+void run_network(const ModelRunArgs& args, const Context& context) {
     auto g = load_network(args.model);
     if (args.inputs.empty()) return describe_model(args, g, nullptr, context);
     const auto files = output_files(g, args.outputs);
@@ -283,7 +285,7 @@ void run_network(const Args& args, const Context& context) {
     show(args, g, ran, files, context);
 }
 
-void run(const CLI::App& verb, const Args& args, const Context& context) {
+void run(const CLI::App& verb, const ModelRunArgs& args, const Context& context) {
     if (args.inputs.empty() != args.outputs.empty())
         fail(ErrorCode::bad_usage, "expected both --input and --output, or neither to describe the model");
     if (args.inputs.empty())
@@ -306,7 +308,7 @@ void run(const CLI::App& verb, const Args& args, const Context& context) {
 }  // namespace
 
 void add_run(CLI::App& root, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ModelRunArgs>();
     auto* verb =
         add_verb(root, "run", "Describe a model, or run it digitally or on the emulated chip",
                  {"imka run model.onnx", "imka run model.onnx --input x.npy --output y.npy",

@@ -25,21 +25,21 @@ using testing::HasSubstr;
 
 const Exec kExec{.threads = 2};
 
-Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
+Matrix<float> graph_normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
     Matrix<float> m(rows, cols);
     fill_normal(seed, Stream::test, 0, m.values());
     return m;
 }
 
 // One sequence with its own memory.
-struct Sequence {
+struct GraphSequence {
     HeadsShape q;
     HeadsShape k;
     std::size_t value_size = 5;
     std::uint64_t seed = 1;
-    Matrix<float> queries = normals(q.heads * q.length, q.size, seed);
-    Matrix<float> keys = normals(k.heads * k.length, k.size, seed + 100);
-    Matrix<float> values = normals(k.heads * k.length, value_size, seed + 200);
+    Matrix<float> queries = graph_normals(q.heads * q.length, q.size, seed);
+    Matrix<float> keys = graph_normals(k.heads * k.length, k.size, seed + 100);
+    Matrix<float> values = graph_normals(k.heads * k.length, value_size, seed + 200);
     std::vector<std::uint8_t> mask = {};
 
     AttentionInputs inputs() const {
@@ -48,7 +48,8 @@ struct Sequence {
     }
 };
 
-Matrix<float> attend(const KernelAttention& attention, const Sequence& s, const AttentionOptions& options) {
+Matrix<float> attend(const KernelAttention& attention, const GraphSequence& s,
+                     const AttentionOptions& options) {
     Matrix<float> out(s.q.heads * s.q.length, s.value_size);
     attention.run(s.inputs(), options, kExec, heads_first(out.data(), {s.q.heads, s.q.length, s.value_size}));
     return out;
@@ -70,12 +71,12 @@ TEST(AttentionGraph, HasTheBitsOfKernelAttention) {
     for (const auto& form : ops::attention_forms()) {
         for (const bool causal : {false, true}) {
             const AttentionConfig config{.form = form.form, .kernel_epsilon = form.positive ? 1e-3 : 0.0};
-            AttentionLayer layer{config, normals(9, 4, 3), {.causal = causal}, true};
-            std::vector<Sequence> batch;
+            AttentionLayer layer{config, graph_normals(9, 4, 3), {.causal = causal}, true};
+            std::vector<GraphSequence> batch;
             std::vector<AttentionInputs> inputs;
             for (std::uint64_t seed = 1; seed < 3; ++seed) {
                 auto& s = batch.emplace_back(
-                    Sequence{.q = {4, 2100, 4}, .k = {2, 2100, 4}, .value_size = 5, .seed = seed});
+                    GraphSequence{.q = {4, 2100, 4}, .k = {2, 2100, 4}, .value_size = 5, .seed = seed});
                 for (std::size_t j = 0; j < s.k.length; ++j) s.mask.push_back(j % 7 == seed ? 0 : 1);
                 for (std::size_t c = 0; c < 4; ++c) s.keys(1000, c) *= 8.0F;
             }
@@ -93,8 +94,8 @@ TEST(AttentionGraph, HasTheBitsOfKernelAttention) {
 }
 
 TEST(AttentionGraph, OtherScalesAndLengths) {
-    const AttentionLayer layer{{}, normals(16, 6, 3), {.scale = 0.7}};
-    const Sequence s{.q = {1, 3, 6}, .k = {1, 300, 6}};
+    const AttentionLayer layer{{}, graph_normals(16, 6, 3), {.scale = 0.7}};
+    const GraphSequence s{.q = {1, 3, 6}, .k = {1, 300, 6}};
     const auto inputs = s.inputs();
     const auto y = graph::Executor(graph_of(layer))
                        .run(views_of(attention_tensors({&inputs, 1})), nullptr, kExec)
@@ -124,7 +125,7 @@ private:
 };
 
 // Scaled queries, then scaled keys: what calibrates the chip.
-Matrix<float> scaled_rows(const Sequence& s) {
+Matrix<float> scaled_rows(const GraphSequence& s) {
     Matrix<float> rows(s.queries.rows() + s.keys.rows(), s.q.size);
     const double scale = std::sqrt(1.0 / std::sqrt(static_cast<double>(s.q.size)));
     std::size_t i = 0;
@@ -140,8 +141,8 @@ TEST(AttentionGraph, DeployedHasTheBitsOfTheChip) {
     for (const auto form : {AttentionForm::positive, AttentionForm::relu}) {
         for (const bool causal : {false, true}) {
             const AttentionConfig config{.form = form, .kernel_epsilon = 1e-3};
-            const AttentionLayer layer{config, normals(300, 16, 3), {.causal = causal}};
-            const Sequence s{.q = {2, 150, 16}, .k = {2, 150, 16}, .value_size = 16};
+            const AttentionLayer layer{config, graph_normals(300, 16, 3), {.causal = causal}};
+            const GraphSequence s{.q = {2, 150, 16}, .k = {2, 150, 16}, .value_size = 16};
             const auto inputs = s.inputs();
             const auto model = deployed_attention(layer, {&inputs, 1}, {.chip = chip, .seed = seed}, kExec);
             const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
@@ -165,8 +166,8 @@ TEST(AttentionGraph, DeployedHasTheBitsOfTheChip) {
 
 TEST(AttentionGraph, DeployedModelsAreSavedAndRun) {
     const TempDir dir;
-    const AttentionLayer layer{{}, normals(64, 16, 3), {}};
-    const Sequence s{.q = {2, 50, 16}, .k = {2, 50, 16}};
+    const AttentionLayer layer{{}, graph_normals(64, 16, 3), {}};
+    const GraphSequence s{.q = {2, 50, 16}, .k = {2, 50, 16}};
     const auto inputs = s.inputs();
     const auto tensors = attention_tensors({&inputs, 1});
     const auto model = deployed_attention(layer, {&inputs, 1}, {.chip = chip_preset("hermes")}, kExec);
@@ -186,7 +187,7 @@ ModelPlacement placed(const AttentionLayer& layer, std::int64_t length, const Ma
 }
 
 TEST(AttentionGraph, OmegaIsPlacedOnceForBothCallSites) {
-    const auto placement = placed({{}, normals(256, 64, 1)}, 1024, {});
+    const auto placement = placed({{}, graph_normals(256, 64, 1)}, 1024, {});
     EXPECT_EQ(placement.matrices, std::vector<std::string>{"omega"});
     EXPECT_EQ(placement.result.cores, 1U);
     ASSERT_EQ(placement.result.mapping.regions.size(), 1U);
@@ -198,7 +199,7 @@ TEST(AttentionGraph, OmegaIsPlacedOnceForBothCallSites) {
 TEST(AttentionGraph, CopiesMultiplyQueriesAndKeysAtTheSameTime) {
     const auto spec = chip_preset("hermes");
     const auto time_of = [&](std::size_t replicas) {
-        const auto p = placed({{}, normals(256, 64, 1)}, 256, {.replicas = replicas});
+        const auto p = placed({{}, graph_normals(256, 64, 1)}, 256, {.replicas = replicas});
         const auto schedule =
             make_schedule(p.pipeline, p.result.mapping, spec, cost_data(), {.digital = false});
         verify_schedule(schedule, p.pipeline, p.result.mapping, spec);
@@ -223,7 +224,7 @@ TEST(AttentionGraph, CopiesMultiplyQueriesAndKeysAtTheSameTime) {
 }
 
 double offloaded(AttentionForm form) {
-    const auto p = placed({{.form = form}, normals(256, 64, 1)}, 1024, {});
+    const auto p = placed({{.form = form}, graph_normals(256, 64, 1)}, 1024, {});
     const auto spec = chip_preset("hermes");
     const auto work = digital_work(p.pipeline);
     return offloaded_share(mapping_cost(p.result.mapping, spec, work, cost_data()).operations / 2.0, work);
@@ -240,8 +241,8 @@ TEST(AttentionGraph, OffloadsAThirdOfTheOperationsAsThePaperSays) {
 
 // What a run counts is what the plan says, times the number of inferences.
 TEST(AttentionGraph, ARunCountsDigitalOperationsByKind) {
-    const AttentionLayer layer{{}, normals(32, 16, 3)};
-    std::vector<Sequence> batch;
+    const AttentionLayer layer{{}, graph_normals(32, 16, 3)};
+    std::vector<GraphSequence> batch;
     for (std::uint64_t seed = 1; seed < 4; ++seed)
         batch.push_back({.q = {2, 20, 16}, .k = {1, 30, 16}, .value_size = 8, .seed = seed});
     std::vector<AttentionInputs> inputs;
@@ -259,9 +260,9 @@ TEST(AttentionGraph, ARunCountsDigitalOperationsByKind) {
 }
 
 TEST(AttentionGraph, RejectsSequencesThatDiffer) {
-    const Sequence a{.q = {2, 20, 4}, .k = {2, 20, 4}};
-    const Sequence b{.q = {2, 20, 4}, .k = {2, 21, 4}};
-    Sequence masked = a;
+    const GraphSequence a{.q = {2, 20, 4}, .k = {2, 20, 4}};
+    const GraphSequence b{.q = {2, 20, 4}, .k = {2, 21, 4}};
+    GraphSequence masked = a;
     masked.mask.assign(20, 1);
     const std::vector<AttentionInputs> lengths{a.inputs(), b.inputs()};
     const std::vector<AttentionInputs> masks{a.inputs(), masked.inputs()};
@@ -270,7 +271,7 @@ TEST(AttentionGraph, RejectsSequencesThatDiffer) {
     EXPECT_THAT(error_of([&] { (void)attention_tensors(masks); }),
                 HasSubstr("bad_data: the key mask of sequence 1 has 20 keys, the first has 0"));
     EXPECT_THAT(error_of([] { (void)attention_tensors({}); }), HasSubstr("at least one sequence"));
-    const AttentionLayer layer{{}, normals(8, 4, 3), {}, true};
+    const AttentionLayer layer{{}, graph_normals(8, 4, 3), {}, true};
     const AttentionTarget target{.chip = chip_preset("hermes")};
     EXPECT_THAT(
         error_of([&] { (void)deployed_attention(layer, std::span(lengths).first(1), target, kExec); }),

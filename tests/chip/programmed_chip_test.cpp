@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
+Matrix<float> placed_normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
     Matrix<float> m(rows, cols);
     fill_normal(5, Stream::test, first, m.values());
     return m;
@@ -27,9 +27,9 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
 
 ProgrammedChip programmed(const ChipSpec& spec, std::size_t inputs, std::size_t outputs,
                           const PlacementConfig& placement = {}, const Exec& exec = {}) {
-    const auto sample = normals(300, inputs, 1U << 20U);
+    const auto sample = placed_normals(300, inputs, 1U << 20U);
     return build_chip(BuildJob{.chip = spec,
-                               .weights = normals(inputs, outputs, 0),
+                               .weights = placed_normals(inputs, outputs, 0),
                                .sample = sample.view(),
                                .steps = {.placement = placement},
                                .seed = 3},
@@ -104,7 +104,7 @@ TEST(Plan, HasATileOnEachCoreAndMatricesOneAfterAnother) {
 
 TEST(Plan, RejectsRegionsThatDoNotFit) {
     const auto error = [](const std::function<void(Plan&)>& change) {
-        auto plan = place(chip_preset("ideal"), normals(300, 20, 0), {.replicas = 2});
+        auto plan = place(chip_preset("ideal"), placed_normals(300, 20, 0), {.replicas = 2});
         change(plan);
         return error_of([&] { validate(plan); });
     };
@@ -145,8 +145,8 @@ TEST(Plan, RejectsRegionsThatDoNotFit) {
 }
 
 TEST(ProgrammedChip, StatesFollowFromValues) {
-    const auto x = normals(20, 8, 7);
-    const auto plan = place(chip_preset("hermes-published"), normals(8, 5, 0));
+    const auto x = placed_normals(20, 8, 7);
+    const auto plan = place(chip_preset("hermes-published"), placed_normals(8, 5, 0));
     EXPECT_EQ(state_of(plan), ChipState::mapped);
     const auto ready = calibrated(plan, {.sample = x.view()}, {});
     EXPECT_EQ(state_of(ready), ChipState::calibrated);
@@ -171,17 +171,17 @@ TEST(ProgrammedChip, StatesFollowFromValues) {
 }
 
 TEST(ProgrammedChip, RejectsWeightsAndInputsThatAreNotFinite) {
-    auto weights = normals(3, 2, 0);
+    auto weights = placed_normals(3, 2, 0);
     weights(1, 1) = std::numeric_limits<float>::quiet_NaN();
     EXPECT_THAT(error_of([&] { place(chip_preset("ideal"), weights); }),
                 HasSubstr("weight 1 of output 1 is nan"));
     const auto chip = programmed(chip_preset("hermes-published"), 3, 2);
-    auto x = normals(2, 3, 0);
+    auto x = placed_normals(2, 3, 0);
     x(1, 2) = std::numeric_limits<float>::infinity();
     EXPECT_THAT(error_of([&] { products(chip, x); }), HasSubstr("input 2 of row 1 is inf"));
-    EXPECT_THAT(error_of([&] { products(chip, normals(2, 4, 0)); }),
+    EXPECT_THAT(error_of([&] { products(chip, placed_normals(2, 4, 0)); }),
                 HasSubstr("inputs of length 4; the chip holds a matrix of 3 inputs"));
-    const auto plan = place(chip_preset("ideal"), normals(3, 2, 0));
+    const auto plan = place(chip_preset("ideal"), placed_normals(3, 2, 0));
     const Matrix<float> zeros(4, 3);
     EXPECT_THAT(error_of([&] { calibrated(plan, {.sample = zeros.view()}, {}); }),
                 HasSubstr("all calibration inputs are 0"));
@@ -193,7 +193,7 @@ TEST(ProgrammedChip, RejectsWeightsAndInputsThatAreNotFinite) {
 TEST(ProgrammedChip, IdealChipIsTheDigitalProductToTheLastInputStep) {
     // Nominal outputs, since least squares would fit the input steps.
     const auto chip = program(programmed(chip_preset("ideal"), 300, 280).plan, 3, {}, {});
-    const auto x = normals(50, 300, 99);
+    const auto x = placed_normals(50, 300, 99);
     const auto y = products(chip, x);
     Matrix<float> quantised(x.rows(), x.cols());
     for (std::size_t t = 0; t < chip.plan.regions.size(); ++t) {
@@ -221,7 +221,7 @@ TEST(ProgrammedChip, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
         const auto spec = chip_preset("hermes-published");
         const auto one = programmed(spec, 270, 260, placement, {.threads = 1});
         const auto four = programmed(spec, 270, 260, placement, {.threads = 4});
-        const auto x = normals(40, 270, 1234);
+        const auto x = placed_normals(40, 270, 1234);
         const ProductIds ids{.seed = 8, .first = 5};
         const auto all = products(one, x, ids, {.threads = 1});
         EXPECT_EQ(products(four, x, ids, {.threads = 3}), all);
@@ -242,7 +242,7 @@ TEST(ProgrammedChip, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
 
 // n independent copies have 1/n of the variance of one; systematic errors of inputs remain.
 TEST(ProgrammedChip, AveragingCopiesLowersTheErrorByTheRootOfTheirNumber) {
-    const auto x = normals(400, 64, 777);
+    const auto x = placed_normals(400, 64, 777);
     const auto error = [&](int replicas, Replication replication) {
         const auto chip = programmed(chip_preset("hermes-published"), 64, 64,
                                      {.replicas = replicas, .replication = replication});
@@ -262,7 +262,7 @@ struct Centring {
 Centring centring(ProgrammedChip& chip, OutputFit fit) {
     chip = with_calibrated_outputs(std::move(chip), fit, {});
     const auto& weights = chip.plan.matrices[0].weights;
-    const auto x = normals(2000, weights.rows(), 4321);
+    const auto x = placed_normals(2000, weights.rows(), 4321);
     const auto y = products(chip, x, {.seed = 2});
     const auto exact = exact_products(x.view(), weights.view());
     double sum = 0.0;
@@ -316,7 +316,7 @@ TEST(OutputFit, CentredEqualsLeastSquaresIfRoundingIsToNearest) {
 
 TEST(ProgrammedChip, CalibratedOutputsUndoDrift) {
     auto chip = programmed(chip_preset("hermes-published"), 128, 128);
-    const auto x = normals(300, 128, 4321);
+    const auto x = placed_normals(300, 128, 4321);
     const double fresh = relative_error(chip, x);
     chip = aged(std::move(chip), {.seconds = 86400.0});
     const double aged = relative_error(chip, x);

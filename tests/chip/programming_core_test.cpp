@@ -39,14 +39,14 @@ Matrix<float> inputs_of(std::size_t count, std::size_t rows, std::uint64_t seed)
     return x;
 }
 
-struct Bench {
+struct CoreBench {
     ChipSpec chip = chip_preset("hermes-published");
     Matrix<float> w;
     RegionScale mapping;
     ProgrammingConfig config;
     RegionIds ids{.seed = 9, .core = 2};
 
-    Bench(std::size_t rows, std::size_t cols, std::uint64_t seed = 1) : w(weights_of(rows, cols, seed)) {
+    CoreBench(std::size_t rows, std::size_t cols, std::uint64_t seed = 1) : w(weights_of(rows, cols, seed)) {
         const auto x = inputs_of(500, rows, seed + 1000);
         mapping.column_us = calibrate_columns(chip.core, chip.device.g_max_us, w.view(), x.view(), 1.0);
         mapping.output_step = 4.0 * std::sqrt(static_cast<double>(rows)) * kDeviation / 127.0;
@@ -59,7 +59,7 @@ struct Bench {
 };
 
 TEST(ProgramRegionBy, StatisticalIsTheDrawWithoutPulses) {
-    const Bench b(40, 30);
+    const CoreBench b(40, 30);
     const auto result = b.run(ProgrammingMethod::statistical);
     const auto core = program_region(b.chip, b.w.view(), b.mapping, b.ids);
     EXPECT_EQ(result.region.plus.g_us, core.plus.g_us);
@@ -70,7 +70,7 @@ TEST(ProgramRegionBy, StatisticalIsTheDrawWithoutPulses) {
 }
 
 TEST(ProgramRegionBy, HasTheSameBitsForAnyThreadCount) {
-    Bench b(70, 75);
+    CoreBench b(70, 75);
     b.config.gradient.iterations = 4;
     b.config.gradient.inputs = 300;
     for (const auto method :
@@ -88,7 +88,7 @@ TEST(ProgramRegionBy, HasTheSameBitsForAnyThreadCount) {
 }
 
 TEST(ProgramRegionBy, VerificationBeatsOnePulse) {
-    const Bench b(64, 64);
+    const CoreBench b(64, 64);
     for (const auto method : {ProgrammingMethod::verify, ProgrammingMethod::max_set_fill}) {
         const auto r = b.run(method);
         EXPECT_LT(r.after.weight, 0.75 * r.before.weight) << to_string(method);
@@ -100,7 +100,7 @@ TEST(ProgramRegionBy, VerificationBeatsOnePulse) {
 
 // Pulses give the error that the statistical model, the published fit, draws.
 TEST(ProgramRegionBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
-    Bench b(128, 128);
+    CoreBench b(128, 128);
     b.mapping.column_us = column_conductances(b.w.view(), WeightScale::column, 20.7);
     b.chip.core.adc.max_count = 0;  // such large conductances exceed the converter's range
     const auto drawn = b.run(ProgrammingMethod::statistical).after.weight;
@@ -109,7 +109,7 @@ TEST(ProgramRegionBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
 }
 
 TEST(ProgramRegionBy, NeedsAPulseModel) {
-    Bench b(8, 8);
+    CoreBench b(8, 8);
     b.chip = chip_preset("rram-wan");
     EXPECT_NO_THROW(b.run(ProgrammingMethod::statistical));
     EXPECT_THAT(
@@ -118,7 +118,7 @@ TEST(ProgramRegionBy, NeedsAPulseModel) {
 }
 
 TEST(ProgramRegionBy, RejectsInvalidSettings) {
-    Bench b(8, 8);
+    CoreBench b(8, 8);
     b.config.gradient.inputs = 1;
     EXPECT_THAT(error_of([&] { b.run(ProgrammingMethod::statistical); }),
                 HasSubstr("inputs: 1 is out of range; it must be >= 2"));
@@ -136,7 +136,7 @@ TEST(ProgramRegionBy, RejectsInvalidSettings) {
 // The sum of two devices with different drift, represented by one exponent: exact at 0 s and after a day,
 // close in between.
 TEST(PulsedArray, StateDriftsLikeItsDevices) {
-    const Bench b(24, 24);
+    const CoreBench b(24, 24);
     const PulseContext context{b.chip.device, *b.chip.pulses, 3};
     Matrix<float> target(24, 24);
     for (std::size_t i = 0; i < 576; ++i) target.values()[i] = static_cast<float>(i) * 0.035F;
@@ -162,7 +162,7 @@ TEST(PulsedArray, StateDriftsLikeItsDevices) {
 // size. 200 products of 40 outputs: the error of a root mean square of 8000 is 0.8 %.
 TEST(MeasuredProducts, MatchTheLiteralSimulator) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
-        Bench b(60, 40);
+        CoreBench b(60, 40);
         b.chip.core.read_mode = mode;
         const auto x = tuning_inputs(b.run(ProgrammingMethod::statistical).region, kDeviation, 0, 200);
         const auto rms_difference = [&](const ProgrammedRegion& core, const ReadTime& time) {
@@ -197,7 +197,7 @@ TEST(MeasuredProducts, MatchTheLiteralSimulator) {
 }
 
 TEST(GradientDescent, StopsAtItsTargetError) {
-    Bench b(48, 48);
+    CoreBench b(48, 48);
     b.config.gradient.inputs = 512;
     b.config.gradient.target_error = 0.5;
     const auto at_once = b.run(ProgrammingMethod::gradient_descent);
@@ -216,7 +216,7 @@ TEST(GradientDescent, LowersTheMeasuredErrorByAQuarter) {
     double before = 0.0;
     double after = 0.0;
     for (std::uint64_t draw = 0; draw < 10; ++draw) {
-        Bench b(128, 48, 100 + draw);
+        CoreBench b(128, 48, 100 + draw);
         b.ids.seed = 50 + draw;
         const auto r = b.run(ProgrammingMethod::gradient_descent);
         std::printf("draw %2d: max-SET-fill %.4f, gradient descent %.4f\n", static_cast<int>(draw),
@@ -242,7 +242,7 @@ double literal_error(ProgrammedRegion core, const Matrix<float>& w) {
 // Columns calibrated for smaller inputs than the loop uses have conductances at which the loop's inputs
 // would saturate.
 TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
-    Bench b(120, 24);
+    CoreBench b(120, 24);
     auto x = inputs_of(500, 120, 77);
     for (auto& v : x.values()) v *= 0.5F;
     b.mapping.column_us = calibrate_columns(b.chip.core, b.chip.device.g_max_us, b.w.view(), x.view(), 1.0);
@@ -253,7 +253,7 @@ TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
 }
 
 TEST(GradientDescent, AlsoImprovesTheLiteralSimulator) {
-    const Bench b(128, 128);
+    const CoreBench b(128, 128);
     const auto filled = b.run(ProgrammingMethod::max_set_fill).region;
     const auto tuned = b.run(ProgrammingMethod::gradient_descent).region;
     EXPECT_LT(literal_error(tuned, b.w), 0.8 * literal_error(filled, b.w));

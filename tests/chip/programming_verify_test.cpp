@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Bench {
+struct VerifyBench {
     DeviceModel device = chip_preset("hermes-published").device;
     PulseModel pulse = chip_preset("hermes-published").pulses.value();
     VerifyConfig verify;
@@ -29,8 +29,8 @@ struct Bench {
 };
 
 // No spread, noise or drift: only the law of the pulse.
-Bench exact_bench() {
-    Bench b;
+VerifyBench exact_bench() {
+    VerifyBench b;
     b.pulse.set_sd_us = 0.0;
     b.pulse.half_sd_ua = 0.0;
     b.pulse.cycle_sd = 0.0;
@@ -149,7 +149,7 @@ TEST(PulsedDevice, ReadsInStepsOfItsConverterWithNoise) {
 }
 
 TEST(PulsedDevice, DrawsDependOnlyOnSeedDeviceAndPulse) {
-    const Bench b;
+    const VerifyBench b;
     auto one = make_device(b.context(), 77);
     auto two = make_device(b.context(), 77);
     auto other = make_device(b.context(), 78);
@@ -165,7 +165,7 @@ TEST(PulsedDevice, DrawsDependOnlyOnSeedDeviceAndPulse) {
 
 TEST(PulsedDevice, StuckDevicesMatchTheStatisticalModelAndStayStuck) {
     constexpr std::uint64_t kDevices = 10000;
-    Bench b;
+    VerifyBench b;
     b.device.stuck_at_reset_probability = 0.1;
     b.device.stuck_at_max_probability = 0.2;
     int at_zero = 0;
@@ -183,7 +183,7 @@ TEST(PulsedDevice, StuckDevicesMatchTheStatisticalModelAndStayStuck) {
 }
 
 TEST(ProgramAndVerify, EndsWithinToleranceOrBounds) {
-    Bench b;
+    VerifyBench b;
     int reached = 0;
     for (std::uint64_t i = 0; i < 1000; ++i) {
         auto d = make_device(b.context(), i);
@@ -234,7 +234,7 @@ TEST(ProgramAndVerify, CountsJoulesAndSeconds) {
 
 // Two exact devices with SET conductances of 8 and 5 uS.
 struct Pair {
-    Bench bench = exact_bench();
+    VerifyBench bench = exact_bench();
     std::array<PulsedDevice, 2> devices;
 
     Pair() {
@@ -301,7 +301,7 @@ TEST(MaxSetFill, OfMoreDevicesHasAtMostOneIntermediateState) {
 }
 
 // Spread of the conductance t_0 after max-SET-fill over n pairs.
-double fill_sigma_us(const Bench& b, double target_us, std::uint64_t first, int n) {
+double fill_sigma_us(const VerifyBench& b, double target_us, std::uint64_t first, int n) {
     const auto depth = static_cast<std::uint64_t>(b.device.devices_per_polarity);
     std::vector<double> g;
     for (int i = 0; i < n; ++i) {
@@ -319,7 +319,7 @@ double fill_sigma_us(const Bench& b, double target_us, std::uint64_t first, int 
 
 // The polynomial is the published fit to the chip; 20 000 pairs per point give the spread to 0.7 %.
 TEST(MaxSetFill, LeavesThePublishedErrorWithinTenPercent) {
-    const Bench b;
+    const VerifyBench b;
     std::printf("   u  published  max-SET-fill, uS\n");
     for (int k = 1; k <= 9; ++k) {
         const double u = 0.1 * k;
@@ -333,7 +333,7 @@ TEST(MaxSetFill, LeavesThePublishedErrorWithinTenPercent) {
 // Without drift between pulse and t_0 the same procedure is far better than the chip: verification does
 // not cause the error.
 TEST(MaxSetFill, OwesItsErrorToDrift) {
-    Bench b;
+    VerifyBench b;
     b.pulse.drift_sd = {};
     EXPECT_LT(fill_sigma_us(b, 0.5 * 20.7, 1, 5000), 0.6 * 0.9914);
 }

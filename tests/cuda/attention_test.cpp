@@ -1,5 +1,6 @@
 // Attention on a GPU compared with the processor.
 #include "imka/attention/attention.hpp"
+#include "cuda/devices.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -26,8 +27,6 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const Exec kCpu{.threads = 2};
-const Exec kGpu{.threads = 2, .device = {.kind = DeviceKind::cuda}};
 const BuildConfig kBuild;
 
 struct Shape {

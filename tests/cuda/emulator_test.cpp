@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/devices.hpp"
 #include "imka/base/random.hpp"
 #include "imka/chip/build.hpp"
 #include "imka/chip/simulate/cuda_emulator.hpp"
@@ -19,9 +20,6 @@
 namespace imka {
 namespace {
 
-const Exec kCpu{.threads = 2};
-const Exec kGpu{.threads = 2, .device = {.kind = DeviceKind::cuda}};
-
 Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
     Matrix<float> m(rows, cols);
     fill_normal(21, Stream::test, first, m.values());
@@ -29,7 +27,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t first) {
 }
 
 // A chip and the shape of the matrix on it.
-struct Case {
+struct ChipCase {
     std::string name;
     void (*change)(ChipSpec&) = [](ChipSpec&) {};
     std::string preset = "hermes";
@@ -53,7 +51,7 @@ void small_cores(ChipSpec& s) {
     s.core.cols = 37;
 }
 
-ProgrammedChip chip_of(const Case& c) {
+ProgrammedChip chip_of(const ChipCase& c) {
     auto spec = chip_preset(c.preset);
     c.change(spec);
     const auto sample = normals(200, c.inputs, 500'000);
@@ -67,8 +65,8 @@ ProgrammedChip chip_of(const Case& c) {
                       kCpu);
 }
 
-const std::vector<Case>& cases() {
-    static const std::vector<Case> list = {
+const std::vector<ChipCase>& cases() {
+    static const std::vector<ChipCase> list = {
         {.name = "four_phases"},
         {.name = "one_phase", .change = one_phase},
         {.name = "linear", .change = linear},
@@ -142,7 +140,7 @@ const std::vector<Case>& cases() {
     return list;
 }
 
-class CudaEmulator : public testing::TestWithParam<Case> {};
+class CudaEmulator : public testing::TestWithParam<ChipCase> {};
 
 // Largest value of one output step, over the regions.
 double largest_step(const ProgrammedChip& chip) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/devices.hpp"
 #include "imka/base/random.hpp"
 #include "imka/chip/spec/chip.hpp"
 #include "imka/cuda/gpu.hpp"
@@ -23,8 +24,6 @@ namespace imka {
 namespace {
 
 using testing::HasSubstr;
-
-const Exec kGpu{.device = {DeviceKind::cuda, 0}};
 
 Matrix<float> inputs(std::size_t rows, std::size_t cols, float size = 1.0F) {
     Matrix<float> x(rows, cols);
@@ -51,7 +50,7 @@ FeatureRecipe recipe_of(const Case& c) {
             .form = c.form};
 }
 
-std::vector<Case> cases() {
+std::vector<Case> feature_cases() {
     std::vector<Case> list;
     const std::pair<std::int64_t, std::int64_t> sizes[] = {{1, 1}, {3, 130}, {22, 704}, {33, 65}, {100, 257}};
     for (const auto& row : kernel_registry()) {
@@ -230,7 +229,7 @@ TEST_P(Features, AreRoundedToTf32) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Maps, Features, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Maps, Features, testing::ValuesIn(feature_cases()),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST(FeaturesOnGpu, OfTransformsHaveTheProjectionsOfTheProcessor) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/devices.hpp"
 #include "graph/graphs.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/graph/executor.hpp"
@@ -19,13 +20,10 @@ namespace {
 
 using testing::HasSubstr;
 
-const Exec kCpu{.threads = 2};
-const Exec kGpu{.threads = 2, .device = {.kind = DeviceKind::cuda}};
-
 using Attributes = decltype(Node::attributes);
 
 // One node with its inputs.
-struct Case {
+struct NodeCase {
     std::string name;
     std::string op;
     std::vector<Tensor> inputs;  // constant if `constants` has their number; an empty shape {0}: omitted
@@ -70,8 +68,8 @@ struct Heads {
     bool causal = false;
     float epsilon = 0.0F;
 };
-Case attention(const std::string& name, const std::string& form, const Heads& h, bool masked = false,
-               float factor = 3.0F) {
+NodeCase attention(const std::string& name, const std::string& form, const Heads& h, bool masked = false,
+                   float factor = 3.0F) {
     const Shape q{h.sequences, h.heads, h.queries, h.directions};
     const Shape k{h.sequences, h.key_heads, h.keys, h.directions};
     const Shape v{h.sequences, h.key_heads, h.keys, h.size};
@@ -89,8 +87,8 @@ Case attention(const std::string& name, const std::string& form, const Heads& h,
             .tolerance = 3e-6};
 }
 
-std::vector<Case> elementwise_cases() {
-    std::vector<Case> list;
+std::vector<NodeCase> elementwise_cases() {
+    std::vector<NodeCase> list;
     for (const auto* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"})
         list.push_back({op, op, {f32({3, 4, 8}), positive({3, 4, 8}, 2)}});
     list.push_back({"bias", "Add", {f32({6, 5, 64}), f32({64}, 2)}});
@@ -121,11 +119,11 @@ std::vector<Case> elementwise_cases() {
     return list;
 }
 
-Case cast(const std::string& name, Tensor from, std::int64_t onnx_type) {
+NodeCase cast(const std::string& name, Tensor from, std::int64_t onnx_type) {
     return {"cast_" + name, "Cast", {std::move(from)}, {{"to", onnx_type}}};
 }
 
-std::vector<Case> shape_cases() {
+std::vector<NodeCase> shape_cases() {
     using Ints = std::vector<std::int64_t>;
     constexpr std::int64_t kFloat = 1;
     constexpr std::int64_t kInt32 = 6;
@@ -155,8 +153,8 @@ std::vector<Case> shape_cases() {
     };
 }
 
-std::vector<Case> row_cases() {
-    std::vector<Case> list;
+std::vector<NodeCase> row_cases() {
+    std::vector<NodeCase> list;
     for (const std::int64_t size : {5, 64, 300, 1000}) {
         const auto name = std::to_string(size);
         list.push_back({"norm_" + name,
@@ -176,7 +174,7 @@ std::vector<Case> row_cases() {
     return list;
 }
 
-std::vector<Case> product_cases() {
+std::vector<NodeCase> product_cases() {
     return {
         {"small", "MatMul", {f32({3, 5}), f32({5, 7}, 2)}, {}, {1}, 1e-6},
         {"linear", "MatMul", {f32({2, 200, 64}), f32({64, 64}, 2)}, {}, {1}, 1e-6},
@@ -196,7 +194,7 @@ std::vector<Case> product_cases() {
     };
 }
 
-std::vector<Case> attention_cases() {
+std::vector<NodeCase> attention_cases() {
     return {
         attention("small", "positive", {}),
         attention("masked", "positive", {}, true),
@@ -222,15 +220,15 @@ std::vector<Case> attention_cases() {
     };
 }
 
-std::vector<Case> all_cases() {
-    std::vector<Case> all;
+std::vector<NodeCase> all_cases() {
+    std::vector<NodeCase> all;
     for (const auto& list :
          {elementwise_cases(), shape_cases(), row_cases(), product_cases(), attention_cases()})
         all.insert(all.end(), list.begin(), list.end());
     return all;
 }
 
-Graph graph_of(const Case& c) {
+Graph graph_of(const NodeCase& c) {
     GraphBuilder b;
     std::vector<std::string> inputs;
     for (std::size_t k = 0; k < c.inputs.size(); ++k) {
@@ -253,7 +251,7 @@ Graph graph_of(const Case& c) {
     return graph;
 }
 
-std::vector<TensorView> views_of(const Case& c) {
+std::vector<TensorView> views_of(const NodeCase& c) {
     std::vector<TensorView> views;
     for (std::size_t k = 0; k < c.inputs.size(); ++k) {
         if (!c.inputs[k].bytes.empty() && std::ranges::find(c.constants, k) == c.constants.end())
@@ -285,7 +283,7 @@ void expect_near(const Tensor& a, const Tensor& b, double tolerance) {
         << where << ": " << a.values<float>()[where] << ", " << b.values<float>()[where];
 }
 
-class CudaGraph : public testing::TestWithParam<Case> {};
+class CudaGraph : public testing::TestWithParam<NodeCase> {};
 
 TEST_P(CudaGraph, AgreesWithTheProcessor) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
@@ -344,7 +342,7 @@ TEST(CudaGraphs, SharedMemoryIsKeptWhileItIsUsed) {
 
 TEST(CudaGraphs, ErrorsAreThoseOfTheProcessor) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
-    Case wrong{"", "Gather", {f32({11, 8}), ints({3, 11, 2, 40})}, {}, {0}};
+    NodeCase wrong{"", "Gather", {f32({11, 8}), ints({3, 11, 2, 40})}, {}, {0}};
     Executor gather(graph_of(wrong));
     EXPECT_THAT(error_of([&] { (void)gather.run(views_of(wrong), nullptr, kGpu); }),
                 testing::AllOf(testing::StartsWith("bad_data"), HasSubstr("node_y0"),

@@ -21,7 +21,7 @@
 namespace imka {
 namespace {
 
-const Exec kGpu{.threads = 4, .device = {DeviceKind::cuda, 0}};
+const Exec kFourThreads{.threads = 4, .device = {DeviceKind::cuda, 0}};
 constexpr auto kFolder = "IMKA_TEST_LOSS_FOLDER";
 
 // A kernel reads from address 0: no later call of the process succeeds.
@@ -36,7 +36,7 @@ SweepPlan small_plan() {
                          "base: {gram_rows: 100, log_ratio: 2, dataset: ringnorm}\n"
                          "grid: {backend: [fp32, hermes], kernel: [rbf, arccos0], seeds: 0..5}\n",
                          "small.yaml"),
-        {}, kGpu);
+        {}, kFourThreads);
 }
 
 std::atomic<int> runs_before_loss = 8;
@@ -51,7 +51,7 @@ SeedResult run_until_loss(const RunConfig& config, std::uint64_t seed, RunData& 
     auto kind = run_kind("ridge");
     kind.run = run_until_loss;
     try {
-        (void)run_sweep(small_plan(), kind, {.output = folder}, kGpu);
+        (void)run_sweep(small_plan(), kind, {.output = folder}, kFourThreads);
     } catch (const cuda::DeviceLost& e) {
         std::cerr << e.what() << "\n";
         std::quick_exit(4);
@@ -108,11 +108,11 @@ TEST_F(GpuLoss, StopsASweepAndTheNextStartGoesOn) {
     EXPECT_LT(lines, 24U);
     for (const auto& record : read_records(folder / "lost").records) EXPECT_EQ(record.error, "");
     EXPECT_TRUE(std::filesystem::is_empty(folder / "lost/claims"));
-    const auto rest = run_sweep(small_plan(), {.output = folder / "lost"}, kGpu);
+    const auto rest = run_sweep(small_plan(), {.output = folder / "lost"}, kFourThreads);
     EXPECT_EQ(rest.status.before, lines);
     EXPECT_EQ(rest.recorded, 24U - lines);
     EXPECT_EQ(rest.status.failed, 0U);
-    (void)run_sweep(small_plan(), {.output = folder / "undisturbed"}, kGpu);
+    (void)run_sweep(small_plan(), {.output = folder / "undisturbed"}, kFourThreads);
     EXPECT_EQ(record_facts(folder / "lost"), record_facts(folder / "undisturbed"));
 }
 

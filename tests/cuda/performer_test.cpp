@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/devices.hpp"
 #include "imka/base/random.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/graph/executor.hpp"
@@ -18,9 +19,6 @@
 
 namespace imka {
 namespace {
-
-const Exec kCpu{.threads = 2};
-const Exec kGpu{.threads = 2, .device = {.kind = DeviceKind::cuda}};
 
 struct Variant {
     std::string name;

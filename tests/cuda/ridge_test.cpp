@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/devices.hpp"
 #include "imka/base/random.hpp"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/linear_algebra.hpp"
@@ -24,8 +25,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-const Exec kGpu{.device = {DeviceKind::cuda, 0}};
 
 Matrix<float> inputs(std::size_t rows, std::size_t cols) {
     Matrix<float> x(rows, cols);

@@ -26,7 +26,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const Exec kExec{.threads = 1};
+const Exec kOneThread{.threads = 1};
 
 Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
     Matrix<float> m(rows, cols);
@@ -51,12 +51,13 @@ Plan small_plan(ChipState state, const std::string& name = "hermes") {
         place(small_chip(name), normals(11, 9, 1), {.replicas = 2, .replication = Replication::average});
     if (state == ChipState::mapped) return plan;
     return calibrated(std::move(plan), {.sample = sample.view(), .config = {.inputs = 20}, .seed = kSeed},
-                      kExec);
+                      kOneThread);
 }
 
 ProgrammedChip at_state(ChipState state, const std::string& name = "hermes") {
-    auto chip = with_calibrated_outputs(program(small_plan(ChipState::calibrated, name), kSeed, {}, kExec),
-                                        OutputFit::applied, kExec);
+    auto chip =
+        with_calibrated_outputs(program(small_plan(ChipState::calibrated, name), kSeed, {}, kOneThread),
+                                OutputFit::applied, kOneThread);
     if (state >= ChipState::aged) chip = aged(std::move(chip), {.seconds = 1234.5, .spacing_seconds = 2e-3});
     if (state >= ChipState::compensated) chip = compensated(std::move(chip), DriftCompensation::column);
     return chip;
@@ -74,9 +75,9 @@ Plan shared_core_plan() {
 }
 
 Matrix<float> products(const ProgrammedChip& chip, std::uint32_t matrix = 0) {
-    FastEmulator emulator(chip, kExec);
+    FastEmulator emulator(chip, kOneThread);
     return execute(emulator, matrix, normals(40, emulator.shape(matrix).inputs, 3).view(),
-                   {.seed = 5, .first = 9}, kExec)
+                   {.seed = 5, .first = 9}, kOneThread)
         .y;
 }
 
@@ -103,7 +104,7 @@ TEST(ChipFile, MultipliesWithTheSameBitsNowAndLater) {
                 *c = aged(std::move(*c), {.seconds = 1e6, .spacing_seconds = 1e-6});
             EXPECT_EQ(products(again), products(chip)) << name;
             for (auto* c : {&chip, &again})
-                *c = with_calibrated_outputs(std::move(*c), OutputFit::applied, kExec);
+                *c = with_calibrated_outputs(std::move(*c), OutputFit::applied, kOneThread);
             EXPECT_EQ(products(again), products(chip)) << name;
         }
     }
@@ -111,11 +112,11 @@ TEST(ChipFile, MultipliesWithTheSameBitsNowAndLater) {
 
 TEST(ChipFile, HoldsSeveralMatricesAndRegionsOfOneCore) {
     const auto plan = shared_core_plan();
-    const auto chip = program(plan, 2, {}, kExec);
+    const auto chip = program(plan, 2, {}, kOneThread);
     const auto again = reloaded(chip);
     EXPECT_EQ(again.plan.regions, plan.regions);
     for (const std::uint32_t m : {0U, 1U}) EXPECT_EQ(products(again, m), products(chip, m));
-    EXPECT_EQ(products(program(reloaded(plan), 2, {}, kExec), 1), products(chip, 1));
+    EXPECT_EQ(products(program(reloaded(plan), 2, {}, kOneThread), 1), products(chip, 1));
 }
 
 TEST(ChipFile, OfAPlanCanBeProgrammed) {
@@ -123,7 +124,7 @@ TEST(ChipFile, OfAPlanCanBeProgrammed) {
         const auto plan = small_plan(state);
         const auto again = reloaded(plan);
         EXPECT_EQ(state_of(again), state);
-        EXPECT_EQ(products(program(again, 7, {}, kExec)), products(program(plan, 7, {}, kExec)));
+        EXPECT_EQ(products(program(again, 7, {}, kOneThread)), products(program(plan, 7, {}, kOneThread)));
         const TempDir folder;
         save_plan_file(folder / "plan", plan);
         EXPECT_THAT(error_of([&] { load_chip_file(folder / "plan"); }),
@@ -135,8 +136,8 @@ TEST(ChipFile, OfAPlanCanBeProgrammed) {
 }
 
 TEST(ChipFile, HoldsDevicesThatWerePulsed) {
-    auto chip =
-        program(small_plan(ChipState::calibrated), kSeed, {.method = ProgrammingMethod::max_set_fill}, kExec);
+    auto chip = program(small_plan(ChipState::calibrated), kSeed, {.method = ProgrammingMethod::max_set_fill},
+                        kOneThread);
     auto again = reloaded(chip);
     for (auto* c : {&chip, &again}) *c = aged(std::move(*c), {.seconds = 1e4});
     EXPECT_EQ(products(again), products(chip));
@@ -316,15 +317,15 @@ TEST(ChipFile, DISABLED_WritesFuzzSeeds) {
     spec.core.cols = 2;
     const auto sample = normals(4, 4, 2);
     const auto mapped = place(spec, normals(4, 3, 1));
-    const auto ready = calibrated(mapped, {.sample = sample.view()}, kExec);
-    const auto chip = program(ready, 1, {}, kExec);
+    const auto ready = calibrated(mapped, {.sample = sample.view()}, kOneThread);
+    const auto chip = program(ready, 1, {}, kOneThread);
     const auto old = aged(chip, {.seconds = 9.0});
     save_plan_file(folder / "mapped", mapped);
     save_plan_file(folder / "calibrated", ready);
     save_chip_file(folder / "programmed", chip);
     save_chip_file(folder / "aged", old);
     save_chip_file(folder / "compensated", compensated(old, DriftCompensation::column));
-    save_chip_file(folder / "two_matrices", program(shared_core_plan(), 2, {}, kExec));
+    save_chip_file(folder / "two_matrices", program(shared_core_plan(), 2, {}, kOneThread));
     const auto bytes = read_file(folder / "aged", std::size_t{1} << 20U);
     std::ofstream(folder / "cut", std::ios::binary) << bytes.substr(0, bytes.size() - 20);
 }

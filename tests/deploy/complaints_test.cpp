@@ -26,16 +26,17 @@ using graph::random_tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Exec kExec{.threads = 2};
+const Exec kComplaintExec{.threads = 2};
 
 // Largest difference between the model on a chip without errors and in FP32, relative to the largest output.
 double ideal_error(const Graph& graph) {
     const auto spec = chip_preset("ideal");
     const auto inputs = inputs_of(graph, 20, 3);
-    const auto model = deploy(place_model(graph, spec, {}), spec, {}, inputs, 1, kExec);
-    const auto driver = make_emulator(model.chip, Simulator::fast, kExec);
-    const auto y = run_model(model, *driver, inputs, 1, kExec).outputs[0];
-    const auto exact = run_batches({.graph = graph, .matrices = {}, .inputs = inputs}, nullptr, kExec)[0];
+    const auto model = deploy(place_model(graph, spec, {}), spec, {}, inputs, 1, kComplaintExec);
+    const auto driver = make_emulator(model.chip, Simulator::fast, kComplaintExec);
+    const auto y = run_model(model, *driver, inputs, 1, kComplaintExec).outputs[0];
+    const auto exact =
+        run_batches({.graph = graph, .matrices = {}, .inputs = inputs}, nullptr, kComplaintExec)[0];
     double error = 0.0;
     double largest = 0.0;
     for (std::size_t i = 0; i < y.values<float>().size(); ++i) {
@@ -89,7 +90,8 @@ TEST(Complaints, ProductsOfTwoActivations) {
     EXPECT_THAT(choose_matrices(graph, "all"), ElementsAre("wq", "wk"));
     EXPECT_LT(ideal_error(graph), 0.05);
     const auto inputs = inputs_of(graph, 1, 3);
-    const auto scores = run_batches({.graph = graph, .matrices = {}, .inputs = inputs}, nullptr, kExec)[0];
+    const auto scores =
+        run_batches({.graph = graph, .matrices = {}, .inputs = inputs}, nullptr, kComplaintExec)[0];
     const auto x = inputs[0].values<float>();
     const auto projected = [&](std::size_t token, std::size_t feature, std::uint64_t seed) {
         const auto w = random_tensor({8, 6}, seed);

@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const Exec kExec{.threads = 2};
+const Exec kMappingExec{.threads = 2};
 
 TEST(GivenMapping, HasTheBitsOfTheDeploymentItComesFrom) {
     const auto graph = small_network();
@@ -30,7 +30,8 @@ TEST(GivenMapping, HasTheBitsOfTheDeploymentItComesFrom) {
     const auto inputs = inputs_of(graph, 300, 11);
     const TempDir dir;
     const auto plan = [&](const DeployOptions& options) {
-        save_model(dir / "a.plan", deploy(place_model(graph, spec, options), spec, {}, inputs, 7, kExec));
+        save_model(dir / "a.plan",
+                   deploy(place_model(graph, spec, options), spec, {}, inputs, 7, kMappingExec));
         return read_file(dir / "a.plan", 1 << 24);
     };
     const DeployOptions packed{.map = {.cuts = Cuts::free, .replicas = 2}};

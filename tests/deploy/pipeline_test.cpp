@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <span>
 
 #include "graph/graphs.hpp"
 #include "imka/base/file.hpp"
@@ -172,7 +173,7 @@ TEST(Pipeline, CountsDigitalWork) {
     EXPECT_EQ(step_named(pipeline, "node_sum").work.additions, 48.0);
     EXPECT_EQ(step_named(pipeline, "node_y").work.norm_elements, 48.0);
     EXPECT_EQ(step_named(pipeline, "node_kt").work.additions, 0.0);
-    const auto digital = pipeline_of(graph, {});
+    const auto digital = pipeline_of(graph, std::span<const std::size_t>());
     EXPECT_EQ(step_named(digital, "node_q").work.multiplications, 6.0 * 8 * 8);
     EXPECT_EQ(digital.chains.size(), 1U);
 }
@@ -305,7 +306,7 @@ TEST(Pipeline, NeedsKnownSizes) {
                            .constant("w", random_tensor({8, 8}, 1))
                            .node("MatMul", {"x", "w"}, {"y"})
                            .build("y");
-    EXPECT_THAT(error_of([&] { pipeline_of(graph, {}); }),
+    EXPECT_THAT(error_of([&] { pipeline_of(graph, std::span<const std::size_t>()); }),
                 HasSubstr("bad_config: node 'node_y' ('MatMul'): the size of 'x' is not known"));
 }
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "deploy/schedules.hpp"
 #include "imka/chip/analyse/cost.hpp"
 #include "imka/deploy/map.hpp"
-#include "schedules.hpp"
 #include "support/error.hpp"
 
 namespace imka {
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr std::size_t kEveryRow = 1'000'000;  // spans: blocks of one row
 
-Schedule schedule_of(const Problem& p, const ScheduleOptions& options = {}) {
+Schedule schedule_of(const ScheduleProblem& p, const ScheduleOptions& options = {}) {
     return make_schedule(p.pipeline, p.mapping, exact_chip(), cost_data(), options);
 }
 
@@ -32,7 +32,7 @@ double products(const Schedule& schedule) {
 // core. flow: ways of rows that flow from step to step; otherwise of steps one after another.
 class NaiveSimulation {
 public:
-    NaiveSimulation(const Problem& problem, std::size_t inferences, bool flow)
+    NaiveSimulation(const ScheduleProblem& problem, std::size_t inferences, bool flow)
         : problem_(problem), flow_(flow) {
         const auto& steps = problem.pipeline.steps;
         for (std::size_t i = 0; i < inferences; ++i) {
@@ -112,7 +112,7 @@ private:
         });
     }
 
-    const Problem& problem_;
+    const ScheduleProblem& problem_;
     bool flow_;
     std::vector<Item> open_;
 };
@@ -167,7 +167,7 @@ TEST(Schedule, IsVerifiedAndNotBelowItsBound) {
 }
 
 TEST(Schedule, OfAChainThatStreamsOverlaps) {
-    const Problem p{
+    const ScheduleProblem p{
         {.steps = {step_of(0, 100), step_of(1, 100, {{0}}), step_of(2, 100, {{1}})}, .chains = {}},
         mapping_at({{{0}}, {{1}}, {{2}}})};
     const auto schedule = schedule_of(p);
@@ -189,7 +189,7 @@ TEST(Schedule, RowsFlowPastASlowDigitalStep) {
                             .rows = kRows,
                             .work = {.additions = kRows * products_per_row * kProduct * rate}};
     };
-    Problem p{.pipeline = {}, .mapping = mapping_at({{{0}}, {{1, 1, 1}}})};
+    ScheduleProblem p{.pipeline = {}, .mapping = mapping_at({{{0}}, {{1, 1, 1}}})};
     p.pipeline.steps = {digital(2.0, {}), step_of(0, kRows, {{0, Reads::rows}}),
                         digital(1.0, {{1, Reads::rows}}), step_of(1, kRows, {{2, Reads::rows}})};
     const auto schedule = schedule_of(p);
@@ -210,8 +210,8 @@ TEST(Schedule, WaitsForAllRowsAndForWindows) {
 }
 
 TEST(Schedule, OfMatricesOnOneCoreIsOneAfterAnother) {
-    const Problem p{{.steps = {step_of(0, 100), step_of(1, 100), step_of(2, 50)}, .chains = {}},
-                    mapping_at({{{0}}, {{0}}, {{3}}})};
+    const ScheduleProblem p{{.steps = {step_of(0, 100), step_of(1, 100), step_of(2, 50)}, .chains = {}},
+                            mapping_at({{{0}}, {{0}}, {{3}}})};
     const auto schedule = schedule_of(p);
     EXPECT_EQ(products(schedule), 200.0);
     EXPECT_EQ(schedule.bound.reason, "core 0");
@@ -221,14 +221,15 @@ TEST(Schedule, OfMatricesOnOneCoreIsOneAfterAnother) {
 }
 
 TEST(Schedule, SharesRowsBetweenCopies) {
-    const Problem p{{.steps = {step_of(0, 100)}, .chains = {}}, mapping_at({{{0, 1}, {2, 3}, {4, 5}}})};
+    const ScheduleProblem p{{.steps = {step_of(0, 100)}, .chains = {}},
+                            mapping_at({{{0, 1}, {2, 3}, {4, 5}}})};
     EXPECT_EQ(products(schedule_of(p, {.digital = false})), 34.0);
 }
 
 // 1 row, and 3 rows, for 2 copies.
 TEST(Schedule, CopiesTakeTurnsWithRowsThatAreLeftOver) {
     for (const std::size_t rows : {1U, 3U}) {
-        Problem p{.pipeline = {}, .mapping = mapping_at({{{0}, {1}}})};
+        ScheduleProblem p{.pipeline = {}, .mapping = mapping_at({{{0}, {1}}})};
         p.pipeline.steps = {step_of(0, rows)};
         const auto schedule = schedule_of(p, {.inferences = 6, .digital = false});
         EXPECT_EQ(products(schedule), 3.0 * static_cast<double>(rows));
@@ -239,7 +240,7 @@ TEST(Schedule, CopiesTakeTurnsWithRowsThatAreLeftOver) {
 }
 
 TEST(Schedule, GivesCallsAtTheSameTimeTheirOwnCopies) {
-    Problem p{{.steps = {step_of(0, 100), step_of(0, 100)}, .chains = {}}, mapping_at({{{0}, {1}}})};
+    ScheduleProblem p{{.steps = {step_of(0, 100), step_of(0, 100)}, .chains = {}}, mapping_at({{{0}, {1}}})};
     const auto parallel = schedule_of(p);
     EXPECT_EQ(products(parallel), 100.0);
     EXPECT_EQ(parallel.bound.critical_path_seconds, parallel.makespan_seconds);
@@ -251,7 +252,7 @@ TEST(Schedule, GivesCallsAtTheSameTimeTheirOwnCopies) {
 
 // A third step needs all rows of the first call: both copies do that call first.
 TEST(Schedule, SharesCopiesBetweenCallsWhereThatIsFaster) {
-    const Problem p{
+    const ScheduleProblem p{
         {.steps = {step_of(0, 100), step_of(0, 100), step_of(1, 100, {{0, Reads::all}})}, .chains = {}},
         mapping_at({{{0}, {1}}, {{2}}})};
     const auto schedule = schedule_of(p);
@@ -262,13 +263,14 @@ TEST(Schedule, SharesCopiesBetweenCallsWhereThatIsFaster) {
 
 // Three copies cannot be shared out evenly between two calls.
 TEST(Schedule, SharesCopiesBetweenCallsWhereTheyDoNotDivide) {
-    const Problem p{{.steps = {step_of(0, 90), step_of(0, 90)}, .chains = {}}, mapping_at({{{0}, {1}, {2}}})};
+    const ScheduleProblem p{{.steps = {step_of(0, 90), step_of(0, 90)}, .chains = {}},
+                            mapping_at({{{0}, {1}, {2}}})};
     EXPECT_EQ(products(schedule_of(p)), 60.0);
 }
 
 TEST(Schedule, StreamsInferences) {
-    const Problem p{{.steps = {step_of(0, 10), step_of(1, 10, {{0, Reads::all}})}, .chains = {}},
-                    mapping_at({{{0}}, {{1}}})};
+    const ScheduleProblem p{{.steps = {step_of(0, 10), step_of(1, 10, {{0, Reads::all}})}, .chains = {}},
+                            mapping_at({{{0}}, {{1}}})};
     const auto schedule = schedule_of(p, {.inferences = 5});
     EXPECT_EQ(products(schedule), 60.0);
     EXPECT_EQ(schedule.interval_seconds / kProduct, 10.0);
@@ -285,8 +287,8 @@ TEST(Schedule, CountsDigitalWorkPartialSumsAndLinks) {
     digital.output_bytes = 4000;
     auto product = step_of(0, 4);
     product.input_bytes = 8000;
-    const Problem p{{.steps = {product, digital}, .chains = {}},
-                    mapping_at({{{0, 1}}})};  // two tiles: 10 sums
+    const ScheduleProblem p{{.steps = {product, digital}, .chains = {}},
+                            mapping_at({{{0, 1}}})};  // two tiles: 10 sums
     EXPECT_NEAR(schedule_of(p).makespan_seconds, 4 * kProduct + 10 / rate + 1e7 / rate, 1e-12);
     EXPECT_EQ(products(schedule_of(p, {.digital = false})), 4.0);
     EXPECT_NEAR(schedule_of(p, {.digital = false, .link = HostLink{link}}).makespan_seconds,
@@ -299,7 +301,7 @@ TEST(Schedule, LatencyOfTheLinkIsPaidOnceEachWay) {
     step.input_bytes = 100;
     step.output_bytes = 100;
     step.is_output = true;
-    const Problem p{{.steps = {step}, .chains = {}}, mapping_at({{{0}}})};
+    const ScheduleProblem p{{.steps = {step}, .chains = {}}, mapping_at({{{0}}})};
     const auto with = [&](double latency) {
         const ScheduleOptions options{
             .digital = false, .link = HostLink{4.0 / kProduct, latency * kProduct}, .most_spans = kEveryRow};
@@ -322,7 +324,7 @@ TEST(Schedule, InputsAreSentOnceForAllReaders) {
     a.network = {{0, Reads::rows}};
     b.network = {{0, Reads::all}};
     const Pipeline pipeline{.steps = {a, b}, .chains = {}, .inputs = {{"x", 10, 40}}};
-    const Problem p{with_input_steps(pipeline), mapping_at({{{0}}, {{1}}})};
+    const ScheduleProblem p{with_input_steps(pipeline), mapping_at({{{0}}, {{1}}})};
     ASSERT_EQ(p.pipeline.steps.size(), 3U);
     EXPECT_EQ(p.pipeline.steps[0].input_bytes, 40.0);
     EXPECT_EQ(p.pipeline.steps[1].input_bytes, 0.0);
@@ -339,7 +341,7 @@ TEST(VerifySchedule, FindsWhatIsWrongOnTheLink) {
     step.input_bytes = 8;
     step.output_bytes = 8;
     step.is_output = true;
-    const Problem p{{.steps = {step}, .chains = {}}, mapping_at({{{0}}})};
+    const ScheduleProblem p{{.steps = {step}, .chains = {}}, mapping_at({{{0}}})};
     const auto good = schedule_of(
         p, {.digital = false, .link = HostLink{2.0 / kProduct, kProduct}, .most_spans = kEveryRow});
     const auto error = [&](auto change) {
@@ -365,8 +367,8 @@ TEST(VerifySchedule, FindsWhatIsWrongOnTheLink) {
 TEST(VerifySchedule, FindsInputsThatAreNotSent) {
     auto step = step_of(0, 8);
     step.network = {{0, Reads::rows}};
-    const Problem p{with_input_steps({.steps = {step}, .chains = {}, .inputs = {{"x", 8, 8}}}),
-                    mapping_at({{{0}}})};
+    const ScheduleProblem p{with_input_steps({.steps = {step}, .chains = {}, .inputs = {{"x", 8, 8}}}),
+                            mapping_at({{{0}}})};
     auto schedule = schedule_of(p, {.link = HostLink{2.0 / kProduct}, .most_spans = kEveryRow});
     std::erase_if(schedule.spans, [](const Span& s) { return s.step == 0 && s.first_row == 3; });
     EXPECT_THAT(error_of([&] { verify_schedule(schedule, p.pipeline, p.mapping, exact_chip()); }),
@@ -384,7 +386,7 @@ TEST(Schedule, OfAListWithoutDependenciesIsTheSumOfItsMatrices) {
 }
 
 TEST(Schedule, IsRefusedIfItDoesNotFitTheMapping) {
-    Problem p{{.steps = {step_of(1, 4)}, .chains = {}}, mapping_at({{{0}}})};
+    ScheduleProblem p{{.steps = {step_of(1, 4)}, .chains = {}}, mapping_at({{{0}}})};
     EXPECT_THAT(error_of([&] { schedule_of(p); }),
                 HasSubstr("step 's1' multiplies matrix 1; the mapping has 1"));
     p.pipeline.steps = {step_of(0, 4)};
@@ -399,8 +401,8 @@ TEST(VerifySchedule, FindsWhatIsWrong) {
     PipelineStep relu{.name = "relu", .op = "Relu", .inputs = {{0}}, .rows = 8};
     relu.work.additions = 8e6;
     auto last = step_of(1, 8, {{1}});
-    const Problem p{{.steps = {step_of(0, 8), relu, last}, .chains = {}},
-                    mapping_at({{{0, 1}, {2, 3}}, {{4}}})};
+    const ScheduleProblem p{{.steps = {step_of(0, 8), relu, last}, .chains = {}},
+                            mapping_at({{{0, 1}, {2, 3}}, {{4}}})};
     const auto good = schedule_of(p, {.most_spans = kEveryRow});
     const auto error = [&](auto change) {
         auto bad = good;

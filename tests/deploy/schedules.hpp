@@ -46,7 +46,7 @@ inline PipelineStep step_of(std::uint32_t matrix, std::size_t rows, std::vector<
             .rows = rows};
 }
 
-struct Problem {
+struct ScheduleProblem {
     Pipeline pipeline;
     Mapping mapping;
 };
@@ -64,9 +64,9 @@ private:
 
 // 2 to 9 steps with up to 2 inputs each, read in all ways, of 1 to 24 rows; matrices of 1 to 3 tiles, up to
 // `copies` copies, on 4 cores; some steps are digital, and some share a matrix.
-inline Problem random_problem(std::uint64_t seed, std::size_t copies, bool digital) {
+inline ScheduleProblem random_problem(std::uint64_t seed, std::size_t copies, bool digital) {
     Dice dice(seed);
-    Problem problem;
+    ScheduleProblem problem;
     Places places;
     const auto count = 2 + dice(8);
     for (std::uint32_t s = 0; s < count; ++s) {

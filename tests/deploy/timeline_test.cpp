@@ -7,9 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "deploy/schedules.hpp"
 #include "imka/deploy/floor_plan.hpp"
 #include "imka/deploy/map.hpp"
-#include "schedules.hpp"
 
 namespace imka {
 namespace {

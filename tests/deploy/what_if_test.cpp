@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const Exec kExec{.threads = 2};
+const Exec kWhatIfExec{.threads = 2};
 
 std::vector<WhatIfPoint> points_of(const std::vector<std::string>& axes) {
     const auto graph = small_network();
@@ -29,7 +29,7 @@ std::vector<WhatIfPoint> points_of(const std::vector<std::string>& axes) {
                     .calibration = calibration,
                     .test = test,
                     .seeds = seeds},
-                   kExec);
+                   kWhatIfExec);
 }
 
 TEST(WhatIf, ParsesAxes) {

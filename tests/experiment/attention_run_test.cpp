@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-RunConfig small_run() {
+RunConfig small_attention_run() {
     auto config = attention_defaults();
     config.attention->source.length = 50;
     config.attention->source.head_dim = 8;
@@ -103,7 +103,7 @@ DirectErrors direct_errors(const AttentionSequence& s, const Matrix<float>& omeg
 }
 
 TEST(AttentionRuns, MatchADirectComputation) {
-    const auto config = small_run();
+    const auto config = small_attention_run();
     const auto data = load_attention(attention_source(config));
     const auto result = run_seeds("attention", config, data, {});
     for (std::size_t i = 0; i < 2; ++i) {
@@ -123,7 +123,7 @@ TEST(AttentionRuns, MatchADirectComputation) {
 
 TEST(AttentionRuns, DoNotDependOnThreads) {
     for (const auto* backend : {"fp32", "hermes"}) {
-        auto config = small_run();
+        auto config = small_attention_run();
         config.backend.name = backend;
         config.attention->source.heads = 2;
         const auto one = result_of(config, {.threads = 1});
@@ -134,7 +134,7 @@ TEST(AttentionRuns, DoNotDependOnThreads) {
 }
 
 TEST(AttentionRuns, OnAnIdealChipAgreeWithFp32) {
-    auto config = small_run();
+    auto config = small_attention_run();
     config.attention->features.truncation = 3.0;
     const auto digital = result_of(config);
     config.backend.name = "ideal";
@@ -147,7 +147,7 @@ TEST(AttentionRuns, OnAnIdealChipAgreeWithFp32) {
 }
 
 TEST(AttentionRuns, CountWhatTheChipDoes) {
-    auto config = small_run();
+    auto config = small_attention_run();
     config.backend.name = "hermes";
     const auto result = result_of(config);
     ASSERT_TRUE(result.offload);
@@ -156,12 +156,12 @@ TEST(AttentionRuns, CountWhatTheChipDoes) {
     EXPECT_EQ(products, 100U) << "50 queries and 50 keys";
     EXPECT_EQ(result.offload->chip, 2.0 * 8 * 24 * 100);
     EXPECT_EQ(result.offload->digital, (48 + 16) * 100 + 2.0 * 48 * 9 * 100 + 8 * 50);
-    EXPECT_FALSE(result_of(small_run()).offload);
+    EXPECT_FALSE(result_of(small_attention_run()).offload);
 }
 
 TEST(AttentionRuns, OfSampledQueriesAgreeWithThoseOfAll) {
     for (const bool causal : {false, true}) {
-        auto config = small_run();
+        auto config = small_attention_run();
         config.attention->source.causal = causal;
         const auto all = load_attention(attention_source(config));
         config.attention->source.query_rows = 20;
@@ -178,7 +178,7 @@ TEST(AttentionRuns, OfSampledQueriesAgreeWithThoseOfAll) {
 }
 
 TEST(AttentionRuns, DrawOmegaAnewBetweenSequences) {
-    auto config = small_run();
+    auto config = small_attention_run();
     config.seeds = {3};
     config.attention->source.sequences = 2;
     const double kept = value_of(config, "output_error");
@@ -191,7 +191,7 @@ TEST(AttentionRuns, DrawOmegaAnewBetweenSequences) {
 
 // Of the published figure: ω of length 1 / sqrt(m/d).
 TEST(AttentionRuns, SlipsOfThePublishedFigureShrinkOmega) {
-    auto config = small_run();
+    auto config = small_attention_run();
     config.attention->features.norms = Norms::sqrt;
     config.seeds = {0};
     const double right = value_of(config, "output_mse");
@@ -209,18 +209,18 @@ TEST(AttentionRuns, SlipsOfThePublishedFigureShrinkOmega) {
 }
 
 TEST(AttentionRuns, RefuseWhatCannotRun) {
-    auto config = small_run();
+    auto config = small_attention_run();
     config.dataset = "ringnorm";
     EXPECT_THAT(error_of([&] { validate(config); }), HasSubstr("neither normal, text nor a file"));
-    config = small_run();
+    config = small_attention_run();
     config.protocol = Protocol::measured;
     config.attention->features.kernel_epsilon = 0.1;
     EXPECT_THAT(error_of([&] { validate(config); }), HasSubstr("kernel_epsilon"));
-    config = small_run();
+    config = small_attention_run();
     config.attention->source.length = 1'000'000'000;
     config.attention->source.head_dim = 8192;
     EXPECT_THAT(error_of([&] { validate(config); }), HasSubstr("GB"));
-    config = small_run();
+    config = small_attention_run();
     EXPECT_THAT(
         error_of([&] { run_seeds("attention_time", config, load_attention(attention_source(config)), {}); }),
         HasSubstr("query_rows"));
@@ -330,7 +330,7 @@ TEST(AttentionText, HasPeaksOnTheDiagonalAndRepeatedTokens) {
 }
 
 TEST(AttentionPictures, ShowExactDigitalAndChipAttention) {
-    auto config = small_run();
+    auto config = small_attention_run();
     config.backend.name = "hermes";
     const auto picture = attention_picture(config, 30, {});
     EXPECT_THAT(picture.names, testing::ElementsAre("exact", "FP32", "hermes"));

@@ -12,11 +12,11 @@
 namespace imka {
 namespace {
 
-const std::string kHeader = "dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value\n";
+const std::string kColumns = "dataset,kernel,sampler,log_ratio,m_over_d,m,seed,backend,metric,value\n";
 
 TEST(ReadPublished, GroupsSeedsAndSkipsOtherExperiments) {
     const TempDir dir;
-    write_file_atomic(dir / "m.csv", kHeader +
+    write_file_atomic(dir / "m.csv", kColumns +
                                          "letter,rbf,rff,1,2,31,0,fp32,acc,0.5\n"
                                          "letter,rbf,rff,1,2,31,1,fp32,acc,0.7\n"
                                          "letter,rbf,rff,1,2,31,0,hermes,acc,0.1\n"
@@ -55,7 +55,7 @@ TEST(ReadPublished, ReportsTheInvalidLine) {
          {"letter,rbf,rff,1,2,31,0,fp32,acc", "letter,rbf,rff,1,2,31,0,fp32,acc,nan",
           "letter,rbx,rff,1,2,31,0,fp32,acc,0.5", "letter,rbf,rff,1,2,31,0,fp32,acc,0.5x",
           "letter,rbf,rff,1,2,31,0,fp32,acd,0.5"}) {
-        write_file_atomic(dir / "m.csv", kHeader + line + "\n");
+        write_file_atomic(dir / "m.csv", kColumns + line + "\n");
         EXPECT_THROW((void)read_published(dir / "m.csv"), Error) << line;
     }
     EXPECT_THAT(error_of([&] { (void)read_published(dir / "m.csv"); }), testing::HasSubstr("m.csv: line 2"));

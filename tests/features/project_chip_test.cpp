@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Matrix<float> inputs(std::size_t rows, std::size_t d) {
+Matrix<float> chip_inputs(std::size_t rows, std::size_t d) {
     Matrix<float> x(rows, d);
     for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = normal(11, Stream::test, i);
     return x;
@@ -53,7 +53,7 @@ struct Case {
 Case make_case(const std::string& chip, Kernel kernel = Kernel::rbf, std::size_t rows = 700) {
     Case c{.recipe = recipe_of(kernel, 12, 40), .chip = chip_preset(chip)};
     c.omega = sample(c.recipe.omega);
-    c.x = inputs(rows, 12);
+    c.x = chip_inputs(rows, 12);
     return c;
 }
 

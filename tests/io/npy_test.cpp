@@ -41,19 +41,19 @@ std::string head(const std::string& descr, const std::string& shape) {
     return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }      \n";
 }
 
-Table read(const std::string& bytes, ReadOptions options = {}) {
+Table read_array(const std::string& bytes, ReadOptions options = {}) {
     options.format = Format::npy;
     return table_of(bytes, options);
 }
 
-std::string fault(const std::string& bytes, const ReadOptions& options = {}) {
-    return error_of([&] { read(bytes, options); });
+std::string npy_fault(const std::string& bytes, const ReadOptions& options = {}) {
+    return error_of([&] { read_array(bytes, options); });
 }
 
 template <class T>
 void expect_type(const std::string& descr, std::vector<T> values) {
     std::vector<float> expected(values.begin(), values.end());
-    EXPECT_EQ(values_of(read(npy(head(descr, "(2, 2)"), bytes_of(values)))), expected) << descr;
+    EXPECT_EQ(values_of(read_array(npy(head(descr, "(2, 2)"), bytes_of(values)))), expected) << descr;
 }
 
 TEST(Npy, ReadsEveryType) {
@@ -73,23 +73,24 @@ TEST(Npy, ReadsEveryType) {
 TEST(Npy, ReadsEveryVersionAndVectors) {
     const auto data = bytes_of<float>({1, 2, 3});
     for (const int version : {1, 2, 3}) {
-        const auto table = read(npy(head("<f4", "(3,)"), data, version));
+        const auto table = read_array(npy(head("<f4", "(3,)"), data, version));
         EXPECT_EQ(table.x.rows(), 3U);
         EXPECT_EQ(table.x.cols(), 1U);
         EXPECT_EQ(values_of(table), (Floats{1, 2, 3}));
     }
-    EXPECT_EQ(values_of(read(npy("{\"shape\":(1,3),\"descr\":\"<f4\",\"fortran_order\":False}", data))),
+    EXPECT_EQ(values_of(read_array(npy("{\"shape\":(1,3),\"descr\":\"<f4\",\"fortran_order\":False}", data))),
               (Floats{1, 2, 3}));
 }
 
 TEST(Npy, ReadsALabelColumnOnRequest) {
     const auto bytes = npy(head("<f4", "(2, 3)"), bytes_of<float>({1, 2, 0, 3, 4, 1.5F}));
-    EXPECT_TRUE(read(bytes).labels.empty());
-    const auto last = read(bytes, {.label_column = "last"});
+    EXPECT_TRUE(read_array(bytes).labels.empty());
+    const auto last = read_array(bytes, {.label_column = "last"});
     EXPECT_EQ(last.labels, (Texts{"0", "1.5"}));
     EXPECT_EQ(values_of(last), (Floats{1, 2, 3, 4}));
-    EXPECT_EQ(values_of(read(bytes, {.label_column = "1", .drop_columns = {"2"}})), (Floats{0, 1.5F}));
-    EXPECT_THAT(fault(bytes, {.label_column = "x"}), HasSubstr("bad_config: memory: there is no column 'x'"));
+    EXPECT_EQ(values_of(read_array(bytes, {.label_column = "1", .drop_columns = {"2"}})), (Floats{0, 1.5F}));
+    EXPECT_THAT(npy_fault(bytes, {.label_column = "x"}),
+                HasSubstr("bad_config: memory: there is no column 'x'"));
 }
 
 TEST(Npy, RoundTripsBitForBit) {
@@ -135,21 +136,23 @@ TEST(Npy, EveryTruncationIsAnError) {
     const TempDir dir;
     const auto good = npy(head("<f4", "(2, 3)"), bytes_of<float>({1, 2, 3, 4, 5, 6}));
     for (std::size_t length = 0; length < good.size(); ++length) {
-        EXPECT_THAT(fault(good.substr(0, length)), StartsWith("bad_data: memory: ")) << length;
-        EXPECT_THAT(fault(gzip_bytes(good.substr(0, length))), StartsWith("bad_data: memory: ")) << length;
+        EXPECT_THAT(npy_fault(good.substr(0, length)), StartsWith("bad_data: memory: ")) << length;
+        EXPECT_THAT(npy_fault(gzip_bytes(good.substr(0, length))), StartsWith("bad_data: memory: "))
+            << length;
         std::ofstream(dir / "a.npy", std::ios::binary) << good.substr(0, length);
         EXPECT_THAT(error_of([&] { read_npy(dir / "a.npy"); }), StartsWith("bad_data: ")) << length;
     }
-    EXPECT_EQ(fault(good.substr(0, good.size() - 1)),
+    EXPECT_EQ(npy_fault(good.substr(0, good.size() - 1)),
               "bad_data: memory: truncated: expected 2 x 3 values of 4 bytes, got 23 bytes");
-    EXPECT_EQ(fault(gzip_bytes(good.substr(0, good.size() - 1))),
+    EXPECT_EQ(npy_fault(gzip_bytes(good.substr(0, good.size() - 1))),
               "bad_data: memory: row 2: truncated: expected 2 rows");
 }
 
 TEST(Npy, BytesAfterTheValuesAreAnError) {
     const auto more = npy(head("<f4", "(2, 1)"), bytes_of<float>({1, 2})) + "x";
-    EXPECT_THAT(fault(more), HasSubstr("bytes follow the values: expected 2 x 1 values of 4 bytes, got 9"));
-    EXPECT_THAT(fault(gzip_bytes(more)), HasSubstr("bytes follow the 2 rows of the header"));
+    EXPECT_THAT(npy_fault(more),
+                HasSubstr("bytes follow the values: expected 2 x 1 values of 4 bytes, got 9"));
+    EXPECT_THAT(npy_fault(gzip_bytes(more)), HasSubstr("bytes follow the 2 rows of the header"));
 }
 
 TEST(Npy, AbsurdSizesAllocateNoMemory) {
@@ -159,8 +162,8 @@ TEST(Npy, AbsurdSizesAllocateNoMemory) {
          {"(18446744073709551615, 2)", "(2, 2147483647)", "(4294967296, 1073741824)",
           "(9223372036854775807, 2147483648)", "(1, 3000000000)", "(99999999999999999999,)"}) {
         const auto bytes = npy(head("<f4", shape), data);
-        EXPECT_THAT(fault(bytes), StartsWith("bad_data: memory: ")) << shape;
-        EXPECT_THAT(fault(gzip_bytes(bytes)), StartsWith("bad_data: memory: ")) << shape;
+        EXPECT_THAT(npy_fault(bytes), StartsWith("bad_data: memory: ")) << shape;
+        EXPECT_THAT(npy_fault(gzip_bytes(bytes)), StartsWith("bad_data: memory: ")) << shape;
         std::ofstream(dir / "a.npy.gz", std::ios::binary) << gzip_bytes(bytes);
         EXPECT_NE(error_of([&] { read_npy(dir / "a.npy.gz"); }), "no error") << shape;
     }
@@ -170,40 +173,40 @@ TEST(Npy, ReportsRowAndColumnOfNonFiniteValues) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     constexpr float kInf = std::numeric_limits<float>::infinity();
     for (const float bad : {kNan, kInf, -kInf}) {
-        EXPECT_EQ(fault(npy(head("<f4", "(2, 2)"), bytes_of<float>({1, 2, 3, bad}))),
+        EXPECT_EQ(npy_fault(npy(head("<f4", "(2, 2)"), bytes_of<float>({1, 2, 3, bad}))),
                   "bad_data: memory: row 2: column 2: the value is not finite in 32 bits");
     }
-    EXPECT_THAT(fault(npy(head("<f8", "(1, 2)"), bytes_of<double>({1e39, 2}))),
+    EXPECT_THAT(npy_fault(npy(head("<f8", "(1, 2)"), bytes_of<double>({1e39, 2}))),
                 HasSubstr("row 1: column 1: the value is not finite in 32 bits"));
 }
 
 TEST(Npy, RefusesOtherFilesAndHeaders) {
     const auto data = bytes_of<float>({1, 2});
-    EXPECT_EQ(fault(""), "bad_data: memory: is empty");
-    EXPECT_EQ(fault("1,2,3\n"), "bad_data: memory: is not an NPY file");
-    EXPECT_THAT(fault(npy(head("<f4", "(2,)"), data, 4)), HasSubstr("unsupported NPY version 4.0"));
-    EXPECT_THAT(fault(npy(head(">f4", "(2,)"), data)), HasSubstr("'>f4' is big-endian"));
-    EXPECT_THAT(fault(npy(head("|f4", "(2,)"), data)), HasSubstr("unsupported type '|f4'"));
-    EXPECT_THAT(fault(npy(head("<f2", "(4,)"), data)), HasSubstr("unsupported type '<f2'"));
-    EXPECT_THAT(fault(npy(head("<c8", "(1,)"), data)), HasSubstr("unsupported type '<c8'"));
-    EXPECT_THAT(fault(npy(head("|O", "(1,)"), data)), HasSubstr("unsupported type '|O'"));
-    EXPECT_THAT(fault(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", data)),
+    EXPECT_EQ(npy_fault(""), "bad_data: memory: is empty");
+    EXPECT_EQ(npy_fault("1,2,3\n"), "bad_data: memory: is not an NPY file");
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(2,)"), data, 4)), HasSubstr("unsupported NPY version 4.0"));
+    EXPECT_THAT(npy_fault(npy(head(">f4", "(2,)"), data)), HasSubstr("'>f4' is big-endian"));
+    EXPECT_THAT(npy_fault(npy(head("|f4", "(2,)"), data)), HasSubstr("unsupported type '|f4'"));
+    EXPECT_THAT(npy_fault(npy(head("<f2", "(4,)"), data)), HasSubstr("unsupported type '<f2'"));
+    EXPECT_THAT(npy_fault(npy(head("<c8", "(1,)"), data)), HasSubstr("unsupported type '<c8'"));
+    EXPECT_THAT(npy_fault(npy(head("|O", "(1,)"), data)), HasSubstr("unsupported type '|O'"));
+    EXPECT_THAT(npy_fault(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", data)),
                 HasSubstr("structured types are not supported"));
-    EXPECT_THAT(fault(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2)}", data)),
+    EXPECT_THAT(npy_fault(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2)}", data)),
                 HasSubstr("Fortran order"));
-    EXPECT_THAT(fault(npy(head("<f4", "()"), data)), HasSubstr("no dimensions"));
-    EXPECT_THAT(fault(npy(head("<f4", "(1, 1, 2)"), data)), HasSubstr("more than two dimensions"));
-    EXPECT_THAT(fault(npy(head("<f4", "(2, 0)"), "")), HasSubstr("at least one column"));
-    EXPECT_THAT(fault(npy(head("<f4", "(-1,)"), data)), HasSubstr("'shape' must hold integers"));
-    EXPECT_THAT(fault(npy(head("<f4", "(2)"), data)), HasSubstr("'shape' must be a tuple"));
-    EXPECT_THAT(fault(npy(head("<f4", "(1 2)"), data)), HasSubstr("expected a comma"));
-    EXPECT_THAT(fault(npy("{'descr': '<f4', 'shape': (2,)}", data)), HasSubstr("must have the keys"));
-    EXPECT_THAT(fault(npy("{'descr': '<f4', 'descr': '<f4'}", data)), HasSubstr("duplicate key 'descr'"));
-    EXPECT_THAT(fault(npy("{'x': 1}", data)), HasSubstr("unknown key 'x'"));
-    EXPECT_THAT(fault(npy(head("<f4", "(2,)") + "x", data)), HasSubstr("text follows the dictionary"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "()"), data)), HasSubstr("no dimensions"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(1, 1, 2)"), data)), HasSubstr("more than two dimensions"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(2, 0)"), "")), HasSubstr("at least one column"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(-1,)"), data)), HasSubstr("'shape' must hold integers"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(2)"), data)), HasSubstr("'shape' must be a tuple"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(1 2)"), data)), HasSubstr("expected a comma"));
+    EXPECT_THAT(npy_fault(npy("{'descr': '<f4', 'shape': (2,)}", data)), HasSubstr("must have the keys"));
+    EXPECT_THAT(npy_fault(npy("{'descr': '<f4', 'descr': '<f4'}", data)), HasSubstr("duplicate key 'descr'"));
+    EXPECT_THAT(npy_fault(npy("{'x': 1}", data)), HasSubstr("unknown key 'x'"));
+    EXPECT_THAT(npy_fault(npy(head("<f4", "(2,)") + "x", data)), HasSubstr("text follows the dictionary"));
     auto huge = npy("", "", 2);
     huge.replace(8, 4, "\xff\xff\xff\x7f");
-    EXPECT_THAT(fault(huge), HasSubstr("an NPY header of 2147483647 bytes is too large"));
+    EXPECT_THAT(npy_fault(huge), HasSubstr("an NPY header of 2147483647 bytes is too large"));
 }
 
 TEST(NpyArrays, KeepTypeShapeAndBytes) {

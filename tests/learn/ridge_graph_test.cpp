@@ -12,7 +12,7 @@
 namespace imka {
 namespace {
 
-const Exec kExec{.threads = 2};
+const Exec kGraphExec{.threads = 2};
 
 struct Case {
     RidgeModel model;
@@ -34,7 +34,7 @@ Case make_case(Kernel kernel, Form form, std::int64_t m, int classes) {
         .recipe = {
             .omega = {.kernel = kernel, .gamma = 0.05, .d = static_cast<std::int64_t>(d), .m = m, .seed = 5},
             .form = form}};
-    return {fit_classifier(fit, x.view(), y, names, kExec), std::move(x)};
+    return {fit_classifier(fit, x.view(), y, names, kGraphExec), std::move(x)};
 }
 
 std::vector<Case> cases() {
@@ -56,11 +56,11 @@ graph::Tensor tensor_of(const Matrix<float>& x) {
 void expect_equal(const std::vector<graph::Tensor>& outputs, const RidgePredictor& predictor,
                   const Matrix<float>& x) {
     Matrix<double> scores(x.rows(), predictor.outputs());
-    predictor.scores(x.view(), 0, kExec, scores.view());
+    predictor.scores(x.view(), 0, kGraphExec, scores.view());
     const auto got = outputs[0].values<double>();
     ASSERT_EQ(got.size(), scores.values().size());
     for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], scores.values()[i]) << i;
-    const auto classes = predictor.classify(x.view(), kExec);
+    const auto classes = predictor.classify(x.view(), kGraphExec);
     const auto got_classes = outputs[1].values<std::int64_t>();
     for (std::size_t r = 0; r < x.rows(); ++r) ASSERT_EQ(got_classes[r], classes[r]) << r;
 }
@@ -69,7 +69,7 @@ TEST(RidgeGraph, HasTheBitsOfThePredictor) {
     for (const auto& [model, x] : cases()) {
         const auto input = tensor_of(x);
         const std::vector<graph::TensorView> views{input.view()};
-        expect_equal(graph::Executor(graph_of(model)).run(views, nullptr, kExec).outputs,
+        expect_equal(graph::Executor(graph_of(model)).run(views, nullptr, kGraphExec).outputs,
                      RidgePredictor(model), x);
     }
 }
@@ -80,13 +80,13 @@ TEST(RidgeGraph, StandardisesRawRows) {
     for (std::size_t r = 0; r < x.rows(); ++r) {
         for (std::size_t c = 0; c < x.cols(); ++c) raw(r, c) = 1000.0F + 3.7F * x(r, c);
     }
-    model.standardization = compute_standardization(raw.view(), kExec);
+    model.standardization = compute_standardization(raw.view(), kGraphExec);
     auto rows = raw;
-    apply_standardization(model.standardization, rows.view(), kExec);
+    apply_standardization(model.standardization, rows.view(), kGraphExec);
     const auto input = tensor_of(raw);
     const std::vector<graph::TensorView> views{input.view()};
-    expect_equal(graph::Executor(graph_of(model)).run(views, nullptr, kExec).outputs, RidgePredictor(model),
-                 rows);
+    expect_equal(graph::Executor(graph_of(model)).run(views, nullptr, kGraphExec).outputs,
+                 RidgePredictor(model), rows);
 }
 
 // Projection on the chip: `imka ridge --backend hermes` and a deployed graph are the same run.
@@ -98,10 +98,10 @@ TEST(RidgeGraph, DeployedHasTheBitsOfTheChip) {
         const std::uint64_t seed = 5;
         const auto deployed =
             deploy(place_model(graph, chip, {.on_chip = "projection", .map = {.cuts = Cuts::even}}), chip, {},
-                   inputs, seed, kExec);
-        const auto driver = make_emulator(deployed.chip, Simulator::fast, kExec);
-        const auto run = run_model(deployed, *driver, inputs, seed, kExec);
-        expect_equal(run.outputs, on_chip(model, {.chip = chip, .seed = seed}, x.view(), kExec), x);
+                   inputs, seed, kGraphExec);
+        const auto driver = make_emulator(deployed.chip, Simulator::fast, kGraphExec);
+        const auto run = run_model(deployed, *driver, inputs, seed, kGraphExec);
+        expect_equal(run.outputs, on_chip(model, {.chip = chip, .seed = seed}, x.view(), kGraphExec), x);
         EXPECT_GT(run.trace.conversions, 0U);
     }
 }

@@ -15,10 +15,10 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kSmall = "attention --length 64 --head-dim 8 --n-directions 16";
+const std::string kSmallAttention = "attention --length 64 --head-dim 8 --n-directions 16";
 
 TEST(AttentionCommand, PrintsErrorsOverSeeds) {
-    const auto j = json_of(kSmall + " --sampler orf --norms sqrt --seeds 0..6");
+    const auto j = json_of(kSmallAttention + " --sampler orf --norms sqrt --seeds 0..6");
     for (const auto* name : {"output_mse", "output_error", "matrix_error"}) {
         EXPECT_EQ(j.at(name).at("values").size(), 7U) << name;
         EXPECT_GT(j.at(name).at("mean"), 0.0) << name;
@@ -29,62 +29,63 @@ TEST(AttentionCommand, PrintsErrorsOverSeeds) {
     EXPECT_EQ(j.at("length"), 64);
     EXPECT_EQ(j.at("norms"), "sqrt");
     EXPECT_FALSE(j.contains("offload"));
-    const auto text = run_imka(kSmall + " --sampler orf --norms sqrt --seeds 0..6").out;
+    const auto text = run_imka(kSmallAttention + " --sampler orf --norms sqrt --seeds 0..6").out;
     EXPECT_THAT(text, AllOf(HasSubstr("16 directions by orf with sqrt norms"), HasSubstr("7 seeds; median")));
 }
 
 TEST(AttentionCommand, PrintsTheShareOfTheChip) {
-    const auto j = json_of(kSmall + " --backend hermes --form relu");
+    const auto j = json_of(kSmallAttention + " --backend hermes --form relu");
     // 2 d m (L + L) of all: relu has one feature per direction.
     const double chip = 2.0 * 8 * 16 * 128;
     const double digital = (16 + 16) * 128 + 2.0 * 16 * 9 * 128 + 8 * 64;
     EXPECT_NEAR(j.at("offload").at("share"), chip / (chip + digital), 1e-12);
     EXPECT_EQ(j.at("offload").at("core_products"), 128);
     EXPECT_EQ(j.at("chip").at("name"), "hermes");
-    EXPECT_THAT(run_imka(kSmall + " --backend hermes").out, HasSubstr("operations on the chip"));
+    EXPECT_THAT(run_imka(kSmallAttention + " --backend hermes").out, HasSubstr("operations on the chip"));
 }
 
 TEST(AttentionCommand, AcceptsTheWordsOfPerformerLibraries) {
     const auto a = json_of("attention --length 64 --head-dim 8 --nb-features 16 --kernel-epsilon 0.001");
-    const auto b = json_of(kSmall + " --kernel-epsilon 0.001");
+    const auto b = json_of(kSmallAttention + " --kernel-epsilon 0.001");
     EXPECT_EQ(a.at("output_mse"), b.at("output_mse"));
-    EXPECT_NE(a.at("output_mse"), json_of(kSmall).at("output_mse"));
-    (void)json_of(kSmall + " --sequences 2 --feature-redraw-interval 1");
-    expect_fails(kSmall + " --nb-features 8", 2, "--nb-features");
+    EXPECT_NE(a.at("output_mse"), json_of(kSmallAttention).at("output_mse"));
+    (void)json_of(kSmallAttention + " --sequences 2 --feature-redraw-interval 1");
+    expect_fails(kSmallAttention + " --nb-features 8", 2, "--nb-features");
 }
 
 TEST(AttentionCommand, WritesPictures) {
     const TempDir dir;
     const auto path = dir.path() / "maps.svg";
-    const auto r = run_imka(kSmall + " --dataset text --backend hermes --heat-map '" + path.string() + "'");
+    const auto r =
+        run_imka(kSmallAttention + " --dataset text --backend hermes --heat-map '" + path.string() + "'");
     ASSERT_EQ(r.exit_code, 0) << r.err;
     const auto svg = imka::read_file(path, 1U << 24U);
     EXPECT_THAT(svg,
                 AllOf(HasSubstr(">exact<"), HasSubstr(">FP32<"), HasSubstr(">hermes<"), HasSubstr("</svg>")));
-    expect_fails(kSmall + " --heat-map a.gif", 2, "expected a file *.svg");
+    expect_fails(kSmallAttention + " --heat-map a.gif", 2, "expected a file *.svg");
 }
 
 TEST(AttentionCommand, WritesADeployedLayer) {
     const TempDir dir;
     const auto plan = " '" + (dir.path() / "layer.plan").string() + "'";
-    const auto r = run_imka(kSmall + " --backend hermes --plan" + plan);
+    const auto r = run_imka(kSmallAttention + " --backend hermes --plan" + plan);
     ASSERT_EQ(r.exit_code, 0) << r.err;
     EXPECT_THAT(r.out, HasSubstr("deployed layer in"));
     const auto described = run_imka("run" + plan);
     ASSERT_EQ(described.exit_code, 0) << described.err;
     EXPECT_THAT(described.out, AllOf(HasSubstr("omega"), HasSubstr("on hermes: 1 of 1 matrix, 1 core")));
-    expect_fails(kSmall + " --plan" + plan, 2, "expected a chip as --backend");
+    expect_fails(kSmallAttention + " --plan" + plan, 2, "expected a chip as --backend");
 }
 
 TEST(AttentionCommand, RefusesWhatHasNoEffectOrNoRoom) {
-    expect_fails(kSmall + " --sampler rff --norms chi", 2, "--norms has no effect");
-    expect_fails(kSmall + " --at 1h", 2, "--at has no effect");
+    expect_fails(kSmallAttention + " --sampler rff --norms chi", 2, "--norms has no effect");
+    expect_fails(kSmallAttention + " --at 1h", 2, "--at has no effect");
     expect_fails("attention --length 1000000000 --head-dim 8192", 2, "GB");
-    expect_fails(kSmall + " --form offset_cos", 2, "form");
-    expect_fails(kSmall + " --form cos_sin --kernel-epsilon 0.1", 2, "kernel_epsilon");
-    expect_fails(kSmall + " --dataset ringnorm", 2, "neither normal, text nor a file");
-    expect_fails(kSmall + " --device gpu", 2, "expected cpu, cuda or cuda:N");
-    expect_fails(kSmall + " --device cuda:77", 4, "imka: ");
+    expect_fails(kSmallAttention + " --form offset_cos", 2, "form");
+    expect_fails(kSmallAttention + " --form cos_sin --kernel-epsilon 0.1", 2, "kernel_epsilon");
+    expect_fails(kSmallAttention + " --dataset ringnorm", 2, "neither normal, text nor a file");
+    expect_fails(kSmallAttention + " --device gpu", 2, "expected cpu, cuda or cuda:N");
+    expect_fails(kSmallAttention + " --device cuda:77", 4, "imka: ");
     expect_fails("gram --set length=3", 2, "length");
 }
 

@@ -38,7 +38,7 @@ std::string write_rows(const std::filesystem::path& file, std::int64_t rows, std
     return file.string();
 }
 
-json run_json(const std::string& command) {
+json deploy_json(const std::string& command) {
     const auto r = run_imka(command + " --json --quiet");
     EXPECT_EQ(r.exit_code, 0) << command << "\n" << r.err;
     return json::parse(r.out);
@@ -64,7 +64,7 @@ TEST(DeployCli, CompilesRunsRecordsAndReplays) {
     const auto x = write_rows(dir / "x.npy", 400);
     const auto plan = (dir / "mlp.plan").string();
     const auto j =
-        run_json("deploy " + model("mlp_opset17.onnx") + " --calibrate " + x + " --output " + plan);
+        deploy_json("deploy " + model("mlp_opset17.onnx") + " --calibrate " + x + " --output " + plan);
     for (const auto* key :
          {"cores", "lower_bound", "optimal", "chips", "utilisation", "latency_seconds", "energy_joules"})
         EXPECT_TRUE(j.contains(key)) << key;
@@ -74,7 +74,7 @@ TEST(DeployCli, CompilesRunsRecordsAndReplays) {
     EXPECT_LT(j.at("offloaded_share"), 1.0);
     const auto run = [&](const std::string& options, const std::string& name) {
         const auto y = (dir / name).string();
-        const auto out = run_json("run " + plan + " --input " + x + " --output " + y + " " + options);
+        const auto out = deploy_json("run " + plan + " --input " + x + " --output " + y + " " + options);
         EXPECT_GT(out.at("trace").at("conversions"), 0);
         EXPECT_EQ(out.at("trace").at("multiply_adds"), 400 * (12 * 24 + 24 * 16 + 16 * 5));
         EXPECT_EQ(out.at("trace").at("digital").at("exponentials"), 400 * 5);
@@ -90,12 +90,12 @@ TEST(DeployCli, CompilesRunsRecordsAndReplays) {
     EXPECT_NE(imka::read_file(run("--seed 4", "seed.npy"), 1 << 24), imka::read_file(y, 1 << 24));
     EXPECT_NE(imka::read_file(run("--chip-seed 4", "chip.npy"), 1 << 24), imka::read_file(y, 1 << 24));
     const auto exact = (dir / "exact.npy").string();
-    run_json("run " + model("mlp_opset17.onnx") + " --input " + x + " --output " + exact);
+    deploy_json("run " + model("mlp_opset17.onnx") + " --input " + x + " --output " + exact);
     EXPECT_GT(relative_error(y, exact), 1e-3);
     EXPECT_LT(relative_error(y, exact), 0.05);
     const auto once = (dir / "once.npy").string();
-    run_json("run " + model("mlp_opset17.onnx") + " --backend hermes --calibrate " + x + " --input " + x +
-             " --output " + once);
+    deploy_json("run " + model("mlp_opset17.onnx") + " --backend hermes --calibrate " + x + " --input " + x +
+                " --output " + once);
     EXPECT_EQ(imka::read_file(once, 1 << 24), imka::read_file(y, 1 << 24)) << "deployed and run at once";
     EXPECT_THAT(run_imka("run " + plan).out,
                 HasSubstr("on hermes: 3 of 3 matrices, 1 core; programmed; chip seed 0"));
@@ -110,18 +110,18 @@ TEST(DeployCli, TakesTheModelLast) {
     const auto mlp = model("mlp_opset17.onnx");
     const auto x = write_rows(dir / "x.npy", 20);
     const auto y = (dir / "y.npy").string();
-    EXPECT_EQ(run_json("deploy --calibrate " + x + " " + mlp).at("state"), "programmed");
-    EXPECT_EQ(run_json("deploy --chip-set core.rows=64 " + mlp).at("cores"), 1);
-    EXPECT_EQ(run_json("run --input " + x + " --output " + y + " " + mlp).at("outputs").size(), 1U);
+    EXPECT_EQ(deploy_json("deploy --calibrate " + x + " " + mlp).at("state"), "programmed");
+    EXPECT_EQ(deploy_json("deploy --chip-set core.rows=64 " + mlp).at("cores"), 1);
+    EXPECT_EQ(deploy_json("run --input " + x + " --output " + y + " " + mlp).at("outputs").size(), 1U);
     const auto page = (dir / "p.html").string();
-    run_json("deploy --chip-set core.rows=64 --chip-set core.cols=32 " + mlp + " --page " + page);
+    deploy_json("deploy --chip-set core.rows=64 --chip-set core.cols=32 " + mlp + " --page " + page);
     EXPECT_THAT(imka::read_file(page, 1 << 24),
                 HasSubstr("mlp_opset17.onnx --chip-set core.rows=64 --chip-set core.cols=32 --page"));
     EXPECT_EQ(run_imka("deploy " + mlp + " --chip-set core.rows=64 core.cols=32").exit_code, 2);
 }
 
 TEST(DeployCli, PlansWithoutAModel) {
-    const auto j = run_json("deploy --shapes \"640x128 128x128 128x640\"");
+    const auto j = deploy_json("deploy --shapes \"640x128 128x128 128x640\"");
     EXPECT_EQ(j.at("cores"), j.at("lower_bound"));
     EXPECT_TRUE(j.at("optimal"));
     EXPECT_GT(j.at("energy_joules"), 0.0);
@@ -135,10 +135,10 @@ TEST(DeployCli, UsesAGivenMapping) {
     const auto mlp = model("mlp_opset17.onnx");
     const auto file = [&](const char* name) { return (dir / name).string(); };
     const auto deploy = "deploy " + mlp + " --chip-set core.cols=10 --calibrate " + x;
-    run_json(deploy + " --cuts even --mapping " + file("m.json") + " --output " + file("a.plan"));
+    deploy_json(deploy + " --cuts even --mapping " + file("m.json") + " --output " + file("a.plan"));
     const auto bytes = imka::read_file(file("a.plan"), 1 << 24);
     for (const auto* from : {"m.json", "a.plan"}) {
-        const auto j = run_json(deploy + " --from-mapping " + file(from) + " --output " + file("b.plan"));
+        const auto j = deploy_json(deploy + " --from-mapping " + file(from) + " --output " + file("b.plan"));
         EXPECT_EQ(imka::read_file(file("b.plan"), 1 << 24), bytes) << from;
         EXPECT_EQ(j.at("cuts"), "given");
         EXPECT_TRUE(j.at("objective").is_null());
@@ -158,13 +158,13 @@ TEST(DeployCli, ComparesChips) {
     const TempDir dir;
     const auto x = write_rows(dir / "x.npy", 60);
     const auto deploy = "deploy " + model("mlp_opset17.onnx") + " --calibrate " + x + " --explain-chips 2 ";
-    const auto j = run_json(deploy + "--what-if node=14,7 --what-if tiers=1,2");
+    const auto j = deploy_json(deploy + "--what-if node=14,7 --what-if tiers=1,2");
     ASSERT_EQ(j.at("chips").size(), 4U);
     EXPECT_LT(j.at("chips")[2].at("energy_joules").at("value"),
               j.at("chips")[0].at("energy_joules").at("value"));
     EXPECT_EQ(j.at("chips")[0].at("area_mm2").at("value"), 144.0);
     EXPECT_EQ(j.at("assumptions")[0].at("source").get<std::string>().substr(0, 10), "assumption");
-    EXPECT_TRUE(run_json(deploy + "--what-if core.adc_noise=1").at("assumptions").empty());
+    EXPECT_TRUE(deploy_json(deploy + "--what-if core.adc_noise=1").at("assumptions").empty());
     EXPECT_THAT(run_imka(deploy + "--what-if node=14,7").out,
                 testing::AllOf(HasSubstr("mm2 (interval)"), HasSubstr("analog_energy_exponent")));
     EXPECT_THAT(run_imka(deploy + "--what-if node=7 --host-link-rate 1e9").err,
@@ -179,31 +179,32 @@ TEST(DeployCli, ComparesChips) {
 TEST(DeployCli, SchedulesTheHostLink) {
     IMKA_NEED_ONNX();
     const auto deploy = "deploy " + model("mlp_opset17.onnx");
-    const auto without = run_json(deploy);
+    const auto without = deploy_json(deploy);
     EXPECT_TRUE(without.at("schedule").at("host_link").is_null());
-    const auto slow = run_json(deploy + " --host-link-rate 1e6 --host-link-latency 0.001");
+    const auto slow = deploy_json(deploy + " --host-link-rate 1e6 --host-link-latency 0.001");
     EXPECT_EQ(slow.at("schedule").at("host_link").at("latency_seconds"), 0.001);
     // 12 inputs and 5 outputs of one byte, and the latency each way.
     EXPECT_NEAR(slow.at("latency_seconds").get<double>(),
                 without.at("latency_seconds").get<double>() + 17e-6 + 2e-3, 1e-9);
-    EXPECT_EQ(run_json(deploy + " --host-link-rate 1e9").at("schedule").at("host_link").at("latency_seconds"),
-              1e-6)
+    EXPECT_EQ(
+        deploy_json(deploy + " --host-link-rate 1e9").at("schedule").at("host_link").at("latency_seconds"),
+        1e-6)
         << "of costs.yaml";
     EXPECT_THAT(run_imka(deploy + " --host-link-rate 1e6 --timeline-text").out, HasSubstr("host link"));
     EXPECT_THAT(run_imka(deploy + " --host-link-latency 1").err, HasSubstr("without --host-link-rate"));
-    const auto list = run_json("map --shapes 64x64@10 --host-link-rate 1e6");
+    const auto list = deploy_json("map --shapes 64x64@10 --host-link-rate 1e6");
     EXPECT_GT(list.at("schedule").at("makespan_seconds"), 1e-3);
 }
 
 TEST(DeployCli, MapsAndCostsOnASecondChip) {
-    const auto map = run_json("map --network resnet32-cifar --backend neurram");
+    const auto map = deploy_json("map --network resnet32-cifar --backend neurram");
     EXPECT_EQ(map.at("backend"), "neurram");
     EXPECT_GT(map.at("energy_joules"), 0.0);
-    const auto cost = run_json("cost --shapes 256x256@10 --backend neurram");
+    const auto cost = deploy_json("cost --shapes 256x256@10 --backend neurram");
     ASSERT_EQ(cost.at("cases").size(), 2U) << "one read mode, one copy and filled";
     EXPECT_EQ(cost.at("cases")[0].at("read_mode"), "one_phase");
     EXPECT_TRUE(cost.at("cases")[0].at("area_mm2").is_null());
-    const auto paper = run_json("cost paper");
+    const auto paper = deploy_json("cost paper");
     EXPECT_LT(paper.at("neurram_median_tops_error"), 0.1);
     EXPECT_NEAR(paper.at("neurram_preset").at("model_tops"), 0.744, 0.02);
 }
@@ -212,11 +213,11 @@ TEST(DeployCli, MapsAndCostsOnASecondChip) {
 TEST(DeployCli, LeastTimeOfTrainedPerformersIsNearItsBound) {
     for (const auto* name : {"cifar10-vanilla", "cifar10_relu-hwa", "imdb-hwa", "listops-vanilla"}) {
         const auto deploy = "deploy '" + source_dir() + "/models/" + name + ".safetensors'";
-        const auto fast = run_json(deploy + " --objective least_time");
+        const auto fast = deploy_json(deploy + " --objective least_time");
         const double seconds = fast.at("latency_seconds");
         EXPECT_GE(seconds, fast.at("latency_bound_seconds")) << name;
         EXPECT_LE(seconds, 1.1 * fast.at("latency_bound_seconds").get<double>()) << name;
-        EXPECT_GT(run_json(deploy).at("latency_seconds"), 20.0 * seconds) << name;
+        EXPECT_GT(deploy_json(deploy).at("latency_seconds"), 20.0 * seconds) << name;
     }
 }
 
@@ -224,8 +225,8 @@ TEST(DeployCli, ExplainsTheError) {
     IMKA_NEED_ONNX();
     const TempDir dir;
     const auto x = write_rows(dir / "x.npy", 100);
-    const auto j = run_json("deploy " + model("mlp_opset17.onnx") + " --calibrate " + x +
-                            " --calibration-inputs 80 --explain --explain-chips 2 --at 1d");
+    const auto j = deploy_json("deploy " + model("mlp_opset17.onnx") + " --calibrate " + x +
+                               " --calibration-inputs 80 --explain --explain-chips 2 --at 1d");
     const auto& error = j.at("error");
     double sum = 0.0;
     for (const auto& m : error.at("matrices")) sum += m.at("added_squared").at("mean").get<double>();
@@ -302,12 +303,12 @@ TEST(DeployCli, DeploysARidgeModel) {
     const auto x = write_rows(dir / "x.npy", 300, 20);
     const auto plan = (dir / "ridge.plan").string();
     const auto j =
-        run_json("deploy " + file + " --on-chip projection --calibrate " + x + " --output " + plan);
+        deploy_json("deploy " + file + " --on-chip projection --calibrate " + x + " --output " + plan);
     EXPECT_EQ(j.at("matrices"), 1);
     const auto scores = (dir / "s.npy").string();
     const auto classes = (dir / "c.npy").string();
-    const auto run = run_json("run " + plan + " --input " + x + " --output scores=" + scores +
-                              " --output class=" + classes);
+    const auto run = deploy_json("run " + plan + " --input " + x + " --output scores=" + scores +
+                                 " --output class=" + classes);
     EXPECT_EQ(run.at("outputs")[1].at("type"), "i64");
 }
 
@@ -341,17 +342,17 @@ TEST(DeployCli, ARidgeModelClassifiesAsOnTheChipOfImkaRidge) {
     ASSERT_EQ(
         run_imka("data export ringnorm --raw --train-rows 1500 --output " + file("train.csv")).exit_code, 0);
     ASSERT_EQ(run_imka("data export ringnorm --raw --part test --output " + file("test.csv")).exit_code, 0);
-    const auto ridge =
-        run_json("ridge --dataset " + file("train.csv") + ":" + file("test.csv") +
-                 " --label-column label --kernel rbf --n-components 640 --seed 4 --backend hermes --save " +
-                 file("ridge.imka"));
+    const auto ridge = deploy_json(
+        "ridge --dataset " + file("train.csv") + ":" + file("test.csv") +
+        " --label-column label --kernel rbf --n-components 640 --seed 4 --backend hermes --save " +
+        file("ridge.imka"));
     const auto test = read_table(file("test.csv"));
     imka::graph::write_tensor(file("train.npy"), read_table(file("train.csv")).rows);
     imka::graph::write_tensor(file("test.npy"), test.rows);
-    run_json("deploy " + file("ridge.imka") + " --on-chip projection --cuts even --seed 4 --calibrate " +
-             file("train.npy") + " --output " + file("ridge.plan"));
-    run_json("run " + file("ridge.plan") + " --seed 4 --input " + file("test.npy") +
-             " --output scores=" + file("scores.npy") + " --output class=" + file("class.npy"));
+    deploy_json("deploy " + file("ridge.imka") + " --on-chip projection --cuts even --seed 4 --calibrate " +
+                file("train.npy") + " --output " + file("ridge.plan"));
+    deploy_json("run " + file("ridge.plan") + " --seed 4 --input " + file("test.npy") +
+                " --output scores=" + file("scores.npy") + " --output class=" + file("class.npy"));
     const auto classes =
         imka::graph::read_tensor(file("class.npy"), {.name = "class", .type = {.type = DType::i64}});
     const std::set<std::string> names(test.labels.begin(), test.labels.end());

@@ -13,12 +13,12 @@ TEST(ShowTask, ExamplesAsTextAndJson) {
     const auto tree = run_imka("data show --task listops --index 2");
     EXPECT_EQ(tree.exit_code, 0) << tree.err;
     EXPECT_NE(tree.out.find("listops, part train, example 2: label "), std::string::npos);
-    const auto json = json_of("data show --task listops --index 2 --count 2");
-    ASSERT_EQ(json["examples"].size(), 2U);
-    EXPECT_EQ(json["origin"], "generated with seed 0");
-    EXPECT_EQ(json["examples"][1]["index"], 3);
-    const auto root = json["examples"][0]["documents"][0]["expression"].get<std::string>();
-    const auto label = json["examples"][0]["label"].get<int>();
+    const auto j = json_of("data show --task listops --index 2 --count 2");
+    ASSERT_EQ(j["examples"].size(), 2U);
+    EXPECT_EQ(j["origin"], "generated with seed 0");
+    EXPECT_EQ(j["examples"][1]["index"], 3);
+    const auto root = j["examples"][0]["documents"][0]["expression"].get<std::string>();
+    const auto label = j["examples"][0]["label"].get<int>();
     EXPECT_NE(tree.out.find(root.substr(0, root.find(' ')) + " = " + std::to_string(label) + "\n"),
               std::string::npos);
 }
@@ -30,14 +30,14 @@ TEST(ShowTask, PictureAndFile) {
     EXPECT_EQ(r.exit_code, 0) << r.err;
     EXPECT_NE(r.out.find("@@"), std::string::npos);
     EXPECT_EQ(imka::read_file(file, 10'000).size(), 13U + 1024U);
-    const auto json = json_of("data show --task pathfinder32 --part valid");
-    EXPECT_EQ(json["examples"][0]["documents"][0]["pixels"].size(), 1024U);
+    const auto j = json_of("data show --task pathfinder32 --part valid");
+    EXPECT_EQ(j["examples"][0]["documents"][0]["pixels"].size(), 1024U);
 }
 
 TEST(ShowTask, Statistics) {
-    const auto json = json_of("data show --task tiny --part test --statistics");
-    EXPECT_EQ(json["statistics"]["examples"], 500);
-    EXPECT_EQ(json["statistics"]["class_counts"].size(), 4U);
+    const auto j = json_of("data show --task tiny --part test --statistics");
+    EXPECT_EQ(j["statistics"]["examples"], 500);
+    EXPECT_EQ(j["statistics"]["class_counts"].size(), 4U);
     const auto r = run_imka("data show --task pathfinder32 --statistics --count 20");
     EXPECT_NE(r.out.find("mean gray"), std::string::npos) << r.err;
 }

@@ -29,7 +29,7 @@ const std::string kWork = "sweep smoke --set seeds=0..9 --set log_ratio=[0,1,2] 
 const std::string kEndless = "sweep smoke --set seeds=0..999 --set log_ratio=[0,1,2] --quiet --output ";
 constexpr std::size_t kRuns = 540;
 
-std::string quoted(const std::filesystem::path& path) {
+std::string in_quotes(const std::filesystem::path& path) {
     return "'" + path.string() + "'";
 }
 
@@ -75,7 +75,7 @@ private:
 };
 
 std::string imka_sweep(const std::filesystem::path& output, const std::string& work = kWork) {
-    return "'" + binary_dir() + "/imka' " + work + quoted(output);
+    return "'" + binary_dir() + "/imka' " + work + in_quotes(output);
 }
 
 // The records of an undisturbed sweep and its duration; computed once for all tests.
@@ -117,7 +117,7 @@ void expect_contains_all(const std::filesystem::path& output) {
 
 TEST(SweepCli, RunsAnExperimentByNameAndSaysWhereTheTimeWent) {
     const TempDir dir;
-    const auto out = quoted(dir / "out");
+    const auto out = in_quotes(dir / "out");
     const auto dry = run_imka("sweep smoke --dry-run --json --output " + out);
     ASSERT_EQ(dry.exit_code, 0) << dry.err;
     EXPECT_EQ(json::parse(dry.out).at("to_do"), 108);
@@ -145,7 +145,7 @@ TEST(SweepCli, RunsAnExperimentByNameAndSaysWhereTheTimeWent) {
 TEST(SweepCli, BadInputIsReportedBeforeAnyRun) {
     const TempDir dir;
     const auto fails = [&](const std::string& arguments, int code, const std::string& message) {
-        const auto r = run_imka("sweep " + arguments + " --output " + quoted(dir / "out"));
+        const auto r = run_imka("sweep " + arguments + " --output " + in_quotes(dir / "out"));
         EXPECT_EQ(r.exit_code, code) << arguments << r.err;
         EXPECT_THAT(r.err, HasSubstr(message)) << arguments;
         EXPECT_FALSE(std::filesystem::exists(dir / "out"));
@@ -157,7 +157,7 @@ TEST(SweepCli, BadInputIsReportedBeforeAnyRun) {
     fails("smoke --set kernel=laplace", 2, "radial law");
     fails("smoke --set dataset=lettre", 2, "lettre");
     std::ofstream(dir / "bad.yaml") << "name: a\ngrid:\n  kernel: [rbx]\n";
-    fails(quoted(dir / "bad.yaml"), 2, "bad.yaml: line 3: 'rbx' is not a known kernel");
+    fails(in_quotes(dir / "bad.yaml"), 2, "bad.yaml: line 3: 'rbx' is not a known kernel");
     const auto unwritable = run_imka("sweep smoke --output /dev/null/x");
     EXPECT_EQ(unwritable.exit_code, 3);
     EXPECT_THAT(unwritable.err, HasSubstr("/dev/null/x"));
@@ -166,7 +166,7 @@ TEST(SweepCli, BadInputIsReportedBeforeAnyRun) {
 TEST(SweepCli, FailedRunsAreExitCode1AndTheOthersFinish) {
     const TempDir dir;
     const auto r = run_imka("sweep smoke --set dataset=[ringnorm,letter] --set log_ratio=1 --data-dir " +
-                            quoted(dir.path()) + " --output " + quoted(dir / "out"));
+                            in_quotes(dir.path()) + " --output " + in_quotes(dir / "out"));
     EXPECT_EQ(r.exit_code, 1) << r.err;
     EXPECT_THAT(r.out, HasSubstr("36 runs: 0 done before, 18 done now, 18 failed; this process recorded 36"));
     EXPECT_THAT(r.out, HasSubstr("imka data fetch letter"));
@@ -234,7 +234,7 @@ TEST(SweepShared, ASurvivorTakesOverTheRunsOfAKilledProcess) {
 TEST(SweepFullDisk, IsAnErrorAndKeepsTheRecords) {
     const TempDir dir;
     // File size limit of 40 blocks of 512 bytes: the last record is truncated.
-    const auto full = run_imka(kWork + quoted(dir / "out"), "ulimit -f 40;");
+    const auto full = run_imka(kWork + in_quotes(dir / "out"), "ulimit -f 40;");
     EXPECT_EQ(full.exit_code, 3) << full.err;
     EXPECT_THAT(full.err, HasSubstr("a record could not be written; earlier records are kept"));
     const auto lines = record_lines(dir / "out");
@@ -286,7 +286,7 @@ TEST(SweepRanks, OneKilledAndTheJobRelaunchedGiveTheSameRecords) {
 TEST(SweepRanks, OfSlurmAndPmiAreQuietExceptTheFirst) {
     for (const auto* environment : {"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "PMI_RANK=1 PMI_SIZE=2"}) {
         const TempDir dir;
-        const auto r = run_imka("sweep smoke --output " + quoted(dir / "out"), environment);
+        const auto r = run_imka("sweep smoke --output " + in_quotes(dir / "out"), environment);
         EXPECT_EQ(r.exit_code, 0) << r.err;
         EXPECT_EQ(r.out + r.err, "") << environment;
         EXPECT_EQ(record_lines(dir / "out"), 108U);

@@ -22,7 +22,7 @@ using torch::Tensor;
 constexpr std::uint64_t kSeed = 0x123456789ABCDEFULL;
 constexpr double kEpsilon = 1e-5;
 
-double relative(const Tensor& a, const Tensor& b) {
+double relative_error(const Tensor& a, const Tensor& b) {
     const auto x = a.to(torch::kCPU, torch::kDouble);
     const auto y = b.to(torch::kCPU, torch::kDouble);
     return ((x - y).norm() / (y.norm() + 1e-12)).item<double>();
@@ -45,7 +45,7 @@ Tensor factors(const Tensor& like, double share, std::int64_t position) {
     return out.to(torch::kCUDA);
 }
 
-struct Case {
+struct PassCase {
     torch::ScalarType type = torch::kFloat;
     std::int64_t width = 64;
     std::int64_t tokens = 37;
@@ -78,8 +78,8 @@ struct Case {
     TokenDropout dropout_part(std::int64_t position) const { return {dropout, seed_tensor(kSeed), position}; }
 };
 
-std::vector<Case> cases() {
-    std::vector<Case> all;
+std::vector<PassCase> cases() {
+    std::vector<PassCase> all;
     for (const auto type : {torch::kFloat, torch::kBFloat16}) {
         for (const std::int64_t width : {64, 128, 256, 24, 200}) {
             all.push_back({.type = type, .width = width});
@@ -102,7 +102,7 @@ using Results = std::vector<Tensor>;
 using Pass = std::function<Results(const std::vector<Tensor>& leaves)>;
 
 // Results and gradients of `run` and of `reference` in double; both return tensors to be weighted by `dy`.
-void expect_same(const Case& c, const std::vector<Tensor>& start, const std::vector<Tensor>& dy,
+void expect_same(const PassCase& c, const std::vector<Tensor>& start, const std::vector<Tensor>& dy,
                  const Pass& run, const Pass& reference) {
     SCOPED_TRACE(c.text());
     const auto ours = leaves(start, false);
@@ -111,7 +111,7 @@ void expect_same(const Case& c, const std::vector<Tensor>& start, const std::vec
     const auto expected = reference(theirs);
     std::vector<Tensor> d;
     for (std::size_t i = 0; i < y.size(); ++i) {
-        EXPECT_LT(relative(y[i].detach(), expected[i].detach()), c.tolerance()) << "result " << i;
+        EXPECT_LT(relative_error(y[i].detach(), expected[i].detach()), c.tolerance()) << "result " << i;
         d.push_back(dy[i].to(y[i].scalar_type()));
     }
     std::vector<Tensor> exact_d;
@@ -119,7 +119,7 @@ void expect_same(const Case& c, const std::vector<Tensor>& start, const std::vec
     torch::autograd::backward(y, d);
     torch::autograd::backward(expected, exact_d);
     for (std::size_t i = 0; i < ours.size(); ++i)
-        EXPECT_LT(relative(ours[i].grad(), theirs[i].grad()), 3.0 * c.tolerance()) << "gradient " << i;
+        EXPECT_LT(relative_error(ours[i].grad(), theirs[i].grad()), 3.0 * c.tolerance()) << "gradient " << i;
 }
 
 class FusedPasses : public testing::Test {
@@ -153,7 +153,7 @@ TEST_F(FusedPasses, ResidualNormIsThatOfLibTorch) {
 }
 
 TEST_F(FusedPasses, NormWithoutAResidualIsThatOfLibTorch) {
-    const Case c{.lengths = {3, 37}};
+    const PassCase c{.lengths = {3, 37}};
     expect_same(
         c, {c.random(), c.vector(1.0), c.vector()}, {c.random()},
         [&](const auto& in) -> Results {
@@ -256,7 +256,7 @@ TEST_F(FusedPasses, MeansAreThoseOfLibTorch) {
 }
 
 TEST_F(FusedPasses, TheSameInputsGiveTheSameBits) {
-    const Case c{.type = torch::kBFloat16, .tokens = 5000, .lengths = {5000, 4999, 3}, .dropout = 0.1};
+    const PassCase c{.type = torch::kBFloat16, .tokens = 5000, .lengths = {5000, 4999, 3}, .dropout = 0.1};
     const auto start = std::vector<Tensor>{c.random(), c.random(), c.vector(), c.vector(1.0), c.vector()};
     const auto dy = c.random();
     std::vector<Tensor> first;
@@ -274,7 +274,7 @@ TEST_F(FusedPasses, TheSameInputsGiveTheSameBits) {
 }
 
 TEST_F(FusedPasses, ARecordedStepDropsOtherElementsInEveryRun) {
-    const Case c{.tokens = 2000};
+    const PassCase c{.tokens = 2000};
     const auto x = torch::zeros({3, 2000, 64}, torch::kCUDA);
     const auto f = torch::ones({3, 2000, 64}, torch::kCUDA);
     const auto weight = torch::ones({64}, torch::kCUDA);
@@ -307,7 +307,7 @@ TEST_F(FusedPasses, ARecordedStepDropsOtherElementsInEveryRun) {
     }
 }
 
-TrainRecipe small() {
+TrainRecipe tiny_recipe() {
     TrainRecipe recipe{.task = LraTask::tiny};
     recipe.model = {.vocabulary = 5,
                     .length = 29,
@@ -345,33 +345,33 @@ void expect_same_network(const TrainRecipe& recipe, double tolerance) {
         gradients.push_back(network.parameters().gradients().to(torch::kCPU));
     }
     EXPECT_NEAR(losses[1], losses[0], tolerance);
-    EXPECT_LT(relative(gradients[1], gradients[0]), 10.0 * tolerance);
+    EXPECT_LT(relative_error(gradients[1], gradients[0]), 10.0 * tolerance);
 }
 
 TEST_F(FusedPasses, NetworksHaveTheLossAndGradientsOfTheProcessor) {
-    expect_same_network(small(), 1e-4);
-    auto pre = small();
+    expect_same_network(tiny_recipe(), 1e-4);
+    auto pre = tiny_recipe();
     pre.model.norm = NormOrder::pre;
     pre.model.tied = true;
     pre.model.qkv_bias = false;
     pre.model.activation = Activation::silu;
     expect_same_network(pre, 1e-4);
-    auto pixels = small();
+    auto pixels = tiny_recipe();
     pixels.model.embedding = Embedding::affine;
     pixels.model.attention = ModelAttention::relu;
     expect_same_network(pixels, 1e-4);
-    auto pairs = small();
+    auto pairs = tiny_recipe();
     pairs.model.documents = 2;
     pairs.model.attention = ModelAttention::exact;
     pairs.model.activation = Activation::relu;
     expect_same_network(pairs, 1e-4);
-    auto half = small();
+    auto half = tiny_recipe();
     half.train.precision = TrainPrecision::bf16;
     expect_same_network(half, 1e-2);
 }
 
 TEST_F(FusedPasses, HardwareAwareNetworksHaveTheGradientsOfTheProcessor) {
-    auto recipe = small();
+    auto recipe = tiny_recipe();
     recipe.hardware = {.weight_noise = WeightNoise::sample,
                        .weight_noise_size = 0.0,
                        .output_noise = 0.0,

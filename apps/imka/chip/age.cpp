@@ -12,14 +12,14 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct AgeArgs {
     TrialArgs trial;
     std::vector<std::string> times = {"1min", "10min", "1h", "6h", "1d", "7d", "30d", "180d", "1y"};
     std::string spacing = "0.001";
     std::filesystem::path figure;
 };
 
-std::vector<double> parse_times(const Args& args) {
+std::vector<double> parse_times(const AgeArgs& args) {
     std::vector<double> times;
     for (const auto& text : args.times) {
         const double seconds = parse_duration(text, "--times");
@@ -74,7 +74,7 @@ void print_table(const std::vector<double>& times, const std::vector<AgedErrors>
     print_out("{}\n", format_table(table));
 }
 
-void run(const Args& args, const Context& context) {
+void run_age(const AgeArgs& args, const Context& context) {
     check_figure(args.figure);
     const AgeingConfig config{.seconds = parse_times(args),
                               .spacing_seconds = parse_duration(args.spacing, "--spacing")};
@@ -101,7 +101,7 @@ void run(const Args& args, const Context& context) {
 }  // namespace
 
 void add_chip_age(CLI::App& chip, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<AgeArgs>();
     auto* verb =
         add_verb(chip, "age", "Measure the error of products against time, for every compensation of drift",
                  {"imka chip age --figure age.svg",
@@ -119,7 +119,7 @@ void add_chip_age(CLI::App& chip, Context& context) {
     verb->add_option("--spacing", args->spacing, "Time between two products")->capture_default_str();
     add_figure_option(*verb, args->figure);
     add_load_option(*verb, args->trial.load);
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, &context] { run_age(*args, context); });
 }
 
 }  // namespace imka::app

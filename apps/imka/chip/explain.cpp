@@ -16,7 +16,7 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct ExplainArgs {
     TrialArgs trial;
     RunArgs gram;
     Assignments chip_given;  // chip settings that need --dataset
@@ -140,7 +140,7 @@ struct Outcome {
     ErrorAttribution attribution;
 };
 
-void show(const Args& args, const Context& context, const Outcome& o) {
+void show(const ExplainArgs& args, const Context& context, const Outcome& o) {
     const auto rows = summarize_items(o.attribution);
     const auto full = root_of(o.attribution.errors, &CaseErrors::full);
     const auto none = root_of(o.attribution.errors, &CaseErrors::none);
@@ -177,7 +177,7 @@ void show(const Args& args, const Context& context, const Outcome& o) {
     print_figure_note(args.figure);
 }
 
-Outcome explain_products(const Args& args, const AgedRead& read, const Context& context) {
+Outcome explain_products(const ExplainArgs& args, const AgedRead& read, const Context& context) {
     const auto trials = make_trials(args.trial);
     return {.settings = trials.build.settings,
             .read = read,
@@ -188,7 +188,7 @@ Outcome explain_products(const Args& args, const AgedRead& read, const Context& 
 }
 
 // Settings of the run whose chip is explained, from the options for chips, times and calibration.
-void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
+void set_chip_run(const ExplainArgs& args, const AgedRead& read, RunConfig& config) {
     config.backend.name = args.trial.chip.chip;
     config.chip.chip_set = fmt::format("{}", fmt::join(args.trial.chip.overrides, ","));
     auto& build = config.chip.projection;
@@ -201,7 +201,7 @@ void set_chip_run(const Args& args, const AgedRead& read, RunConfig& config) {
     build.compensation = args.compensation;
 }
 
-Outcome explain_gram(Args& args, const AgedRead& read, const Context& context) {
+Outcome explain_gram(ExplainArgs& args, const AgedRead& read, const Context& context) {
     auto& config = args.gram.config;
     set_chip_run(args, read, config);
     args.gram.given.insert(args.gram.given.end(), args.chip_given.begin(), args.chip_given.end());
@@ -222,7 +222,7 @@ Outcome explain_gram(Args& args, const AgedRead& read, const Context& context) {
         .attribution = attribute_gram_error(config, data, context.exec)};
 }
 
-void run(Args& args, const Context& context) {
+void run_explain(ExplainArgs& args, const Context& context) {
     check_figure(args.figure);
     const AgedRead read{.time = read_time(args.time), .compensation = args.compensation};
     const bool gram = !args.gram.given.empty();
@@ -240,7 +240,7 @@ void run(Args& args, const Context& context) {
 }  // namespace
 
 void add_chip_explain(CLI::App& chip, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ExplainArgs>();
     args->gram.config.gram_rows = 500;
     auto* verb =
         add_verb(chip, "explain", "Show how much of the error each non-ideality causes",
@@ -269,7 +269,7 @@ void add_chip_explain(CLI::App& chip, Context& context) {
                 ->group("Instead of products: the Gram error of features of a data set");
         }
     }
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, &context] { run_explain(*args, context); });
 }
 
 }  // namespace imka::app

@@ -21,7 +21,7 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct FitArgs {
     ChipArgs chip;
     std::filesystem::path file;
     DeviceFitConfig fit;
@@ -137,7 +137,7 @@ Json fit_json(const DeviceFit& fit) {
     return json;
 }
 
-void print_fit(const Args& args, const DeviceFit& fit) {
+void print_fit(const FitArgs& args, const DeviceFit& fit) {
     print_out("{}: {} reads up to {:.4g} uS, {} of them at 0\n\n", args.file.string(), fit.reads,
               fit.g_max_us, fit.at_zero);
     TextTable table = {{"constant", "value", "standard error", "unit", "meaning"}};
@@ -175,13 +175,13 @@ void print_fit(const Args& args, const DeviceFit& fit) {
 }
 
 // The chip of --backend with the fitted devices.
-ChipSpec fitted_chip(const Args& args, const DeviceFit& fit) {
+ChipSpec fitted_chip(const FitArgs& args, const DeviceFit& fit) {
     auto spec = with_fit(load_spec(args.chip), fit, args.file.filename().string());
     spec.name = args.output.stem().string();
     return spec;
 }
 
-void run(const Args& args, const Context& context) {
+void run_fit(const FitArgs& args, const Context& context) {
     if (args.file.empty() == args.measured.comparison.measured.empty())
         fail(ErrorCode::bad_usage,
              "chip fit: expected a CSV file of reads, or --measured FILE with results of a chip");
@@ -204,7 +204,7 @@ void run(const Args& args, const Context& context) {
 }  // namespace
 
 void add_chip_fit(CLI::App& chip, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<FitArgs>();
     auto* verb = add_verb(
         chip, "fit",
         "Fit a device model to pairs of target and read conductance, or constants of a chip to "
@@ -240,7 +240,7 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->callback([args, verb, &context] {
         if (args->output.empty() && args->measured.comparison.measured.empty())
             reject_without_effect(*verb, {"--backend", "--chip-set"}, "no chip file is written (--output)");
-        run(*args, context);
+        run_fit(*args, context);
     });
 }
 

@@ -124,11 +124,11 @@ void show_chip(const ChipSpec& spec, const Context& context) {
 }  // namespace
 
 void add_chip_info(CLI::App& chip, Context& context) {
-    struct Args {
+    struct InfoArgs {
         ChipArgs chip;
         std::string name;
     };
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<InfoArgs>();
     args->chip.chip.clear();
     auto* verb =
         add_verb(chip, "info", "List the chips, or every constant of one chip with its unit and source",

@@ -12,13 +12,13 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct MvmArgs {
     TrialArgs trial;
     TimeArgs time;
     StatesConfig states;
 };
 
-std::string state_note(const Args& args, const std::string& state) {
+std::string state_note(const MvmArgs& args, const std::string& state) {
     if (!args.trial.load.empty() && state != "aged" && state != "compensated") return "as loaded";
     if (state == "ideal") return "digital products";
     if (state == "mapped") return "devices without error; input range 1, columns at g_max";
@@ -65,7 +65,7 @@ struct StateSummary {
     Summary clipped;
 };
 
-Json states_json(const Args& args, const std::vector<MeasuredState>& states) {
+Json states_json(const MvmArgs& args, const std::vector<MeasuredState>& states) {
     const auto optional = [](const std::optional<Summary>& s) { return s ? summary_json(*s) : Json(); };
     Json list = Json::array();
     for (const auto& state : states) {
@@ -84,7 +84,7 @@ Json states_json(const Args& args, const std::vector<MeasuredState>& states) {
     return list;
 }
 
-void print_states(const Args& args, const std::vector<MeasuredState>& states) {
+void print_states(const MvmArgs& args, const std::vector<MeasuredState>& states) {
     TextTable table = {{"state", "error %", "linear %", "residual %", "bias %", "SNR dB", "saturated %",
                         "limited %", "clipped %", ""}};
     const auto percent = [](const Summary& s) { return fmt::format("{:.3g}", 100.0 * s.mean); };
@@ -98,7 +98,7 @@ void print_states(const Args& args, const std::vector<MeasuredState>& states) {
     print_out("{}", format_table(table));
 }
 
-void run(Args& args, const Context& context) {
+void run_mvm(MvmArgs& args, const Context& context) {
     args.states.read.time = read_time(args.time);
     const auto trials = make_trials(args.trial);
     const auto states = measure_states(trials, args.states, context.exec);
@@ -133,7 +133,7 @@ void run(Args& args, const Context& context) {
 }  // namespace
 
 void add_chip_mvm(CLI::App& chip, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<MvmArgs>();
     auto* verb = add_verb(
         chip, "mvm", "Measure the error of matrix-vector products, from the ideal matrix to the aged chip",
         {"imka chip mvm --at 1d --compensation global",
@@ -164,7 +164,7 @@ void add_chip_mvm(CLI::App& chip, Context& context) {
     verb->callback([args, verb, &context] {
         if (args->trial.build.placement.replicas == 1)
             reject_without_effect(*verb, {"--replication"}, "there is one copy of the matrix (--replicas)");
-        run(*args, context);
+        run_mvm(*args, context);
     });
 }
 

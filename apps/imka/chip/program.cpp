@@ -17,7 +17,7 @@
 namespace imka::app {
 namespace {
 
-struct Args {
+struct ProgramArgs {
     TrialArgs trial;
     std::vector<std::string> methods;
     std::uint64_t draws = 1;
@@ -26,7 +26,7 @@ struct Args {
     std::filesystem::path output;
 };
 
-std::vector<ProgrammingMethod> chosen_methods(const Args& args, const ChipSpec& spec) {
+std::vector<ProgrammingMethod> chosen_methods(const ProgramArgs& args, const ChipSpec& spec) {
     std::vector<ProgrammingMethod> methods;
     for (const auto& name : args.methods) methods.push_back(parse_enum<ProgrammingMethod>(name));
     return methods.empty() ? programming_methods(spec) : methods;
@@ -137,8 +137,8 @@ void print_methods(const std::vector<MethodResult>& results) {
     print_out("{}", format_table(table));
 }
 
-void print_results(const Args& args, const ChipTrials& trials, const std::vector<MethodResult>& results,
-                   double seconds) {
+void print_results(const ProgramArgs& args, const ChipTrials& trials,
+                   const std::vector<MethodResult>& results, double seconds) {
     const auto& spec = trials.build.settings.spec;
     print_out("{}\n{}; {} of chip and weights\n\n", chip_line(trials),
               problem_text(args.trial.problem, trials), count_text(args.draws, "draw", "draws"));
@@ -165,7 +165,7 @@ void print_results(const Args& args, const ChipTrials& trials, const std::vector
     print_out("\nEmulated in {:.1f} s.\n", seconds);
 }
 
-void run(Args& args, const Context& context) {
+void run_program(ProgramArgs& args, const Context& context) {
     check_figure(args.figure);
     check_folder(args.output);
     args.trial.chip.seeds.resize(args.draws);
@@ -200,7 +200,7 @@ void run(Args& args, const Context& context) {
 }  // namespace
 
 void add_chip_program(CLI::App& chip, Context& context) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ProgramArgs>();
     auto* verb = add_verb(chip, "program", "Compare programming methods: error and cost",
                           {"imka chip program --figure steps.svg",
                            "imka chip program --methods max_set_fill,gradient_descent --draws 10 --json"});
@@ -221,7 +221,7 @@ void add_chip_program(CLI::App& chip, Context& context) {
     add_figure_option(*verb, args->figure, "Draw the steps of gradient descent");
     verb->add_option("--output", args->output,
                      "Save the first chip, programmed by the last method, for 'imka chip mvm --load'");
-    verb->callback([args, &context] { run(*args, context); });
+    verb->callback([args, &context] { run_program(*args, context); });
 }
 
 }  // namespace imka::app

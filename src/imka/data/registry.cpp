@@ -125,7 +125,7 @@ const Recipe* find_recipe(const RegisteredSet& set) {
     return it == kRecipes.end() ? nullptr : &*it;
 }
 
-constexpr std::array<std::string_view, 5> kEndings = {"", ".xz", ".gz", ".bz2", ".zst"};
+constexpr std::array<std::string_view, 5> kPackedEndings = {"", ".xz", ".gz", ".bz2", ".zst"};
 
 }  // namespace
 
@@ -141,7 +141,7 @@ const RegisteredSet* find_set(std::string_view name) {
 }
 
 std::optional<std::filesystem::path> find_compressed(const std::filesystem::path& path) {
-    for (const auto ending : kEndings) {
+    for (const auto ending : kPackedEndings) {
         auto candidate = path;
         candidate += ending;
         std::error_code ignored;

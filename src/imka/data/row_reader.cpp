@@ -23,7 +23,7 @@ struct Ending {
 
 // The LIBSVM collection uses .t, .tr and .val for test, training and validation parts; the UCI collection
 // uses .data for tables. .txt is missing because it does not identify a format.
-constexpr auto kEndings = std::to_array<Ending>({
+constexpr auto kFormatEndings = std::to_array<Ending>({
     {".libsvm", Format::libsvm},
     {".svm", Format::libsvm},
     {".svmlight", Format::libsvm},
@@ -108,9 +108,9 @@ std::optional<Format> format_of(const std::filesystem::path& path) {
     if (std::find(kCompressed.begin(), kCompressed.end(), ending) != kCompressed.end()) {
         ending = lower_ending(path.stem());
     }
-    const auto* known =
-        std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& e) { return e.text == ending; });
-    if (known == kEndings.end()) return std::nullopt;
+    const auto* known = std::find_if(kFormatEndings.begin(), kFormatEndings.end(),
+                                     [&](const Ending& e) { return e.text == ending; });
+    if (known == kFormatEndings.end()) return std::nullopt;
     return known->format;
 }
 

@@ -16,7 +16,7 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-chip", .schema = "3", .renew = "program the chip again"};
+constexpr FileKind kChipFile{.format = "imka-chip", .schema = "3", .renew = "program the chip again"};
 constexpr std::size_t kMostRegions = 16384;  // more would not fit the header of a file
 
 // One member of each item.
@@ -186,7 +186,7 @@ ProgrammedChip read_tensors(TensorFile tensors) {
     const auto format = tensors.metadata.find("format");
     if (format != tensors.metadata.end() && format->second == "imka-chip-matrix")
         fail(ErrorCode::bad_data, "written by an earlier version; program the chip again");
-    SealedReader file(kKind, std::move(tensors));
+    SealedReader file(kChipFile, std::move(tensors));
     try {
         const auto settings = nlohmann::json::parse(file.text("plan"));
         ProgrammedChip chip{.plan = read_plan(settings, file)};
@@ -224,7 +224,7 @@ TensorFile write_tensors(const Plan& plan, const ProgrammedChip* chip) {
         for (std::size_t r = 0; r < chip->regions.size(); ++r) write_region(r, chip->regions[r], file);
     }
     file.metadata = {{"chip", chip_text(plan.spec)}, {"plan", settings.dump()}};
-    seal(kKind, file);
+    seal(kChipFile, file);
     return file;
 }
 

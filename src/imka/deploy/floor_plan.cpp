@@ -149,7 +149,7 @@ std::vector<std::string> core_picture(const CoreGrid& grid, const std::vector<Re
 }
 
 // A matrix with its regions.
-struct Placed {
+struct NamedPlace {
     MappedMatrix matrix;
     std::vector<Region> regions;
     std::vector<Tile> tiles() const {  // of a copy
@@ -161,8 +161,8 @@ struct Placed {
     }
 };
 
-std::map<std::string, Placed> by_name(const Mapping& mapping) {
-    std::map<std::string, Placed> names;
+std::map<std::string, NamedPlace> by_name(const Mapping& mapping) {
+    std::map<std::string, NamedPlace> names;
     for (const auto& m : mapping.matrices) names[m.shape.name].matrix = m;
     for (auto r : mapping.regions) {
         const auto& name = mapping.matrices[r.matrix].shape.name;
@@ -176,7 +176,7 @@ std::string place_text(const Region& r) {
     return fmt::format("core {} ({}, {})", r.core, r.row, r.col);
 }
 
-void compare_matrices(const std::string& name, const Placed& before, const Placed& after,
+void compare_matrices(const std::string& name, const NamedPlace& before, const NamedPlace& after,
                       std::vector<std::string>& lines) {
     const auto count = lines.size();
     const auto compare = [&](auto a, auto b, std::string_view what) {

@@ -14,7 +14,7 @@
 namespace imka {
 namespace {
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kUnplaced = std::numeric_limits<std::size_t>::max();
 
 // The matrix of the list that the mapping places as matrix `m`.
 std::size_t find_matrix(const MappedMatrix& m, const MatrixList& list) {
@@ -46,10 +46,10 @@ void check_size(const ListedMatrix& mapped, const ListedMatrix& listed) {
 // The matrix of the list for each matrix of the mapping. Every one is used exactly once.
 std::vector<std::size_t> numbers_of(const Mapping& mapping, const MatrixList& list) {
     std::vector<std::size_t> numbers;
-    std::vector<std::size_t> placed(list.size(), kNone);
+    std::vector<std::size_t> placed(list.size(), kUnplaced);
     for (std::size_t m = 0; m < mapping.matrices.size(); ++m) {
         const auto k = find_matrix(mapping.matrices[m], list);
-        if (placed[k] != kNone)
+        if (placed[k] != kUnplaced)
             fail(ErrorCode::bad_data,
                  fmt::format("the mapping places matrix {} twice: as {} and as {}", in_quotes(list[k].name),
                              in_quotes(mapping.matrices[placed[k]].shape.name),
@@ -58,7 +58,7 @@ std::vector<std::size_t> numbers_of(const Mapping& mapping, const MatrixList& li
         check_size(mapping.matrices[m].shape, list[k]);
         numbers.push_back(k);
     }
-    const auto missing = std::ranges::find(placed, kNone);
+    const auto missing = std::ranges::find(placed, kUnplaced);
     if (missing != placed.end())
         fail(ErrorCode::bad_data,
              fmt::format("the mapping does not place matrix {}; place it, or leave it off the chip",

@@ -21,7 +21,7 @@ using graph::Node;
 using graph::Shape;
 using graph::ValueId;
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoSource = std::numeric_limits<std::size_t>::max();
 
 // Digital work per element. Comparisons count as additions; square roots, which are as expensive, as
 // divisions; all transcendental functions as exponentials.
@@ -154,8 +154,8 @@ double elements(const Shape& shape) {
 struct ValueInfo {
     Shape shape;
     bool channels_first = false;
-    std::size_t step = kNone;     // that computes it; kNone: an input or a constant
-    std::size_t network = kNone;  // number of an input of the network
+    std::size_t step = kNoSource;     // that computes it; kNoSource: an input or a constant
+    std::size_t network = kNoSource;  // number of an input of the network
     // Order in which the rows are computed: the leading axes without those of size 1, outermost first. Empty:
     // as they are stored. A transpose of leading axes does not move rows, it only renames them.
     std::vector<std::size_t> flow = {};
@@ -195,7 +195,7 @@ public:
     Pipeline build() {
         for (std::size_t n = 0; n < graph_.nodes.size(); ++n) add(n);
         for (const auto id : graph_.outputs) {
-            if (const auto s = values_[id].step; s != kNone) pipeline_.steps[s].is_output = true;
+            if (const auto s = values_[id].step; s != kNoSource) pipeline_.steps[s].is_output = true;
         }
         pipeline_.chains = chains_of(pipeline_.steps);
         return std::move(pipeline_);
@@ -272,10 +272,10 @@ private:
         if (id == graph::kNoValue) return;
         if (unread_.erase(id) > 0) add_network_input(id, step);
         const auto& value = values_[id];
-        if (value.step == kNone && value.network == kNone) return;
+        if (value.step == kNoSource && value.network == kNoSource) return;
         StepInput input = reads(node, i, out);
-        input.step = value.step == kNone ? value.network : value.step;
-        (value.step == kNone ? step.network : step.inputs).push_back(input);
+        input.step = value.step == kNoSource ? value.network : value.step;
+        (value.step == kNoSource ? step.network : step.inputs).push_back(input);
     }
 
     void add_network_input(ValueId id, PipelineStep& step) {
@@ -290,7 +290,7 @@ private:
     std::vector<std::size_t> flow_of(const Node& node, const ValueInfo& out) const {
         if (node.op == "Transpose") return transposed_flow(node, values_[node.inputs[0]]);
         for (const auto id : node.inputs) {
-            if (id == graph::kNoValue || values_[id].step == kNone) continue;
+            if (id == graph::kNoValue || values_[id].step == kNoSource) continue;
             if (same_lead(values_[id], out)) return values_[id].flow;
         }
         return {};

@@ -15,7 +15,7 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = kPlanFormat, .schema = "1", .renew = "deploy the model again"};
+constexpr FileKind kPlanFile{.format = kPlanFormat, .schema = "1", .renew = "deploy the model again"};
 const std::string kChip = "chip.";
 
 std::string weights_name(std::size_t matrix) {
@@ -67,12 +67,12 @@ TensorFile to_tensors(const DeployedModel& model) {
                                  {"input_shapes", model.input_shapes},
                                  {"build", nlohmann::json::parse(to_json(fields(build)))}};
     file.metadata["model"] = json.dump();
-    seal(kKind, file);
+    seal(kPlanFile, file);
     return file;
 }
 
 DeployedModel model_from_tensors(TensorFile tensors) {
-    SealedReader file(kKind, std::move(tensors));
+    SealedReader file(kPlanFile, std::move(tensors));
     DeployedModel model;
     try {
         const auto json = nlohmann::json::parse(file.text("model"));

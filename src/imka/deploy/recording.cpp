@@ -13,7 +13,7 @@
 namespace imka {
 namespace {
 
-constexpr FileKind kKind{.format = "imka-chip-recording", .schema = "2", .renew = "record it again"};
+constexpr FileKind kRecordingFile{.format = "imka-chip-recording", .schema = "2", .renew = "record it again"};
 constexpr std::size_t kKeyNumbers = 5;    // matrix, two halves of the seed, first, rows
 constexpr std::size_t kTraceNumbers = 9;  // followed by the products of each core
 
@@ -95,7 +95,7 @@ TensorFile tensors_of(const Recording& recording) {
         append_rows(call.x, file.f32[rows_name(key.matrix, 'x')]);
         append_rows(call.y, file.f32[rows_name(key.matrix, 'y')]);
     }
-    seal(kKind, file);
+    seal(kRecordingFile, file);
     return file;
 }
 
@@ -116,7 +116,7 @@ Recording::Call next_call(std::span<const double> numbers, std::size_t rows, Row
 }
 
 Recording from_tensors(TensorFile tensors) {
-    SealedReader file(kKind, std::move(tensors));
+    SealedReader file(kRecordingFile, std::move(tensors));
     Recording recording;
     std::vector<Rows> matrices;
     while (file.has_f32(rows_name(matrices.size(), 'x'))) {

@@ -167,8 +167,8 @@ private:
 
     // All cores of a copy do the same rows, and the copies together all rows once.
     void check_rows(const Key& key) const {
-        using Rows = std::vector<std::pair<std::size_t, std::size_t>>;  // first and end, sorted
-        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Rows> done;  // matrix, copy, core
+        using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;  // first and end, sorted
+        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Ranges> done;  // matrix, copy, core
         if (const auto found = spans_.find(key); found != spans_.end()) {
             for (const auto* span : found->second) {
                 if (span->resource.kind == ResourceKind::core)
@@ -182,9 +182,9 @@ private:
             for (const auto& r : mapping_.regions) {
                 if (r.matrix == m) cores[r.replica].insert(r.core);
             }
-            Rows all;
+            Ranges all;
             for (const auto& [copy, list] : cores) {
-                const Rows rows = done[{m, copy, *list.begin()}];
+                const Ranges rows = done[{m, copy, *list.begin()}];
                 for (const auto core : list) {
                     if (done[{m, copy, core}] != rows)
                         fail_step(key, m, "the cores of a copy do different rows");

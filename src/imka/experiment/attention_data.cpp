@@ -81,7 +81,7 @@ Matrix<float> normal_rows(const WantedRows& rows, std::uint64_t seed) {
 
 // The model of text. The last two constants give errors in FP32 that are near the published ones of a trained
 // model (docs/attention.md).
-constexpr std::size_t kWidth = 128;       // of embeddings
+constexpr std::size_t kEmbedding = 128;   // of embeddings
 constexpr std::size_t kWords = 2000;      // in the vocabulary
 constexpr double kZipfShift = 2.7;        // Zipf-Mandelbrot: frequency of rank r is 1 / (r + shift)
 constexpr double kRepeat = 0.25;          // probability that a token repeats one of the last kRecent
@@ -119,17 +119,17 @@ std::vector<std::uint32_t> text_tokens(std::uint64_t seed, std::size_t length) {
 // Embedding and position of a token, normalised to mean 0 and variance 1, times the size of the token. Real
 // queries and keys differ in size; the exponent keeps their mean square.
 void text_row(std::uint64_t vocabulary, std::uint32_t token, std::size_t position, std::span<float> x) {
-    fill_normal(vocabulary, Stream::synthetic_value, std::uint64_t{token} * kWidth, x);
-    for (std::size_t c = 0; c < kWidth; c += 2) {
+    fill_normal(vocabulary, Stream::synthetic_value, std::uint64_t{token} * kEmbedding, x);
+    for (std::size_t c = 0; c < kEmbedding; c += 2) {
         const double wave = static_cast<double>(position) *
-                            std::pow(kLongestWave, -static_cast<double>(c) / static_cast<double>(kWidth));
+                            std::pow(kLongestWave, -static_cast<double>(c) / static_cast<double>(kEmbedding));
         x[c] += static_cast<float>(kPositionScale * std::numbers::sqrt2 * std::sin(wave));
         x[c + 1] += static_cast<float>(kPositionScale * std::numbers::sqrt2 * std::cos(wave));
     }
     double mean = 0.0;
     double squares = 0.0;
-    for (const float v : x) mean += v / static_cast<double>(kWidth);
-    for (const float v : x) squares += (v - mean) * (v - mean) / static_cast<double>(kWidth);
+    for (const float v : x) mean += v / static_cast<double>(kEmbedding);
+    for (const float v : x) squares += (v - mean) * (v - mean) / static_cast<double>(kEmbedding);
     const double gain =
         std::exp(kGainDeviation * static_cast<double>(normal(vocabulary, Stream::synthetic_mix, token)) -
                  kGainDeviation * kGainDeviation);
@@ -137,25 +137,25 @@ void text_row(std::uint64_t vocabulary, std::uint32_t token, std::size_t positio
     for (auto& v : x) v = static_cast<float>((v - mean) * factor);
 }
 
-// The map of one head to q, k or v (d x kWidth): entries of variance s² / kWidth, so that entries of the
-// result have variance s². q and k share a part.
+// The map of one head to q, k or v (d x kEmbedding): entries of variance s² / kEmbedding, so that entries of
+// the result have variance s². q and k share a part.
 Matrix<float> text_map(std::uint64_t seed, std::size_t head, std::size_t which, std::size_t d) {
     const auto part = [&](std::size_t number, std::span<float> out) {
-        fill_normal(seed, Stream::synthetic_value, (head * 4 + number) * d * kWidth, out);
+        fill_normal(seed, Stream::synthetic_value, (head * 4 + number) * d * kEmbedding, out);
     };
-    Matrix<float> map(d, kWidth);
+    Matrix<float> map(d, kEmbedding);
     part(which, map.values());
     constexpr std::size_t kValues = 2;
     double size = 1.0;
     if (which != kValues) {
-        Matrix<float> common(d, kWidth);
+        Matrix<float> common(d, kEmbedding);
         part(3, common.values());
         for (std::size_t i = 0; i < map.values().size(); ++i)
             map.values()[i] = static_cast<float>(std::sqrt(kQueryKeyShare) * common.values()[i] +
                                                  std::sqrt(1.0 - kQueryKeyShare) * map.values()[i]);
         size = std::sqrt(kScoreDeviation);
     }
-    for (auto& v : map.values()) v *= static_cast<float>(size / std::sqrt(static_cast<double>(kWidth)));
+    for (auto& v : map.values()) v *= static_cast<float>(size / std::sqrt(static_cast<double>(kEmbedding)));
     return map;
 }
 
@@ -167,7 +167,7 @@ Matrix<float> text_rows(const WantedRows& rows, std::uint64_t seed, std::span<co
         maps.push_back(text_map(derived_seed(seed, kMaps), h, which, data->d));
     Matrix<float> out(data->heads * rows.count(), data->d);
     constexpr std::size_t kBlock = 256;
-    Matrix<float> x(kBlock, kWidth);
+    Matrix<float> x(kBlock, kEmbedding);
     for (std::size_t first = 0; first < rows.count(); first += kBlock) {
         const auto n = std::min(kBlock, rows.count() - first);
         for (std::size_t i = 0; i < n; ++i) {

@@ -21,7 +21,7 @@ const T* find_attribute(const Node& node, std::string_view name, std::string_vie
     return value;
 }
 
-std::string to_text(const Dim& dim) {
+std::string dim_text(const Dim& dim) {
     if (dim.known()) return fmt::format("{}", dim.size);
     return dim.name.empty() ? "?" : dim.name;
 }
@@ -149,7 +149,7 @@ std::optional<Shape> known_shape(const TensorType& type) {
 std::string to_text(const TensorType& type) {
     if (!type.dims) return fmt::format("{}[...]", to_string(type.type));
     std::string text;
-    for (const auto& dim : *type.dims) text += (text.empty() ? "" : ", ") + to_text(dim);
+    for (const auto& dim : *type.dims) text += (text.empty() ? "" : ", ") + dim_text(dim);
     return fmt::format("{}[{}]", to_string(type.type), text);
 }
 

@@ -21,7 +21,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "NPY and float32 bytes are written unchanged");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMaxHeader = std::size_t{1} << 20U;
+constexpr std::size_t kMaxNpyHeader = std::size_t{1} << 20U;
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 31U;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
@@ -241,7 +241,8 @@ std::string read_header_text(ByteStream& stream) {
     const auto length_bytes = read_exactly(stream, version == 1 ? 2 : 4);
     std::uint32_t length = 0;
     std::memcpy(&length, length_bytes.data(), length_bytes.size());
-    if (length > kMaxHeader) stream.fail_file(fmt::format("an NPY header of {} bytes is too large", length));
+    if (length > kMaxNpyHeader)
+        stream.fail_file(fmt::format("an NPY header of {} bytes is too large", length));
     return read_exactly(stream, length);
 }
 

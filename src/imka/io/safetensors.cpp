@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as stored in memory");
 
-constexpr std::uint64_t kMaxHeader = std::uint64_t{16} << 20U;
+constexpr std::uint64_t kMaxJsonHeader = std::uint64_t{16} << 20U;
 constexpr std::string_view kMetadata = "__metadata__";
 
 template <class T>
@@ -249,11 +249,11 @@ TensorFile read_safetensors(ByteStream stream) {
     if (stream.read(length_bytes) != length_bytes.size())
         stream.fail_file("is too short for a safetensors file");
     const auto length = std::bit_cast<std::uint64_t>(length_bytes);
-    if (length > kMaxHeader || length > *size - length_bytes.size()) {
+    if (length > kMaxJsonHeader || length > *size - length_bytes.size()) {
         stream.fail_file(
             fmt::format("is truncated or not a safetensors file: the header length is {} bytes, "
                         "at most {} are possible",
-                        length, std::min(kMaxHeader, *size - length_bytes.size())));
+                        length, std::min(kMaxJsonHeader, *size - length_bytes.size())));
     }
     std::string text(length, '\0');
     if (stream.read(text) != text.size()) stream.fail_file("truncated inside the header");
@@ -282,7 +282,7 @@ bool begins_like_safetensors(const std::filesystem::path& path) {
     if (!in.read(bytes.data(), bytes.size())) return false;
     std::uint64_t header = 0;
     std::memcpy(&header, bytes.data(), sizeof(header));
-    return header <= kMaxHeader && bytes[8] == '{';
+    return header <= kMaxJsonHeader && bytes[8] == '{';
 }
 
 }  // namespace imka

@@ -18,13 +18,13 @@
 namespace imka {
 namespace {
 
-constexpr std::string_view kSystem = "the ridge system";
+constexpr std::string_view kGpuSystem = "the ridge system";
 constexpr auto kPooled = cuda::MemorySource::pooled;
 constexpr std::size_t kBlockCols = 1024;  // of ZᵀZ per product: only blocks with a lower triangle
 constexpr std::size_t kBlockValues = std::size_t{1} << 26U;  // features on the GPU at a time in predictions
 
 // Whole cache lines, which is also what the matrix units want.
-std::size_t round_up(std::size_t n) {
+std::size_t whole_lines(std::size_t n) {
     constexpr std::size_t kLine = 32;
     return (n + kLine - 1) / kLine * kLine;
 }
@@ -35,7 +35,7 @@ GpuRidgeSums::GpuRidgeSums(std::size_t features, std::size_t outputs, int gpu)
     : gpu_(gpu),
       features_(features),
       outputs_(outputs),
-      stride_(round_up(features)),
+      stride_(whole_lines(features)),
       target_sums_(outputs),
       z_(gpu, kRows * stride_, kPooled),
       block_(gpu, features * features, kPooled),
@@ -120,12 +120,12 @@ RidgeWeights GpuRidgeSums::solve(const RidgeConfig& config, const Exec& exec) co
                    .a = a.data(),
                    .b = b.data()});
     const auto pivot = cuda::LinearAlgebra::of_this_thread(gpu_).solve(a.data(), n, b.data(), outputs_);
-    if (pivot > 0) fail_not_positive_definite(kSystem, pivot, n);
+    if (pivot > 0) fail_not_positive_definite(kGpuSystem, pivot, n);
     std::vector<double> x(n * outputs_);
     b.download(x);
     if (!std::ranges::all_of(x, [](double v) { return std::isfinite(v); }))
         fail(ErrorCode::numeric,
-             fmt::format("{} has values that are not finite: the features overflow", kSystem));
+             fmt::format("{} has values that are not finite: the features overflow", kGpuSystem));
     RidgeWeights weights{.w = Matrix<double>(features_, outputs_),
                          .intercept = std::vector<double>(outputs_)};
     for (std::size_t k = 0; k < outputs_; ++k) {

@@ -1,6 +1,5 @@
 #include "imka/linalg/factor.hpp"
 
-#include <cblas.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,10 +30,6 @@ namespace imka {
 namespace {
 
 constexpr std::size_t kBlock = 256;
-
-blasint as_blas(std::size_t n) {
-    return static_cast<blasint>(n);
-}
 
 // Block (i, j) of a matrix cut into squares of kBlock.
 MatrixView<double> block_of(MatrixView<double> a, std::size_t i, std::size_t j) {

@@ -1,7 +1,5 @@
 #include "imka/linalg/gemm.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -16,10 +14,6 @@
 
 namespace imka {
 namespace {
-
-blasint as_blas(std::size_t n) {
-    return static_cast<blasint>(n);
-}
 
 // Products of any number of rows, each with the same bits as in a full tile. BLAS may use a different code
 // path for a small product, with different rounding. So a small tile is used only after a probe: random

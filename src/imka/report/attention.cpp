@@ -64,8 +64,8 @@ const std::vector<QuantityRow>& quantities() {
 }
 
 // Settings on the axes, in headings, or different for every seed.
-const std::set<std::string, std::less<>> kPlaced = {"dataset",   "seeds",    "split_seed",
-                                                    "chip_hash", "protocol", "published_slips"};
+const std::set<std::string, std::less<>> kShownByAttention = {"dataset",   "seeds",    "split_seed",
+                                                              "chip_hash", "protocol", "published_slips"};
 
 std::string x_setting(std::string_view kind) {
     return kind == kTimes ? "length" : "n_directions";
@@ -78,7 +78,7 @@ double x_of(const Record& r) {
 }
 
 // (experiment, data set, protocol, published_slips, row of quantities)
-using FigureKey = std::tuple<std::string, std::string, std::string, std::string, std::size_t>;
+using AttentionKey = std::tuple<std::string, std::string, std::string, std::string, std::size_t>;
 using Group = std::vector<const Record*>;
 
 // The settings that differ within a group. Chip settings are absent in FP32.
@@ -89,7 +89,7 @@ std::set<std::string> varying(const Group& group) {
     }
     std::set<std::string> names = {"sampler", "form"};
     for (const auto& [name, seen] : values) {
-        if (seen.size() > 1 && !kPlaced.contains(name) && name != x_setting(group.front()->kind))
+        if (seen.size() > 1 && !kShownByAttention.contains(name) && name != x_setting(group.front()->kind))
             names.insert(name);
     }
     return names;
@@ -118,14 +118,14 @@ std::string curve_label(const Record& r, const std::set<std::string>& names) {
 }
 
 using Points = std::map<double, std::vector<double>>;
-struct CurveRuns {
+struct AttentionRuns {
     const Record* first = nullptr;
     Points points;
 };
 
 std::vector<AttentionCurve> curves_of(const Group& group, const QuantityRow& row) {
     const auto names = varying(group);
-    std::map<std::pair<bool, std::string>, CurveRuns> curves;  // FP32 first
+    std::map<std::pair<bool, std::string>, AttentionRuns> curves;  // FP32 first
     for (const auto& [result, prefix] : row.results) {
         for (const auto* r : group) {
             const auto value = r->results.find(result);
@@ -247,7 +247,7 @@ std::string caption_of(const QuantityRow& row, const Record& first) {
         has_length ? fmt::format(" of length {}", length) : "");
 }
 
-AttentionFigure make_figure(const FigureKey& key, const Group& group) {
+AttentionFigure make_figure(const AttentionKey& key, const Group& group) {
     const auto& [experiment, dataset, protocol, slips, number] = key;
     const auto& row = quantities()[number];
     const auto& first = *group.front();
@@ -276,7 +276,7 @@ RunConfig config_of(const Record& r) {
 }  // namespace
 
 std::vector<AttentionFigure> attention_figures(const std::vector<Record>& records) {
-    std::map<FigureKey, Group> groups;
+    std::map<AttentionKey, Group> groups;
     for (const auto& r : records) {
         for (std::size_t i = 0; i < quantities().size(); ++i) {
             const auto& row = quantities()[i];

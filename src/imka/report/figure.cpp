@@ -23,9 +23,9 @@ namespace {
 using Settings = std::map<std::string, std::string>;
 
 // Settings shown by a figure's axes, its heading or the seeds.
-const std::set<std::string, std::less<>> kPlaced = {"dataset",      "protocol", "kernel",
-                                                    "sampler",      "backend",  "log_ratio",
-                                                    "n_components", "seeds",    "split_seed"};
+const std::set<std::string, std::less<>> kShownByFigure = {"dataset",      "protocol", "kernel",
+                                                           "sampler",      "backend",  "log_ratio",
+                                                           "n_components", "seeds",    "split_seed"};
 
 // "0.5" and "0.50" are the same setting.
 bool same_setting(const std::string& a, const std::string& b) {
@@ -90,7 +90,7 @@ public:
     void add(const Record& r) {
         auto& settings = values_[place(r)];
         for (const auto& [name, value] : r.config) {
-            if (!kPlaced.contains(name) && name != kChipHash) settings[name].insert(value);
+            if (!kShownByFigure.contains(name) && name != kChipHash) settings[name].insert(value);
         }
         hashes_[chip(r)].insert(r.setting(std::string(kChipHash)));
     }
@@ -185,7 +185,8 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity) {
 // The first setting that differs from the published runs; "" if all agree.
 std::string other_setting(const Settings& config, const Published& published) {
     for (const auto& [name, usual] : published_settings(published.dataset, published.backend)) {
-        if (kPlaced.contains(name) || (name == "gamma" && published.kernel.starts_with("arccos"))) continue;
+        if (kShownByFigure.contains(name) || (name == "gamma" && published.kernel.starts_with("arccos")))
+            continue;
         const auto place = config.find(name);
         if (place != config.end() && !same_setting(place->second, usual))
             return fmt::format("{} is {}; the published runs had {}", name, place->second, usual);

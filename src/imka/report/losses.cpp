@@ -49,10 +49,10 @@ bool is_in(const List& list, std::string_view name) {
 }
 
 // By data set and setting: how many chip runs of an experiment have each value.
-using Counts = std::map<std::string, std::map<std::string, std::map<std::string, std::size_t>>>;
+using ValueCounts = std::map<std::string, std::map<std::string, std::map<std::string, std::size_t>>>;
 
-Counts count_values(const std::vector<Record>& records, const std::string& experiment) {
-    Counts counts;
+ValueCounts count_values(const std::vector<Record>& records, const std::string& experiment) {
+    ValueCounts counts;
     for (const auto& r : records) {
         if (r.experiment != experiment || !on_chip(r)) continue;
         for (const auto& [name, value] : r.config) {

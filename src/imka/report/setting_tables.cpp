@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kNone = "-";
 
-PublishedSetting read_row(YamlReader& reader, std::size_t tasks) {
+PublishedSetting read_setting(YamlReader& reader, std::size_t tasks) {
     PublishedSetting row{.setting = reader.text("setting")};
     row.name = reader.find_text("name").value_or(row.setting);
     row.values = reader.texts("values");
@@ -39,12 +39,12 @@ SettingReason read_reason(YamlReader& reader) {
     return reason;
 }
 
-PublishedSettings read_table(YamlReader& reader) {
+PublishedSettings read_settings(YamlReader& reader) {
     PublishedSettings table{.name = reader.text("name"),
                             .title = reader.text("title"),
                             .source = reader.text("source"),
                             .tasks = reader.texts("tasks")};
-    for (auto& row : reader.maps("rows")) table.rows.push_back(read_row(row, table.tasks.size()));
+    for (auto& row : reader.maps("rows")) table.rows.push_back(read_setting(row, table.tasks.size()));
     for (auto& reason : reader.maps("reasons")) table.reasons.push_back(read_reason(reason));
     return table;
 }
@@ -120,7 +120,7 @@ std::map<std::string, std::string> loaded_settings(const LraTaskInfo& info, LraS
 }  // namespace
 
 std::vector<PublishedSettings> parse_settings(std::string_view yaml) {
-    return parse_yaml_list(yaml, "settings.yaml", "tables", read_table);
+    return parse_yaml_list(yaml, "settings.yaml", "tables", read_settings);
 }
 
 const std::vector<PublishedSettings>& published_settings() {

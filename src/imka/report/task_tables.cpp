@@ -90,9 +90,9 @@ struct RowKey {
 using RowRuns = std::map<std::string, std::map<std::uint64_t, const Record*>>;
 
 // Settings that have a place of their own in a table, or are known from others.
-const std::set<std::string, std::less<>> kPlaced = {"dataset",     "seeds",     "samples",     "data_seed",
-                                                    "saved_omega", "omega_law", "checkpoint",  "mode",
-                                                    "origin",      "chip_hash", "read_seconds"};
+const std::set<std::string, std::less<>> kShownByTable = {
+    "dataset",    "seeds", "samples", "data_seed", "saved_omega", "omega_law",
+    "checkpoint", "mode",  "origin",  "chip_hash", "read_seconds"};
 
 RowKey row_key(const Record& r) {
     RowKey key{.checkpoint = r.setting("checkpoint"), .mode = r.setting("mode")};
@@ -101,7 +101,7 @@ RowKey row_key(const Record& r) {
     key.seconds = parse_double(r.setting("read_seconds")).value_or(0.0);
     for (const auto& [name, value] : changed_settings(r.config, default_settings_text(kKind))) {
         const bool idle = key.mode == "fp32" && name == "calibration_examples";  // no chip is calibrated
-        if (!kPlaced.contains(name) && !idle) key.chip += fmt::format(", {} {}", name, value);
+        if (!kShownByTable.contains(name) && !idle) key.chip += fmt::format(", {} {}", name, value);
     }
     return key;
 }

@@ -35,7 +35,7 @@ float squared(float x) {
     return x * x;
 }
 
-const Exec kOneThread{.threads = 1};
+const Exec kGradientExec{.threads = 1};
 
 // Charge of a phase for a batch of products, and its variance from device noise.
 struct Phase {
@@ -45,8 +45,8 @@ struct Phase {
 
 Phase phase_of(const Matrix<float>& durations, const Matrix<float>& g_us, const Matrix<float>& variance) {
     Phase p{{durations.rows(), g_us.rows()}, {durations.rows(), g_us.rows()}};
-    gemm_nt_rows(durations.view(), g_us.view(), kOneThread, p.charge_us.view());
-    gemm_nt_rows(mapped(durations.view(), squared).view(), variance.view(), kOneThread, p.variance.view());
+    gemm_nt_rows(durations.view(), g_us.view(), kGradientExec, p.charge_us.view());
+    gemm_nt_rows(mapped(durations.view(), squared).view(), variance.view(), kGradientExec, p.variance.view());
     return p;
 }
 

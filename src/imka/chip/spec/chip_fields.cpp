@@ -239,7 +239,7 @@ std::string bound_text(std::string_view what, double value) {
 }
 
 // Equal curves have equal text; numbers round-trip exactly.
-std::string curve_text(const Curve& curve) {
+std::string short_curve_text(const Curve& curve) {
     if (curve.pieces.empty()) return "0";
     std::string text;
     for (const auto& p : curve.pieces) {
@@ -390,7 +390,7 @@ std::vector<ConstantText> describe(const ChipSpec& chip) {
                         .help = std::string(f.info.help)});
     for (const auto& c : curve_fields(copy))
         rows.push_back({.name = c.name,
-                        .value = curve_text(c.curve),
+                        .value = short_curve_text(c.curve),
                         .unit = std::string(c.unit),
                         .source = source_of(chip, c.name),
                         .help = std::string(c.help)});

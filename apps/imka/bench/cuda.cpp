@@ -26,27 +26,28 @@
 namespace imka::app {
 namespace {
 
-constexpr std::size_t kSide = 256;
-constexpr double kMacs = 1.0 * kSide * kSide;
-const ProductIds kIds{.seed = 5, .first = 0};
+constexpr std::size_t kCoreSide = 256;
+constexpr double kMacs = 1.0 * kCoreSide * kCoreSide;
+const ProductIds kGpuIds{.seed = 5, .first = 0};
 
-struct Way {
+struct GpuWay {
     const char* name;
     ReadMode mode;
     double wanted;  // products of a core per second, of the chip itself
 };
-constexpr Way kWays[] = {{"one phase", ReadMode::one_phase, 481e6},
-                         {"four phases", ReadMode::four_phase, 123e6}};
+constexpr GpuWay kWays[] = {{"one phase", ReadMode::one_phase, 481e6},
+                            {"four phases", ReadMode::four_phase, 123e6}};
 
 // A square matrix on `cores` cores, standard normal weights and inputs of a third of that.
 struct Problem {
     ProgrammedChip chip;
     std::size_t side;
 };
-Problem problem(const Way& way, std::size_t cores, const Exec& exec) {
+Problem problem(const GpuWay& way, std::size_t cores, const Exec& exec) {
     auto spec = chip_preset("hermes");
     spec.core.read_mode = way.mode;
-    const auto side = kSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));
+    const auto side =
+        kCoreSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));
     auto sample = normals(256, side, 2);
     for (auto& v : sample.values()) v *= 0.3F;
     return {build_chip(
@@ -60,13 +61,13 @@ struct Agreement {
     double different = 0.0;  // share of the results
     double steps = 0.0;      // largest difference, in output steps
 };
-Agreement compare(const Way& way, std::size_t rows, const Exec& exec) {
+Agreement compare(const GpuWay& way, std::size_t rows, const Exec& exec) {
     const auto [chip, side] = problem(way, 1, exec);
     auto x = normals(rows, side, 4);
     for (auto& v : x.values()) v *= 0.3F;
-    const auto gpu = execute(*make_cuda_emulator(chip, exec), 0, x.view(), kIds, exec).y;
+    const auto gpu = execute(*make_cuda_emulator(chip, exec), 0, x.view(), kGpuIds, exec).y;
     FastEmulator fast(chip, exec);
-    const auto cpu = execute(fast, 0, x.view(), kIds, exec).y;
+    const auto cpu = execute(fast, 0, x.view(), kGpuIds, exec).y;
     Agreement out;
     for (std::size_t i = 0; i < cpu.values().size(); ++i) {
         const double difference = std::abs(double{cpu.values()[i]} - gpu.values()[i]);
@@ -85,15 +86,15 @@ struct Floor {
     double memory = 0.0;
     double seconds() const { return std::max({matrix_units, normals, memory}); }
 };
-Floor floor_of(const Way& way, const cuda::GpuRates& rates) {
+Floor floor_of(const GpuWay& way, const cuda::GpuRates& rates) {
     const double charges = way.mode == ReadMode::one_phase ? 1.0 : 4.0;
-    return {
-        .matrix_units = charges * (3.0 * kMacs / rates.byte_macs + kMacs / rates.half_macs),
-        .normals = charges * kSide / rates.normals,
-        .memory = (kSide * sizeof(float) / 8.0 + kSide * (1.0 + sizeof(float) / 8.0)) / rates.write_bytes};
+    return {.matrix_units = charges * (3.0 * kMacs / rates.byte_macs + kMacs / rates.half_macs),
+            .normals = charges * kCoreSide / rates.normals,
+            .memory = (kCoreSide * sizeof(float) / 8.0 + kCoreSide * (1.0 + sizeof(float) / 8.0)) /
+                      rates.write_bytes};
 }
 
-BenchResult bench_products(const BenchSetup& setup, const Way& way, const cuda::GpuRates& rates) {
+BenchResult bench_products(const BenchSetup& setup, const GpuWay& way, const cuda::GpuRates& rates) {
     const std::size_t cores = setup.quick ? 4 : 64;
     const std::size_t rows = setup.quick ? 1024 : 65536;
     const int gpu = setup.exec.device.number;
@@ -116,9 +117,9 @@ BenchResult bench_products(const BenchSetup& setup, const Way& way, const cuda::
     Matrix<float> out(few.rows(), side);
     // The processor gets 256 rows; its time is scaled to all.
     run_rounds(
-        setup, [&] { driver->multiply_on_gpu(0, batch, kIds); }, {}, result);
+        setup, [&] { driver->multiply_on_gpu(0, batch, kGpuIds); }, {}, result);
     const double cpu = least_seconds(setup.quick ? 1 : 3,
-                                     [&] { fast.multiply(0, few.view(), kIds, setup.exec, out.view()); }) *
+                                     [&] { fast.multiply(0, few.view(), kGpuIds, setup.exec, out.view()); }) *
                        static_cast<double>(rows) / 256.0;
     const double seconds = median(result.seconds);
     const auto products = static_cast<double>(rows * cores);
@@ -168,17 +169,17 @@ BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
 }
 
 // Attention of a layer in training. 128 directions.
-struct AttentionSize {
+struct BatchSize {
     const char* name;
     std::int64_t batch;
     std::int64_t tokens;
     std::int64_t heads;
     std::int64_t head_size;
 };
-constexpr AttentionSize kAttentionSizes[] = {{"cifar10", 128, 1024, 2, 32},
-                                             {"listops", 256, 2000, 2, 32},
-                                             {"imdb", 128, 4000, 2, 32},
-                                             {"pathfinder32", 256, 1024, 8, 16}};
+constexpr BatchSize kAttentionSizes[] = {{"cifar10", 128, 1024, 2, 32},
+                                         {"listops", 256, 2000, 2, 32},
+                                         {"imdb", 128, 4000, 2, 32},
+                                         {"pathfinder32", 256, 1024, 8, 16}};
 
 std::uint16_t to_bfloat(float x) {
     return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(x) + 0x8000U) >> 16U);
@@ -243,7 +244,7 @@ private:
     cuda::Memory workspace_;
 };
 
-ops::FusedAttention attention_shape(const AttentionSize& size, bool quick) {
+ops::FusedAttention attention_shape(const BatchSize& size, bool quick) {
     ops::FusedAttention shape;
     shape.batch = quick ? 2 : size.batch;
     shape.tokens = size.tokens;
@@ -277,7 +278,7 @@ double relative_difference(std::span<const std::uint16_t> a, std::span<const flo
     return std::sqrt(difference / norm);
 }
 
-BenchResult bench_fused(const BenchSetup& setup, const AttentionSize& size, const cuda::GpuRates& rates) {
+BenchResult bench_fused(const BenchSetup& setup, const BatchSize& size, const cuda::GpuRates& rates) {
     const int gpu = setup.exec.device.number;
     const auto shape = attention_shape(size, setup.quick);
     const auto omega =

@@ -21,7 +21,7 @@
 namespace imka::app {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kEncoderSeed = 1;
 
 // An encoder Transformer.
 struct EncoderSize {
@@ -32,8 +32,10 @@ struct EncoderSize {
     int length;  // tokens
     int batch;
 };
-constexpr EncoderSize kFull{.layers = 6, .width = 512, .heads = 8, .hidden = 2048, .length = 512, .batch = 8};
-constexpr EncoderSize kQuick{.layers = 2, .width = 32, .heads = 4, .hidden = 64, .length = 16, .batch = 2};
+constexpr EncoderSize kFullEncoder{
+    .layers = 6, .width = 512, .heads = 8, .hidden = 2048, .length = 512, .batch = 8};
+constexpr EncoderSize kQuickEncoder{
+    .layers = 2, .width = 32, .heads = 4, .hidden = 64, .length = 16, .batch = 2};
 
 Sizes sizes_of(const EncoderSize& e, const Exec& exec) {
     return {{"layers", e.layers},           {"width", e.width},   {"heads", e.heads},
@@ -100,7 +102,7 @@ DeployedModel deployed(const Network& network, const ChipSpec& chip, const Exec&
     BuildConfig config;
     config.calibration_inputs = network.input.shape[0];
     return deploy(place_model(network.graph, chip, {.input_shapes = {network.input.shape}}), chip, config,
-                  std::span(&network.input, 1), kSeed, exec);
+                  std::span(&network.input, 1), kEncoderSeed, exec);
 }
 
 BenchResult bench_emulated(const BenchSetup& setup, const Network& network, BenchResult result) {
@@ -114,7 +116,8 @@ BenchResult bench_emulated(const BenchSetup& setup, const Network& network, Benc
     run_rounds(
         setup,
         [&] {
-            y = std::move(runner.run(*emulator, std::span(&network.input, 1), kSeed, exec).outputs.front());
+            y = std::move(
+                runner.run(*emulator, std::span(&network.input, 1), kEncoderSeed, exec).outputs.front());
         },
         {{.name = "digital", .body = [&] { exact = run_digital(executor, network.input, exec); }}}, result);
     // Outputs without any relation to the exact ones have an error of 1.4.
@@ -130,7 +133,7 @@ BenchResult bench_emulated(const BenchSetup& setup, const Network& network, Benc
 }  // namespace
 
 std::vector<BenchResult> bench_deploy(const BenchSetup& setup) {
-    const auto size = setup.quick ? kQuick : kFull;
+    const auto size = setup.quick ? kQuickEncoder : kFullEncoder;
     const auto exec = without_progress(setup.exec);
     const ScratchFolder folder;
     BenchResult result{.name = "deploy",

@@ -19,8 +19,7 @@ FeatureOutput feature_output(const GpuFeatureJob& job, std::size_t m) {
     out.scale = static_cast<float>(job.row.scale * root);
     out.row_scale = job.row.scale;
     out.norm_exponent = job.row.norm_exponent;
-    out.vectors = reinterpret_cast<std::uintptr_t>(job.z) % 16 == 0 && job.stride % 4 == 0 &&
-                  (m % 4 == 0 || !has_two(job.row.function));
+    out.vectors = reinterpret_cast<std::uintptr_t>(job.z) % 16 == 0 && job.stride % 4 == 0 && m % 4 == 0;
     out.round = job.round_to_tf32;
     return out;
 }

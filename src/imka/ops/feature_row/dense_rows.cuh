@@ -34,6 +34,11 @@ __device__ inline RowScale scale_of(float largest) {
             __uint_as_float(static_cast<std::uint32_t>(127 - k) << 23U)};
 }
 
+// A bound of sums of d products of such values, with their rounding.
+__device__ inline float largest_sum(std::size_t d) {
+    return 0x1.01p28F * static_cast<float>(d);
+}
+
 // Two values as two halves each.
 struct PairHalves {
     std::uint32_t high;
@@ -55,15 +60,14 @@ template <unsigned kGroups>
 struct Columns {
     float factor[4 * kGroups];
     float offset[4 * kGroups];
+    float bound;  // of a projection, without the factor of its row
     std::size_t first;
-    bool whole;  // those of the warp exist, and four can be written at once
 };
 template <FeatureFunction kFunction, unsigned kGroups>
-__device__ inline Columns<kGroups> columns_from(std::size_t first, const FeatureOutput& out,
+__device__ inline Columns<kGroups> columns_from(std::size_t first, std::size_t d, const FeatureOutput& out,
                                                 const float* factors) {
     Columns<kGroups> columns;
     columns.first = first + threadIdx.x % 4 * 4;
-    columns.whole = out.vectors && first + 16 * kGroups <= out.m;
 #pragma unroll
     for (unsigned g = 0; g < kGroups; ++g) {
         const float4 four = *reinterpret_cast<const float4*>(factors + columns.first + 16 * g);
@@ -72,9 +76,11 @@ __device__ inline Columns<kGroups> columns_from(std::size_t first, const Feature
         columns.factor[4 * g + 2] = four.z;
         columns.factor[4 * g + 3] = four.w;
     }
+    columns.bound = 0.0F;
 #pragma unroll
     for (unsigned i = 0; i < 4 * kGroups; ++i) {
         const std::size_t column = columns.first + i / 4 * 16 + i % 4;
+        columns.bound = fmaxf(columns.bound, largest_sum(d) * columns.factor[i]);
         columns.offset[i] = 0.0F;
         if constexpr (kFunction == FeatureFunction::offset_cos)
             columns.offset[i] = column < out.m ? out.offsets[column] : 0.0F;
@@ -89,12 +95,15 @@ struct OutputRow {
     float extra;
 };
 
+// Of each four, all exist or none.
 template <unsigned kGroups>
-__device__ inline void write_fours(float* z, const float (&v)[4 * kGroups]) {
+__device__ inline void write_fours(float* z, std::size_t left, const float (&v)[4 * kGroups]) {
 #pragma unroll
-    for (unsigned g = 0; g < kGroups; ++g)
-        __stcs(reinterpret_cast<float4*>(z + 16 * g),
-               make_float4(v[4 * g], v[4 * g + 1], v[4 * g + 2], v[4 * g + 3]));
+    for (unsigned g = 0; g < kGroups; ++g) {
+        if (16 * g < left)
+            __stcs(reinterpret_cast<float4*>(z + 16 * g),
+                   make_float4(v[4 * g], v[4 * g + 1], v[4 * g + 2], v[4 * g + 3]));
+    }
 }
 template <unsigned kGroups>
 __device__ inline void write_each(float* z, std::size_t left, const float (&v)[4 * kGroups]) {
@@ -110,19 +119,24 @@ template <FeatureFunction kFunction, unsigned kGroups>
 __device__ inline void write_features(const FeatureOutput& out, const Columns<kGroups>& columns,
                                       const OutputRow& row, const float (&sums)[4 * kGroups]) {
     float u[4 * kGroups];
+    float extra[4 * kGroups];
     float first[4 * kGroups];
     float second[4 * kGroups];
 #pragma unroll
-    for (unsigned i = 0; i < 4 * kGroups; ++i)
+    for (unsigned i = 0; i < 4 * kGroups; ++i) {
         u[i] = __fmul_rn(__fmul_rn(sums[i], columns.factor[i]), row.factor);
-    features_of_values<kFunction>(u, columns.offset, {row.extra, out.scale, out.round}, first, second);
-    if (row.z == nullptr) return;
-    if (columns.whole) {
-        write_fours<kGroups>(row.z, first);
-        if constexpr (kHasTwo<kFunction>) write_fours<kGroups>(row.z + out.m, second);
-    } else if (columns.first < out.m) {
-        write_each<kGroups>(row.z, out.m - columns.first, first);
-        if constexpr (kHasTwo<kFunction>) write_each<kGroups>(row.z + out.m, out.m - columns.first, second);
+        extra[i] = row.extra;
+    }
+    features_of_values<kFunction, false>(u, columns.offset, extra,
+                                         {out.scale, out.round, columns.bound * row.factor}, first, second);
+    if (row.z == nullptr || columns.first >= out.m) return;
+    const std::size_t left = out.m - columns.first;
+    if (out.vectors) {
+        write_fours<kGroups>(row.z, left, first);
+        if constexpr (kHasTwo<kFunction>) write_fours<kGroups>(row.z + out.m, left, second);
+    } else {
+        write_each<kGroups>(row.z, left, first);
+        if constexpr (kHasTwo<kFunction>) write_each<kGroups>(row.z + out.m, left, second);
     }
 }
 

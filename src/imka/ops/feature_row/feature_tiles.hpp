@@ -13,8 +13,9 @@
 
 namespace imka::ops::tiles {
 
-// The direction at position `position` of Ω in memory. A thread has columns 2 q and 2 q + 1 of each product
-// of eight columns; in this order the columns of two neighbouring products are four neighbouring directions.
+// The direction at position `position` of Ω in memory. A thread has columns 2 q and 2 q + 1 of
+// each product of eight columns; in this order the columns of two neighbouring products are four neighbouring
+// directions.
 IMKA_ON_BOTH constexpr std::uint32_t direction_at(std::uint32_t position) {
     const std::uint32_t column = position % 8;
     const std::uint32_t product = position / 8 % 2;

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -51,29 +52,29 @@ __device__ inline float rounded_to_tf32(float value) {
     return __uint_as_float(bits);
 }
 
-// What a row needs beside its projections.
-struct RowOf {
-    float extra;  // row_value
+// What all projections share.
+struct FeatureScale {
     float scale;
     bool round;
+    float bound = INFINITY;  // no |u| is larger
 };
 
-// Features of projections u of one row; `offset`: of offset_cos; `second`: of functions with two.
-template <FeatureFunction kFunction, unsigned kCount>
+// Features of projections u; `offset`: of offset_cos; `extra`: row_value; `second`: of functions with two.
+// kProcessorBits: cos and sin have the bits of the processor, which takes longer.
+template <FeatureFunction kFunction, bool kProcessorBits, unsigned kCount>
 __device__ inline void features_of_values(const float (&u)[kCount], const float (&offset)[kCount],
-                                          const RowOf& row, float (&first)[kCount], float (&second)[kCount]) {
+                                          const float (&extra)[kCount], const FeatureScale& all,
+                                          float (&first)[kCount], float (&second)[kCount]) {
     if constexpr (kFunction == FeatureFunction::cos_sin || kFunction == FeatureFunction::offset_cos) {
         constexpr bool kOffset = kFunction == FeatureFunction::offset_cos;
         float angle[kCount];
-        CosSinValue value[kCount];
-#pragma unroll
-        for (unsigned i = 0; i < kCount; ++i) angle[i] = kOffset ? __fadd_rn(u[i], offset[i]) : u[i];
-        cos_sin_of(angle, value);
+        float scale[kCount];
 #pragma unroll
         for (unsigned i = 0; i < kCount; ++i) {
-            first[i] = __fmul_rn(kOffset ? row.scale : row.extra, value[i].cos);
-            second[i] = __fmul_rn(row.extra, value[i].sin);
+            angle[i] = kOffset ? __fadd_rn(u[i], offset[i]) : u[i];
+            scale[i] = kOffset ? all.scale : extra[i];
         }
+        scaled_cos_sin_of<kProcessorBits>(angle, scale, kOffset ? INFINITY : all.bound, first, second);
     } else {
         constexpr int kPower = kFunction == FeatureFunction::step   ? 0
                                : kFunction == FeatureFunction::relu ? 1
@@ -81,16 +82,16 @@ __device__ inline void features_of_values(const float (&u)[kCount], const float 
 #pragma unroll
         for (unsigned i = 0; i < kCount; ++i) {
             if constexpr (kFunction == FeatureFunction::exp_plus_minus) {
-                first[i] = __fmul_rn(row.scale, expf(__fadd_rn(u[i], row.extra)));
-                second[i] = __fmul_rn(row.scale, expf(__fsub_rn(row.extra, u[i])));
+                first[i] = __fmul_rn(all.scale, expf(__fadd_rn(u[i], extra[i])));
+                second[i] = __fmul_rn(all.scale, expf(__fsub_rn(extra[i], u[i])));
             } else if constexpr (kFunction == FeatureFunction::identity) {
-                first[i] = __fmul_rn(row.scale, u[i]);
+                first[i] = __fmul_rn(all.scale, u[i]);
             } else {
-                first[i] = step_power_of<kPower>(u[i], row.scale);
+                first[i] = step_power_of<kPower>(u[i], all.scale);
             }
         }
     }
-    if (!row.round) return;
+    if (!all.round) return;
 #pragma unroll
     for (unsigned i = 0; i < kCount; ++i) {
         first[i] = rounded_to_tf32(first[i]);

@@ -273,7 +273,7 @@ __device__ inline void write_tile(const LongRows& w, const TilePlace& place, con
     for (unsigned j = 0; j < 16; j += 4) {
         const std::size_t direction = std::size_t{place.directions} * kTile + 8 * j;
         if (direction >= w.out.m) break;
-        const auto columns = columns_from<kFunction, 2>(direction, w.out, w.omega_factors);
+        const auto columns = columns_from<kFunction, 2>(direction, w.inner, w.out, w.omega_factors);
 #pragma unroll
         for (unsigned h = 0; h < 2; ++h) {
             float of_row[8];

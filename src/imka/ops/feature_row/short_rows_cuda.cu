@@ -1,10 +1,11 @@
 // Features of rows of up to 64 values with a dense Ω. A block keeps its directions of Ω in shared memory and
-// goes through the rows: each warp has some of the directions, so that the warps of a block write whole rows
-// of features at about the same time. x becomes halves in shared memory, one tile ahead, by each warp in
-// turn.
+// goes through the rows: each warp has some of the directions. One more warp makes halves of x in shared
+// memory, a few tiles ahead. Tiles have few rows, and no warp is far ahead of the others: so the block writes
+// whole rows of features at about the same time, for which GPU memory is fastest.
 #include <algorithm>
 
 #include "imka/cuda/async_copy.cuh"
+#include "imka/cuda/barrier.cuh"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/matrix_unit.cuh"
 #include "imka/cuda/status.hpp"
@@ -13,11 +14,11 @@
 namespace imka::ops {
 namespace {
 
-constexpr unsigned kMostWarps = 24;  // 80 registers per thread
-constexpr unsigned kSixteens = 4;    // of rows in a tile
-constexpr unsigned kTileRows = 16 * kSixteens;
+constexpr unsigned kMostWarps = 23;  // with directions; 80 registers per thread
+constexpr unsigned kTileRows = 16;
+constexpr unsigned kRing = 3;  // tiles in shared memory
 
-// A warp's directions: fewer where rows are longer, for the same shared memory.
+// A warp's directions, in groups of 16: fewer where rows are longer, for the same shared memory.
 template <unsigned kDepths>
 constexpr unsigned kGroups = 4 / kDepths;
 constexpr unsigned kWarpChunk = 32 * sizeof(uint4);
@@ -110,24 +111,40 @@ __global__ void split_directions(const __grid_constant__ ShortDirections w) {
 // A tile of x for the products, in shared memory.
 template <unsigned kDepths>
 struct Tile {
-    uint4 high[kSixteens][kDepths][32];
-    uint4 low[kSixteens][kDepths][32];
+    uint4 high[kDepths][32];
+    uint4 low[kDepths][32];
     float2 rows[kTileRows];  // factor, extra
+    cuda::Barrier full;      // by the threads that split x
+    cuda::Barrier empty;     // by those with directions
 };
 
-// 16 rows by a warp.
+// The tiles of a block, one after another in the ring.
+class Place {
+public:
+    __device__ unsigned slot() const { return slot_; }
+    __device__ unsigned parity() const { return parity_; }
+    __device__ void advance() {
+        if (++slot_ < kRing) return;
+        slot_ = 0;
+        parity_ ^= 1U;
+    }
+
+private:
+    unsigned slot_ = 0;
+    unsigned parity_ = 0;  // of the rounds so far
+};
+
+// Rows from `first_row` on, by a warp.
 template <unsigned kDepths, int kParts>
-__device__ inline void split_sixteen(const ShortRows& w, std::size_t first_row, unsigned sixteen,
-                                     Tile<kDepths>& tile) {
+__device__ inline void split_tile(const ShortRows& w, std::size_t first_row, Tile<kDepths>& tile) {
     const unsigned lane = threadIdx.x % 32;
     Values<kDepths> v[2];
     RowHalves<kDepths> halves[2];
 #pragma unroll
-    for (unsigned h = 0; h < 2; ++h)
-        load_row<kDepths>(w.in, first_row + 16 * sixteen + 8 * h + lane / 4, v[h]);
+    for (unsigned h = 0; h < 2; ++h) load_row<kDepths>(w.in, first_row + 8 * h + lane / 4, v[h]);
 #pragma unroll
     for (unsigned h = 0; h < 2; ++h) {
-        const unsigned row = 16 * sixteen + 8 * h + lane / 4;
+        const unsigned row = 8 * h + lane / 4;
         scale_row<kDepths>(w.in, first_row + row, v[h]);
         halves[h] = halves_of<kDepths>(v[h]);
         const double norm2 = w.out.norm_exponent != 0.0 ? squared_norm<kDepths>(v[h]) : 0.0;
@@ -138,9 +155,8 @@ __device__ inline void split_sixteen(const ShortRows& w, std::size_t first_row, 
     for (unsigned s = 0; s < kDepths; ++s) {
         const PairHalves(&a)[2] = halves[0].pairs[s];
         const PairHalves(&b)[2] = halves[1].pairs[s];
-        tile.high[sixteen][s][lane] = make_uint4(a[0].high, b[0].high, a[1].high, b[1].high);
-        if constexpr (kParts == 2)
-            tile.low[sixteen][s][lane] = make_uint4(a[0].low, b[0].low, a[1].low, b[1].low);
+        tile.high[s][lane] = make_uint4(a[0].high, b[0].high, a[1].high, b[1].high);
+        if constexpr (kParts == 2) tile.low[s][lane] = make_uint4(a[0].low, b[0].low, a[1].low, b[1].low);
     }
 }
 
@@ -155,14 +171,14 @@ __device__ inline uint4 load_chunk(std::uint32_t address) {
 
 // `omega`: the thread's halves of the warp's directions.
 template <unsigned kDepths, int kParts>
-__device__ inline void multiply(const Tile<kDepths>& tile, unsigned sixteen, std::uint32_t omega,
+__device__ inline void multiply(const Tile<kDepths>& tile, std::uint32_t omega,
                                 float (&sums)[2 * kGroups<kDepths>][4]) {
     const unsigned lane = threadIdx.x % 32;
 #pragma unroll
     for (unsigned s = 0; s < kDepths; ++s) {
-        const uint4 high = tile.high[sixteen][s][lane];
+        const uint4 high = tile.high[s][lane];
         uint4 low{};
-        if constexpr (kParts == 2) low = tile.low[sixteen][s][lane];
+        if constexpr (kParts == 2) low = tile.low[s][lane];
 #pragma unroll
         for (unsigned t = 0; t < 2 * kGroups<kDepths>; ++t) {
             const auto place = static_cast<std::uint32_t>(tiles::short_place(t, s, kDepths));
@@ -177,41 +193,53 @@ __device__ inline void multiply(const Tile<kDepths>& tile, unsigned sixteen, std
     }
 }
 
-template <FeatureFunction kFunction, int kParts, unsigned kDepths>
-__device__ inline void write_sixteen(const ShortRows& w, const Tile<kDepths>& tile, std::size_t first_row,
-                                     unsigned sixteen, const Columns<kGroups<kDepths>>& columns,
-                                     std::uint32_t omega) {
+// kRows: all rows of the tile exist; `rows`: those of the tile and after it; z: of the thread's first row,
+// from its first column on.
+template <FeatureFunction kFunction, int kParts, unsigned kDepths, bool kRows>
+__device__ inline void write_tile(const ShortRows& w, const Tile<kDepths>& tile, std::size_t rows,
+                                  const Columns<kGroups<kDepths>>& columns, std::uint32_t omega, float* z) {
     constexpr unsigned kAcross = kGroups<kDepths>;
     float sums[2 * kAcross][4] = {};
-    multiply<kDepths, kParts>(tile, sixteen, omega, sums);
+    multiply<kDepths, kParts>(tile, omega, sums);
 #pragma unroll
     for (unsigned h = 0; h < 2; ++h) {
-        const unsigned row = 16 * sixteen + 8 * h + threadIdx.x % 32 / 4;
-        const std::size_t index = first_row + row;
-        float* z = index < w.in.rows ? w.out.z + index * w.out.stride + columns.first : nullptr;
+        const unsigned row = 8 * h + threadIdx.x % 32 / 4;
+        const float2 values = tile.rows[row];
         float of_row[4 * kAcross];
 #pragma unroll
         for (unsigned c = 0; c < 4 * kAcross; ++c) of_row[c] = sums[c / 2][2 * h + c % 2];
-        const float2 values = tile.rows[row];
-        write_features<kFunction, kAcross>(w.out, columns, {z, values.x, values.y}, of_row);
+        const bool exists = kRows || row < rows;
+        const OutputRow to{exists ? z + 8 * h * w.out.stride : nullptr, values.x, values.y};
+        write_features<kFunction, kAcross>(w.out, columns, to, of_row);
     }
 }
 
+// All tiles of a block, by the warp that splits x.
+template <unsigned kDepths, int kParts>
+__device__ inline void split_tiles(const ShortRows& w, std::size_t tiles_down, Tile<kDepths> (&ring)[kRing]) {
+    Place place;
+    for (std::size_t t = blockIdx.y; t < tiles_down; t += gridDim.y) {
+        auto& tile = ring[place.slot()];
+        tile.empty.wait(place.parity() ^ 1U);
+        split_tile<kDepths, kParts>(w, t * kTileRows, tile);
+        tile.full.arrive();
+        place.advance();
+    }
+}
+
+// All tiles of a block, by warp `warp` with directions.
 template <FeatureFunction kFunction, int kParts, unsigned kDepths>
-__global__ void __launch_bounds__(kMostWarps * 32, 1) short_rows(const __grid_constant__ ShortRows w) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ Tile<kDepths> tiles_of_x[2];
+__device__ inline void write_tiles(const ShortRows& w, std::size_t tiles_down, Tile<kDepths> (&ring)[kRing],
+                                   unsigned char* omegas, unsigned warp, unsigned warps) {
     constexpr unsigned kAcross = kGroups<kDepths>;
-    const unsigned warp = threadIdx.x / 32;
-    const unsigned warps = blockDim.x / 32;
+    const unsigned lane = threadIdx.x % 32;
     const std::size_t group = std::size_t{blockIdx.x * warps + warp} * kAcross;
     const bool active = group * 16 < w.out.m;
-    const std::uint32_t omega = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)) +
-                                warp * kOmegaBytes + threadIdx.x % 32 * 16;
+    const std::uint32_t omega = cuda::shared_address(omegas) + warp * kOmegaBytes + lane * 16;
     Columns<kAcross> columns{};
     if (active) {
-        columns = columns_from<kFunction, kAcross>(group * 16, w.out, w.omega_factors);
-        const uint4* from = w.omega + tiles::short_place(2 * group, 0, kDepths) * 32 + threadIdx.x % 32;
+        columns = columns_from<kFunction, kAcross>(group * 16, w.in.d, w.out, w.omega_factors);
+        const uint4* from = w.omega + tiles::short_place(2 * group, 0, kDepths) * 32 + lane;
         // A thread reads only what it copied itself.
 #pragma unroll
         for (unsigned i = 0; i < kOmegaBytes / kWarpChunk; ++i)
@@ -219,22 +247,41 @@ __global__ void __launch_bounds__(kMostWarps * 32, 1) short_rows(const __grid_co
         cuda::commit_copies();
         cuda::wait_for_copies<0>();
     }
-    const std::size_t tiles_down = (w.in.rows + kTileRows - 1) / kTileRows;
-    unsigned turn = warp;  // which sixteen rows of the next tile this warp splits
-    unsigned buffer = 0;
-    // Splits tile t while the one before becomes features.
-    for (std::size_t t = blockIdx.y; t < tiles_down + gridDim.y; t += gridDim.y) {
-        for (unsigned i = turn; t < tiles_down && i < kSixteens; i += warps)
-            split_sixteen<kDepths, kParts>(w, t * kTileRows, i, tiles_of_x[buffer]);
-        turn = (turn + kSixteens) % warps;
-        buffer ^= 1U;
-        if (active && t >= gridDim.y) {
-#pragma unroll 1
-            for (unsigned i = 0; i < kSixteens; ++i)
-                write_sixteen<kFunction, kParts, kDepths>(w, tiles_of_x[buffer], (t - gridDim.y) * kTileRows,
-                                                          i, columns, omega);
+    Place place;
+    for (std::size_t t = blockIdx.y; t < tiles_down; t += gridDim.y) {
+        auto& tile = ring[place.slot()];
+        tile.full.wait(place.parity());
+        const std::size_t first = t * kTileRows;
+        const std::size_t rows = w.in.rows - first;
+        float* z = w.out.z + (first + lane / 4) * w.out.stride + columns.first;
+        if (active && rows >= kTileRows) {
+            write_tile<kFunction, kParts, kDepths, true>(w, tile, rows, columns, omega, z);
+        } else if (active) {
+            write_tile<kFunction, kParts, kDepths, false>(w, tile, rows, columns, omega, z);
         }
-        __syncthreads();
+        tile.empty.arrive();
+        place.advance();
+    }
+}
+
+template <FeatureFunction kFunction, int kParts, unsigned kDepths>
+__global__ void __launch_bounds__((kMostWarps + 1) * 32, 1) short_rows(const __grid_constant__ ShortRows w) {
+    extern __shared__ __align__(16) unsigned char omegas[];
+    __shared__ Tile<kDepths> ring[kRing];
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned warps = blockDim.x / 32 - 1;
+    if (threadIdx.x == 0) {
+        for (auto& tile : ring) {
+            tile.full.start(32);
+            tile.empty.start(32 * warps);
+        }
+    }
+    __syncthreads();
+    const std::size_t tiles_down = (w.in.rows + kTileRows - 1) / kTileRows;
+    if (warp == warps) {
+        split_tiles<kDepths, kParts>(w, tiles_down, ring);
+    } else {
+        write_tiles<kFunction, kParts, kDepths>(w, tiles_down, ring, omegas, warp, warps);
     }
 }
 
@@ -245,18 +292,19 @@ void start(const ShortRows& work, int gpu) {
     const std::size_t needed = (work.out.m + kWarpDirections - 1) / kWarpDirections;
     const std::size_t across = (needed + kMostWarps - 1) / kMostWarps;
     const auto warps = static_cast<unsigned>((needed + across - 1) / across);
+    const unsigned threads = 32 * (warps + 1);
     const unsigned bytes = warps * kOmegaBytes;
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(kMostWarps * kOmegaBytes)),
                 "preparing the kernel for features");
     int blocks = 0;
     cuda::check(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(32 * warps), bytes),
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(threads), bytes),
         "asking how many blocks fit");
     const std::size_t tiles_down = (work.in.rows + kTileRows - 1) / kTileRows;
     const std::size_t at_once = multiprocessors(gpu) * static_cast<std::size_t>(blocks);
     const std::size_t down = std::clamp<std::size_t>(at_once / across, 1, tiles_down);
-    kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), 32 * warps, bytes>>>(work);
+    kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), threads, bytes>>>(work);
     cuda::check(cudaGetLastError(), "starting the kernel for features");
 }
 

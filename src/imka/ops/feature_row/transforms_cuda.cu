@@ -119,20 +119,22 @@ __device__ inline double squared_norm(const Transforms& w, const float (&v)[V]) 
 // Features of kCount projections, `distance` columns apart from column `first` on, of the row of features z.
 template <FeatureFunction kFunction, unsigned kCount>
 __device__ inline void write_values(const FeatureOutput& out, const float* u, std::size_t first,
-                                    unsigned distance, float extra, float* z) {
+                                    unsigned distance, float of_row, float* z) {
     float projection[kCount];
+    float extra[kCount];
     float offset[kCount] = {};
     float one[kCount];
     float two[kCount];
 #pragma unroll
     for (unsigned i = 0; i < kCount; ++i) {
         projection[i] = u[i];
+        extra[i] = of_row;
         if constexpr (kFunction == FeatureFunction::offset_cos) {
             const std::size_t column = first + i * distance;
             if (column < out.m) offset[i] = out.offsets[column];
         }
     }
-    features_of_values<kFunction>(projection, offset, {extra, out.scale, out.round}, one, two);
+    features_of_values<kFunction, true>(projection, offset, extra, {out.scale, out.round}, one, two);
 #pragma unroll
     for (unsigned i = 0; i < kCount; ++i) {
         const std::size_t column = first + i * distance;

@@ -13,10 +13,6 @@
 
 namespace imka::ops {
 
-inline bool has_two(FeatureFunction function) {
-    return function == FeatureFunction::cos_sin || function == FeatureFunction::exp_plus_minus;
-}
-
 // What the functions need beside u and the value of the row.
 struct FeatureOutput {
     float* z = nullptr;

@@ -1,15 +1,7 @@
 // The statically linked OpenBLAS; for linalg/*.cpp only.
 #pragma once
 
-#include <cblas.h>
-
-#include <cstddef>
-
 namespace imka {
-
-inline blasint as_blas(std::size_t n) {
-    return static_cast<blasint>(n);
-}
 
 // Every function that calls BLAS or LAPACK holds one. Sets one thread per call, and makes sure that OpenBLAS
 // finds the memory for its buffer: it would try for ever. Error{io} if there is none.

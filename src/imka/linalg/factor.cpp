@@ -1,5 +1,6 @@
 #include "imka/linalg/factor.hpp"
 
+#include <cblas.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,6 +32,10 @@ namespace {
 
 constexpr std::size_t kBlock = 256;
 
+blasint lapack_size(std::size_t n) {
+    return static_cast<blasint>(n);
+}
+
 // Block (i, j) of a matrix cut into squares of kBlock.
 MatrixView<double> block_of(MatrixView<double> a, std::size_t i, std::size_t j) {
     const std::size_t r = i * kBlock;
@@ -41,8 +46,8 @@ MatrixView<double> block_of(MatrixView<double> a, std::size_t i, std::size_t j) 
 // a = Uᵀ U, overwriting the upper triangle of a. Returns the first pivot that is not positive, counted from
 // 1, or 0.
 std::size_t factor_block(MatrixView<double> a) {
-    const auto n = as_blas(a.rows());
-    const auto lda = as_blas(a.stride());
+    const auto n = lapack_size(a.rows());
+    const auto lda = lapack_size(a.stride());
     blasint info = 0;
     const BlasCall call;
     dpotrf_("L", &n, a.data(), &lda, &info, 1);
@@ -57,16 +62,17 @@ std::size_t factor_block(MatrixView<double> a) {
 // b = U⁻ᵀ b or U⁻¹ b.
 void solve_triangle(MatrixView<double> u, MatrixView<double> b, CBLAS_TRANSPOSE transpose) {
     const BlasCall call;
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, transpose, CblasNonUnit, as_blas(b.rows()),
-                as_blas(b.cols()), 1.0, u.data(), as_blas(u.stride()), b.data(), as_blas(b.stride()));
+    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, transpose, CblasNonUnit, lapack_size(b.rows()),
+                lapack_size(b.cols()), 1.0, u.data(), lapack_size(u.stride()), b.data(),
+                lapack_size(b.stride()));
 }
 
 // c -= aᵀ b
 void subtract_product(MatrixView<double> a, MatrixView<double> b, MatrixView<double> c) {
     const BlasCall call;
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(c.rows()), as_blas(c.cols()),
-                as_blas(a.rows()), -1.0, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 1.0,
-                c.data(), as_blas(c.stride()));
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, lapack_size(c.rows()), lapack_size(c.cols()),
+                lapack_size(a.rows()), -1.0, a.data(), lapack_size(a.stride()), b.data(),
+                lapack_size(b.stride()), 1.0, c.data(), lapack_size(c.stride()));
 }
 
 // One step: computes the rows of U from block k and subtracts their products from the remaining blocks.

@@ -1,5 +1,7 @@
 #include "imka/linalg/gemm.hpp"
 
+#include <cblas.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -14,6 +16,10 @@
 
 namespace imka {
 namespace {
+
+blasint as_blas(std::size_t n) {
+    return static_cast<blasint>(n);
+}
 
 // Products of any number of rows, each with the same bits as in a full tile. BLAS may use a different code
 // path for a small product, with different rounding. So a small tile is used only after a probe: random

@@ -62,12 +62,14 @@ struct Columns {
     float offset[4 * kGroups];
     float bound;  // of a projection, without the factor of its row
     std::size_t first;
+    bool whole;  // those of the warp exist, and four can be written at once
 };
 template <FeatureFunction kFunction, unsigned kGroups>
 __device__ inline Columns<kGroups> columns_from(std::size_t first, std::size_t d, const FeatureOutput& out,
                                                 const float* factors) {
     Columns<kGroups> columns;
     columns.first = first + threadIdx.x % 4 * 4;
+    columns.whole = out.vectors && first + 16 * kGroups <= out.m;
 #pragma unroll
     for (unsigned g = 0; g < kGroups; ++g) {
         const float4 four = *reinterpret_cast<const float4*>(factors + columns.first + 16 * g);
@@ -114,8 +116,8 @@ __device__ inline void write_each(float* z, std::size_t left, const float (&v)[4
     }
 }
 
-// Features of a row from the sums of products of halves.
-template <FeatureFunction kFunction, unsigned kGroups>
+// Features of a row from the sums of products of halves. kWhole: the row exists, and columns.whole.
+template <FeatureFunction kFunction, unsigned kGroups, bool kWhole = false>
 __device__ inline void write_features(const FeatureOutput& out, const Columns<kGroups>& columns,
                                       const OutputRow& row, const float (&sums)[4 * kGroups]) {
     float u[4 * kGroups];
@@ -129,15 +131,14 @@ __device__ inline void write_features(const FeatureOutput& out, const Columns<kG
     }
     features_of_values<kFunction, false>(u, columns.offset, extra,
                                          {out.scale, out.round, columns.bound * row.factor}, first, second);
-    if (row.z == nullptr || columns.first >= out.m) return;
-    const std::size_t left = out.m - columns.first;
-    if (out.vectors) {
-        write_fours<kGroups>(row.z, left, first);
-        if constexpr (kHasTwo<kFunction>) write_fours<kGroups>(row.z + out.m, left, second);
-    } else {
-        write_each<kGroups>(row.z, left, first);
-        if constexpr (kHasTwo<kFunction>) write_each<kGroups>(row.z + out.m, left, second);
-    }
+    if (!kWhole && (row.z == nullptr || columns.first >= out.m)) return;
+    const auto write = [&](float* z, const float(&v)[4 * kGroups]) {
+        if (kWhole || columns.whole) return write_fours<kGroups>(z, 16 * kGroups, v);
+        if (out.vectors) return write_fours<kGroups>(z, out.m - columns.first, v);
+        write_each<kGroups>(z, out.m - columns.first, v);
+    };
+    write(row.z, first);
+    if constexpr (kHasTwo<kFunction>) write(row.z + out.m, second);
 }
 
 // Features of rows of up to kMostShort values; x becomes halves inside the kernel.

@@ -193,9 +193,9 @@ __device__ inline void multiply(const Tile<kDepths>& tile, std::uint32_t omega,
     }
 }
 
-// kRows: all rows of the tile exist; `rows`: those of the tile and after it; z: of the thread's first row,
-// from its first column on.
-template <FeatureFunction kFunction, int kParts, unsigned kDepths, bool kRows>
+// kWhole: all rows of the tile exist, and columns.whole; `rows`: those of the tile and after it; z: of the
+// thread's first row, from its first column on.
+template <FeatureFunction kFunction, int kParts, unsigned kDepths, bool kWhole>
 __device__ inline void write_tile(const ShortRows& w, const Tile<kDepths>& tile, std::size_t rows,
                                   const Columns<kGroups<kDepths>>& columns, std::uint32_t omega, float* z) {
     constexpr unsigned kAcross = kGroups<kDepths>;
@@ -208,9 +208,9 @@ __device__ inline void write_tile(const ShortRows& w, const Tile<kDepths>& tile,
         float of_row[4 * kAcross];
 #pragma unroll
         for (unsigned c = 0; c < 4 * kAcross; ++c) of_row[c] = sums[c / 2][2 * h + c % 2];
-        const bool exists = kRows || row < rows;
+        const bool exists = kWhole || row < rows;
         const OutputRow to{exists ? z + 8 * h * w.out.stride : nullptr, values.x, values.y};
-        write_features<kFunction, kAcross>(w.out, columns, to, of_row);
+        write_features<kFunction, kAcross, kWhole>(w.out, columns, to, of_row);
     }
 }
 
@@ -254,7 +254,7 @@ __device__ inline void write_tiles(const ShortRows& w, std::size_t tiles_down, T
         const std::size_t first = t * kTileRows;
         const std::size_t rows = w.in.rows - first;
         float* z = w.out.z + (first + lane / 4) * w.out.stride + columns.first;
-        if (active && rows >= kTileRows) {
+        if (columns.whole && rows >= kTileRows) {
             write_tile<kFunction, kParts, kDepths, true>(w, tile, rows, columns, omega, z);
         } else if (active) {
             write_tile<kFunction, kParts, kDepths, false>(w, tile, rows, columns, omega, z);

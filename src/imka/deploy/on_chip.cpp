@@ -123,7 +123,11 @@ MatrixList matrix_list(const Graph& graph, std::span<const std::string> names) {
     const auto known = graph::matrices_by_name(graph);
     MatrixList list;
     for (const auto& name : names) {
-        const auto& m = known.at(name);
+        const auto found = known.find(name);
+        if (found == known.end())
+            fail(ErrorCode::bad_data,
+                 fmt::format("the graph has no matrix {} for inputs of these shapes", in_quotes(name)));
+        const auto& m = found->second;
         std::size_t vectors = 0;
         for (const auto& use : m.uses) vectors += static_cast<std::size_t>(use.rows.value_or(1));
         const auto calls = m.uses.size();

@@ -52,11 +52,25 @@ void check_input_count(const Node& node, const Operator& op) {
         fail_node(node, fmt::format("expected at most {} inputs, got {}", op.most_inputs, given));
 }
 
+// Operators add lengths of axes: sums must not overflow.
+void check_lengths(const Inference& i) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40U;
+    for (std::size_t k = 0; k < i.inputs.size(); ++k) {
+        if (i.inputs[k].type == nullptr || !i.inputs[k].type->dims) continue;
+        for (const auto& dim : *i.inputs[k].type->dims) {
+            if (dim.known() && dim.size > kMost)
+                fail_node(i.node, fmt::format("input {} has an axis of length {}; at most {} are possible", k,
+                                              dim.size, kMost));
+        }
+    }
+}
+
 std::vector<TensorType> inferred(const Graph& graph, const Node& node) {
     const auto& op = operator_of(node);
     check_input_count(node, op);
     std::vector<TensorView> constants;
     auto i = inference_of(graph, node, constants);
+    check_lengths(i);
     op.infer(i);
     return std::move(i.outputs);
 }

@@ -6,19 +6,14 @@
 
 #include <cstdint>
 
-namespace imka::ops {
+#include "imka/ops/epilogue/scaled_cos_sin.hpp"
 
-struct CosSinValue {
-    float cos;
-    float sin;
-};
+namespace imka::ops {
 
 // Angles that the reduction below does not cover. Out of line, because CUDA's functions need many registers.
 __device__ __noinline__ inline CosSinValue cos_sin_of_large(float x) {
     return {cosf(x), sinf(x)};
 }
-
-inline constexpr float kLargestAngle = 12800.0F;
 
 // |x| <= kLargestAngle.
 __device__ inline CosSinValue cos_sin_of_small(float x) {
@@ -42,30 +37,6 @@ __device__ inline CosSinValue cos_sin_of_small(float x) {
     // Signs: bit 1 of q + 1, and of q.
     return {__uint_as_float(__float_as_uint(first) ^ ((q * 0x40000000U + 0x40000000U) & 0x80000000U)),
             __uint_as_float(__float_as_uint(second) ^ ((q * 0x40000000U) & 0x80000000U))};
-}
-
-// scale cos(x) and scale sin(x) for |x| <= kLargestAngle, each with an error of at most 1.5e-7 scale and a
-// rounding. Fewer operations than cos_sin_of_small: x is reduced by multiples of pi, so that cos and sin keep
-// their places and share a sign.
-__device__ inline CosSinValue scaled_cos_sin_of_small(float x, float scale) {
-    constexpr float kRound = 12582912.0F;  // 1.5 x 2^23: adding it rounds to an integer
-    const float shifted = __fmaf_rn(x, 0x1.45f306p-2F, kRound);
-    const float n = __fsub_rn(shifted, kRound);
-    float r = __fmaf_rn(-n, 0x1.921fb6p+1F, x);  // exact
-    r = __fmaf_rn(-n, -0x1.777a5cp-24F, r);
-    const float r2 = __fmul_rn(r, r);
-    float s = __fmaf_rn(r2, 0x1.5ce5c6p-19F, -0x1.9f5f1cp-13F);
-    s = __fmaf_rn(r2, s, 0x1.110e66p-7F);
-    s = __fmaf_rn(r2, s, -0x1.555548p-3F);
-    s = __fmaf_rn(s, __fmul_rn(r2, r), r);
-    float c = __fmaf_rn(r2, -0x1.17ec84p-22F, 0x1.9f6e7ep-16F);
-    c = __fmaf_rn(r2, c, -0x1.6c1376p-10F);
-    c = __fmaf_rn(r2, c, 0x1.555548p-5F);
-    c = __fmaf_rn(r2, c, -0.5F);
-    c = __fmaf_rn(r2, c, 1.0F);
-    // n is in the lowest bits of `shifted`.
-    const float signed_scale = __uint_as_float(__float_as_uint(scale) ^ (__float_as_uint(shifted) << 31U));
-    return {__fmul_rn(signed_scale, c), __fmul_rn(signed_scale, s)};
 }
 
 // scale cos(x) and scale sin(x), all at once, with one branch, so that the operations of different values

@@ -5,11 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define IMKA_ON_BOTH __host__ __device__
-#else
-#define IMKA_ON_BOTH
-#endif
+#include "imka/cuda/on_both.hpp"
 
 namespace imka::ops::tiles {
 

@@ -7,8 +7,9 @@
 //   |u' - ωᵀx| <= (n + 4) 2^-20 |ω| |x|          (GpuPrecision::float32)
 //   |u' - ωᵀx| <= (2^-10 + (n + 4) 2^-20) |ω| |x|  (GpuPrecision::tf32: one product of halves of 11 bits, as
 //   in TF32)
-// cos and sin of it are within 1.5e-7. Transforms (ops/fwht): the bits of the processor. Other functions: as in
-// ops/epilogue. Beyond |u| = 12,800 cos and sin are within 2 ULP. The bits of a row depend on that row only, and are the same in every run.
+// cos and sin of it are within 1.5e-7. Transforms (ops/fwht): the bits of the processor. Other functions: as
+// in ops/epilogue. Beyond |u| = 12,800 cos and sin are within 2 ULP. The bits of a row depend on that row
+// only, and are the same in every run.
 //
 // Work is in the order of the calling thread's default stream; nothing here waits for it.
 #pragma once

@@ -30,6 +30,7 @@ const std::vector<Benchmark>& benchmarks() {
                                                 {"stream", bench_stream},
                                                 {"chip", bench_chip},
                                                 {"one_row", bench_one_row},
+                                                {"product", bench_product},
                                                 {"deploy", bench_deploy},
                                                 {"attention", bench_attention},
                                                 {"cuda_chip", bench_cuda_chip},

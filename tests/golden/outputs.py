@@ -148,6 +148,8 @@ def machine(imka):
 
 
 def main():
+    # The same kernels on every processor with AVX2; otherwise OpenBLAS picks those of the processor.
+    os.environ["OPENBLAS_CORETYPE"] = "Haswell"
     imka, mode = os.path.abspath(sys.argv[1]), sys.argv[2]
     todo = cases()
     with tempfile.TemporaryDirectory() as name:

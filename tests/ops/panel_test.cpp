@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "imka/base/random.hpp"
+#include "support/instruction_sets.hpp"
 #include "support/targets.hpp"
 
 namespace imka::ops {
@@ -18,12 +20,6 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed) {
     for (std::size_t i = 0; i < m.values().size(); ++i)
         m.values()[i] = static_cast<float>(normal(seed, Stream::test, i));
     return m;
-}
-
-Panels packed(const Matrix<float>& m) {
-    Panels p(m.rows(), m.cols());
-    pack(m, 1.0F, {}, p);
-    return p;
 }
 
 // One chain of fused multiply-additions, as documented.
@@ -69,10 +65,50 @@ TEST(Panel, ProductsEqualPlainLoops) {
     });
 }
 
+// The documented sum: chains of at most 448 multiply-additions, fused if the processor has them.
+float sum_of_chains(const Matrix<float>& a, const Matrix<float>& b, std::size_t i, std::size_t j,
+                    bool fused) {
+    float sum = 0.0F;
+    for (std::size_t k = 0, last = 0; k < a.cols(); k = last) {
+        const std::size_t left = a.cols() - k;
+        last = k + (left >= 896 ? 448 : left > 448 ? (left / 2 + 15) / 16 * 16 : left);
+        float part = 0.0F;
+        for (std::size_t l = k; l < last; ++l)
+            part = fused ? std::fma(a(i, l), b(l, j), part) : part + a(i, l) * b(l, j);
+        sum = k == 0 ? part : sum + part;
+    }
+    return sum;
+}
+
+TEST(Panel, ProductsInRowsHaveTheBitsOfPlainLoops) {
+    on_each_instruction_set([](const char* name) {
+        SCOPED_TRACE(name);
+        const bool fused = std::string(name).starts_with("AVX") || std::string(name).starts_with("NEON");
+        const std::size_t w = panel_width();
+        for (const std::size_t n : {1U, 5U, 12U, 29U}) {
+            for (const std::size_t k : {1U, 33U, 448U, 449U, 500U, 895U, 896U, 1000U}) {
+                for (const std::size_t m : {std::size_t{1}, w - 1, w, w + 1, 2 * w + 3}) {
+                    const auto a = normals(n, k, 1);
+                    const auto b = normals(k, m, 2);
+                    Matrix<float> c(n, m + 1);
+                    for (auto& v : c.values()) v = 7.0F;
+                    multiply(a, packed(b), c.view().slice_cols(0, m));
+                    for (std::size_t i = 0; i < n; ++i) {
+                        for (std::size_t j = 0; j < m; ++j)
+                            ASSERT_EQ(c(i, j), sum_of_chains(a, b, i, j, fused)) << n << " " << k << " " << m;
+                        ASSERT_EQ(c(i, m), 7.0F) << "written beyond the columns";
+                    }
+                }
+            }
+        }
+    });
+}
+
 TEST(Panel, ARowHasTheSameBitsAlone) {
     for_each_instruction_set([] {
         const auto a = normals(29, 40, 3);
-        const auto b = packed(normals(40, 50, 4));
+        const auto right = normals(40, 50, 4);
+        const auto b = packed(right);
         Panels all(29, 50);
         multiply(a.view(), b, all);
         for (std::size_t r = 0; r < a.rows(); ++r) {

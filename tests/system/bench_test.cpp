@@ -71,8 +71,8 @@ TEST(Bench, EveryBenchmarkComputesCorrectResults) {
         names.insert(r.at("name").get<std::string>());
         EXPECT_TRUE(r.at("check").at("ok")) << r.dump();
     }
-    std::set<std::string> expected = {"attention", "chip",       "deploy", "features", "fwht",  "normals",
-                                      "one_row",   "projection", "ridge",  "sorf",     "stream"};
+    std::set<std::string> expected = {"attention", "chip",    "deploy",     "features", "fwht", "normals",
+                                      "one_row",   "product", "projection", "ridge",    "sorf", "stream"};
     if (!imka::cuda::gpus().empty())
         expected.insert({"cuda_attention", "cuda_chip", "cuda_features", "cuda_performer", "cuda_ridge",
                          "cuda_training"});

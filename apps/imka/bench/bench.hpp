@@ -185,6 +185,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed);
 std::vector<BenchResult> bench_features(const BenchSetup& setup);
 std::vector<BenchResult> bench_projection(const BenchSetup& setup);
 std::vector<BenchResult> bench_sorf(const BenchSetup& setup);
+std::vector<BenchResult> bench_product(const BenchSetup& setup);
 std::vector<BenchResult> bench_one_row(const BenchSetup& setup);
 std::vector<BenchResult> bench_ridge(const BenchSetup& setup);
 std::vector<BenchResult> bench_normals(const BenchSetup& setup);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "imka/metrics/metrics.hpp"
 #include "imka/ops/fwht/fwht.hpp"
 #include "imka/ops/normals/normals.hpp"
+#include "imka/ops/panel/panel.hpp"
 #include "machine.hpp"
 
 namespace imka::app {
@@ -160,6 +162,58 @@ BenchResult bench_sorf_shape(const BenchSetup& setup, std::size_t d, std::size_t
     const double model = projection_cost(recipe).gain();
     result.note = fmt::format("model: {:.2f}, {}", model, model >= kLeastGain ? "structured" : "dense");
     result.more = {{"model_ratio", model}};
+    return result;
+}
+
+// imka bench product: products of floats, compared with BLAS in tiles of the same height.
+
+struct ProductShape {
+    std::size_t rows;
+    std::size_t inputs;
+    std::size_t outputs;
+};
+
+BenchResult bench_product_shape(const BenchSetup& setup, const ProductShape& shape) {
+    const auto [rows, inputs, outputs] = shape;
+    const auto exec = without_progress(setup.exec);
+    const auto a = normals(rows, inputs, 0);
+    const auto b = normals(outputs, inputs, 1);
+    const std::size_t tile = std::min(rows, kTileRows);
+    Matrix<float> c(rows, outputs);
+    Matrix<float> expected(rows, outputs);
+    const auto blas = [&] {
+        parallel_for(exec, rows / tile, [&](std::size_t t) {
+            blas_gemm_nt(a.view().slice_rows(t * tile, tile), b.view(),
+                         expected.view().slice_rows(t * tile, tile));
+        });
+    };
+    blas();
+    gemm_nt_rows(a.view(), b.view(), exec, c.view());
+    double error = 0.0;
+    for (std::size_t i = 0; i < c.values().size(); ++i)
+        error = std::max(error, std::abs(double{c.values()[i]} - expected.values()[i]));
+    // Sums of products of normals: both sides round at 2^-24 of the sum of sizes.
+    const double bound = 2.0 * static_cast<double>(inputs) * 0x1p-24 * static_cast<double>(inputs);
+    BenchResult result{.name = "product",
+                       .title = fmt::format("product {} x {} -> {}", rows, inputs, outputs),
+                       .sizes = {{"rows", rows}, {"inputs", inputs}, {"outputs", outputs}},
+                       .check = check_at_most("largest difference from BLAS", error, bound)};
+    const std::size_t passes = setup.quick ? 1 : 1 + 200'000'000 / (rows * inputs * outputs);
+    const auto repeated = [passes](const std::function<void()>& body) {
+        return [=] {
+            for (std::size_t i = 0; i < passes; ++i) body();
+        };
+    };
+    const auto panels = ops::packed_transposed(b.view());
+    run_rounds(setup, repeated([&] { gemm_nt_rows(a.view(), b.view(), exec, c.view()); }),
+               {{.name = "BLAS", .body = repeated(blas)},
+                {.name = "ours, right factor packed before",
+                 .body = repeated([&] { gemm_rows(a.view(), panels, exec, c.view()); })}},
+               result);
+    const double work = operations(rows, inputs, outputs) * static_cast<double>(passes);
+    result.limit = "product";
+    result.limit_time = [=](const MachineLimits& l) { return work / l.sgemm_all; };
+    result.more = {{"gflops", work / median(result.seconds) * 1e-9}};
     return result;
 }
 
@@ -326,7 +380,7 @@ std::vector<BenchResult> bench_projection(const BenchSetup& setup) {
     const auto product = [&] {
         parallel_for(exec, threads, [&](std::size_t t) {
             for (std::size_t first = t * kPiece; first < rows; first += threads * kPiece)
-                gemm_nt(x.view().slice_rows(first, kPiece), omega.view(), outputs[t].view());
+                blas_gemm_nt(x.view().slice_rows(first, kPiece), omega.view(), outputs[t].view());
         });
     };
     run_rounds(
@@ -433,6 +487,20 @@ std::vector<BenchResult> bench_normals(const BenchSetup& setup) {
 std::vector<BenchResult> bench_fwht(const BenchSetup& setup) {
     std::vector<BenchResult> results;
     for (std::size_t n = 2; n <= kFwhtKept; n *= 2) results.push_back(bench_fwht_size(setup, n));
+    return results;
+}
+
+std::vector<BenchResult> bench_product(const BenchSetup& setup) {
+    if (setup.quick) return {bench_product_shape(setup, {64, 22, 100})};
+    std::vector<BenchResult> results;
+    for (const ProductShape& shape : {ProductShape{65536, 22, 704},
+                                      {4096, 1000, 4096},
+                                      {4096, 256, 256},
+                                      {2048, 512, 2048},
+                                      {256, 4096, 1000},
+                                      {16, 1000, 4096},
+                                      {1, 1000, 4096}})
+        results.push_back(bench_product_shape(setup, shape));
     return results;
 }
 

@@ -78,10 +78,10 @@ BenchCheck check_way(const Way& way) {
                          1.01);
 }
 
-// Times a plain product of this shape by tiles, as in the simulator.
+// A plain product of this shape in tiles, as in the simulator.
 void multiply(const Matrix<float>& x, const Matrix<float>& w, Matrix<float>& y) {
     for (std::size_t first = 0; first < x.rows(); first += kTileRows)
-        gemm_nt(x.view().slice_rows(first, kTileRows), w.view(), y.view().slice_rows(first, kTileRows));
+        blas_gemm_nt(x.view().slice_rows(first, kTileRows), w.view(), y.view().slice_rows(first, kTileRows));
 }
 
 BenchResult bench_way(const BenchSetup& setup, const Way& way) {

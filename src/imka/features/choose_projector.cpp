@@ -119,11 +119,15 @@ private:
 
 void DigitalProjector::project(MatrixView<const float> x, const ProductIds& /*ids*/, const Exec& exec,
                                MatrixView<float> u) const {
-    gemm_nt_rows(x, omega_.view(), exec, u);
+    gemm_rows(x, omega_, exec, u);
 }
 
 std::unique_ptr<const GpuProjector> DigitalProjector::on_gpu(int gpu) const {
-    return std::make_unique<GpuDigital>(gpu, omega_.view());
+    Matrix<float> omega(outputs(), inputs());
+    for (std::size_t r = 0; r < omega.rows(); ++r) {
+        for (std::size_t c = 0; c < omega.cols(); ++c) omega(r, c) = omega_(c, r);
+    }
+    return std::make_unique<GpuDigital>(gpu, omega.view());
 }
 
 std::unique_ptr<const GpuProjector> SorfProjector::on_gpu(int gpu) const {
@@ -199,7 +203,7 @@ std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Mat
     validate(recipe);
     if (prefers_structured(recipe) && omega == sample(recipe, exec))
         return std::make_unique<SorfProjector>(recipe, exec);
-    return std::make_unique<DigitalProjector>(std::move(omega));
+    return std::make_unique<DigitalProjector>(omega);
 }
 
 }  // namespace imka

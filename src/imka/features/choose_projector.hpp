@@ -8,21 +8,22 @@
 #include "imka/features/feature_map.hpp"
 #include "imka/omega/omega.hpp"
 #include "imka/ops/fwht/fwht.hpp"
+#include "imka/ops/panel/panel.hpp"
 
 namespace imka {
 
 // Projection by matrix product in float32.
 class DigitalProjector : public Projector {
 public:
-    explicit DigitalProjector(Matrix<float> omega) : omega_(std::move(omega)) {}
-    std::size_t inputs() const override { return omega_.cols(); }
-    std::size_t outputs() const override { return omega_.rows(); }
+    explicit DigitalProjector(const Matrix<float>& omega) : omega_(ops::packed_transposed(omega)) {}
+    std::size_t inputs() const override { return omega_.rows(); }
+    std::size_t outputs() const override { return omega_.cols(); }
     void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                  MatrixView<float> u) const override;
     std::unique_ptr<const GpuProjector> on_gpu(int gpu) const override;
 
 private:
-    Matrix<float> omega_;  // m x d
+    ops::Panels omega_;  // d x m
 };
 
 // Projection by sign flips and Walsh-Hadamard transforms, without computing the Ω of a sorf recipe.

@@ -181,7 +181,7 @@ void GraphRun::multiply(const MatrixCall& call, MatrixView<const float> x, const
     const auto& matrix = e_.matrices_[call.matrix];
     if (!matrix.transposed) {
         if (hook_ != nullptr) pack(call.matrix);
-        return gemm_nt_rows(x, e_.packed_[call.matrix], exec, y);
+        return gemm_rows(x, e_.packed_[call.matrix], exec, y);
     }
     const auto* weights = e_.graph_.values[matrix.weight].constant->values<float>().data();
     weights += matrix.group * matrix.inputs * matrix.outputs;
@@ -191,7 +191,7 @@ void GraphRun::multiply(const MatrixCall& call, MatrixView<const float> x, const
 void GraphRun::pack(std::size_t matrix) {
     auto& packed = e_.packed_[matrix];
     if (e_.matrices_[matrix].transposed || packed.rows() > 0) return;
-    packed = transposed(weights_of(e_.graph_, e_.matrices_[matrix]).view());
+    packed = ops::packed(weights_of(e_.graph_, e_.matrices_[matrix]).view());
 }
 
 namespace {

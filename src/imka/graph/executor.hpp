@@ -13,6 +13,7 @@
 #include "imka/graph/cuda/device_run.hpp"
 #include "imka/graph/graph.hpp"
 #include "imka/graph/static_matrices.hpp"
+#include "imka/ops/panel/panel.hpp"
 
 namespace imka::graph {
 
@@ -83,7 +84,8 @@ private:
     Graph graph_;
     std::vector<StaticMatrix> matrices_;
     std::vector<std::vector<std::size_t>> node_matrices_;  // by node and group
-    std::vector<Matrix<float>> packed_;  // by matrix: outputs x inputs; empty if stored so, or not needed yet
+    std::vector<ops::Panels>
+        packed_;  // by matrix, inputs x outputs; empty if stored transposed, or not needed yet
     std::vector<Chain> chains_;
     std::vector<std::size_t> uses_;  // by value: nodes and graph outputs that read it
     BufferPool pool_;

@@ -3,13 +3,8 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <compare>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <utility>
+#include <functional>
 
 #include "imka/base/parallel.hpp"
 #include "imka/linalg/blas.hpp"
@@ -21,113 +16,43 @@ blasint as_blas(std::size_t n) {
     return static_cast<blasint>(n);
 }
 
-// Products of any number of rows, each with the same bits as in a full tile. BLAS may use a different code
-// path for a small product, with different rounding. So a small tile is used only after a probe: random
-// matrices of its shape must give the same bits in small tiles as in a full one. The result of a probe is
-// kept until the process ends.
+// Columns of a right factor that are packed at a time: their panels stay in the L2 cache.
+std::size_t packed_columns(std::size_t depth) {
+    constexpr std::size_t kValues = std::size_t{1} << 16U;
+    const std::size_t width = ops::panel_width();
+    return std::max<std::size_t>(1, kValues / std::max<std::size_t>(1, depth * width)) * width;
+}
 
-constexpr std::array<std::size_t, 6> kHeights = {4, 8, 16, 32, 64, 128};
-
-struct Shape {
-    std::size_t height;
-    std::size_t outputs;
-    std::size_t inputs;
-    auto operator<=>(const Shape&) const = default;
-};
-
-enum class Verdict {
-    unseen,
-    seen,  // once; a probe costs more than two full tiles, so the first small product uses a full tile
-    probing,
-    same,
-    different,
-};
-
-class Verdicts {
-public:
-    // Returns the previous verdict. Exactly one caller gets `seen` and must probe.
-    Verdict visit(const Shape& shape) {
-        const std::scoped_lock lock(mutex_);
-        auto& verdict = verdicts_[shape];
-        const auto before = verdict;
-        if (verdict == Verdict::unseen) verdict = Verdict::seen;
-        if (before == Verdict::seen) verdict = Verdict::probing;
-        return before;
+// c = a b for a right factor that `pack` writes to panels: a few columns at a time, from the given one on.
+template <class Pack>
+void multiply_by_parts(MatrixView<const float> a, MatrixView<float> c, const Pack& pack) {
+    const std::size_t most = std::min(packed_columns(a.cols()), c.cols());
+    ops::Panels panels;
+    for (std::size_t first = 0; first < c.cols(); first += most) {
+        const std::size_t count = std::min(most, c.cols() - first);
+        panels.reshape(a.cols(), count);
+        pack(first, count, panels);
+        ops::multiply(a, panels, c.slice_cols(first, count));
     }
-    void set(const Shape& shape, Verdict verdict) {
-        const std::scoped_lock lock(mutex_);
-        verdicts_[shape] = verdict;
-    }
-
-private:
-    std::mutex mutex_;
-    std::map<Shape, Verdict> verdicts_;
-};
-
-Verdicts& verdicts() {
-    static Verdicts all;
-    return all;
 }
 
-// All 24 bits of values in [-1, 1) matter in sums of their products.
-Matrix<float> noise(std::size_t rows, std::size_t cols, std::uint32_t state) {
-    Matrix<float> m(rows, cols);
-    for (auto& v : m.values()) {
-        state = state * 1664525U + 1013904223U;
-        v = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31F;
-    }
-    return m;
-}
-
-Verdict probe(const Shape& shape) {
-    const auto a = noise(kTileRows, shape.inputs, 1);
-    const auto b = noise(shape.outputs, shape.inputs, 2);
-    Matrix<float> full(kTileRows, shape.outputs);
-    Matrix<float> parts(kTileRows, shape.outputs);
-    gemm_nt(a.view(), b.view(), full.view());
-    for (std::size_t first = 0; first < kTileRows; first += shape.height)
-        gemm_nt(a.view().slice_rows(first, shape.height), b.view(),
-                parts.view().slice_rows(first, shape.height));
-    return parts == full ? Verdict::same : Verdict::different;
-}
-
-// The smallest height >= rows known to give the same bits as a full tile.
-std::size_t tile_height(std::size_t rows, std::size_t outputs, std::size_t inputs) {
-    for (const auto height : kHeights) {
-        if (height < rows) continue;
-        const Shape shape{height, outputs, inputs};
-        auto verdict = verdicts().visit(shape);
-        if (verdict == Verdict::seen) {
-            verdict = probe(shape);
-            verdicts().set(shape, verdict);
-        }
-        if (verdict == Verdict::same) return height;
-        if (verdict != Verdict::different) break;
-    }
-    return kTileRows;
-}
-
-void copy_rows(MatrixView<const float> from, MatrixView<float> to) {
-    for (std::size_t r = 0; r < from.rows(); ++r) std::ranges::copy(from.row(r), to.row(r).begin());
-}
-
-void multiply_rest(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
-    const std::size_t height = tile_height(a.rows(), b.rows(), b.cols());
-    if (height == a.rows()) return gemm_nt(a, b, c);
-    Matrix<float> in(height, a.cols());
-    Matrix<float> out(height, c.cols());
-    copy_rows(a, in.view());
-    gemm_nt(in.view(), b, out.view());
-    copy_rows(std::as_const(out).view().slice_rows(0, c.rows()), c);
-}
-
-void multiply_tile(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
-    a.rows() == kTileRows ? gemm_nt(a, b, c) : multiply_rest(a, b, c);
+void for_each_tile(std::size_t rows, const Exec& exec,
+                   const std::function<void(std::size_t first, std::size_t count)>& run) {
+    if (rows <= kTileRows) return rows > 0 ? run(0, rows) : void();
+    parallel_for(exec, (rows + kTileRows - 1) / kTileRows,
+                 [&](std::size_t t) { run(t * kTileRows, std::min(kTileRows, rows - t * kTileRows)); });
 }
 
 }  // namespace
 
 void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
+    assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
+    multiply_by_parts(a, c, [&](std::size_t first, std::size_t count, ops::Panels& panels) {
+        ops::pack_transposed(b.slice_rows(first, count), 1.0F, {}, panels);
+    });
+}
+
+void blas_gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
     const BlasCall call;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(a.rows()), as_blas(b.rows()),
@@ -145,10 +70,9 @@ void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<
 
 void gemm_nn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols());
-    const BlasCall call;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(a.rows()), as_blas(b.cols()),
-                as_blas(a.cols()), 1.0F, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0F,
-                c.data(), as_blas(c.stride()));
+    multiply_by_parts(a, c, [&](std::size_t first, std::size_t count, ops::Panels& panels) {
+        ops::pack(b.slice_cols(first, count), 1.0F, {}, panels);
+    });
 }
 
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
@@ -173,12 +97,17 @@ std::string blas_description() {
 void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
                   MatrixView<float> c) {
     assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
-    if (a.rows() == 0) return;
-    if (a.rows() <= kTileRows) return multiply_tile(a, b, c);
-    parallel_for(exec, (a.rows() + kTileRows - 1) / kTileRows, [&](std::size_t t) {
-        const std::size_t first = t * kTileRows;
-        const std::size_t rows = std::min(kTileRows, a.rows() - first);
-        multiply_tile(a.slice_rows(first, rows), b, c.slice_rows(first, rows));
+    constexpr std::size_t kMostPacked = std::size_t{1} << 22U;  // values
+    if (a.rows() > kTileRows && b.rows() * b.cols() <= kMostPacked)
+        return gemm_rows(a, ops::packed_transposed(b), exec, c);
+    for_each_tile(a.rows(), exec, [&](std::size_t first, std::size_t count) {
+        gemm_nt(a.slice_rows(first, count), b, c.slice_rows(first, count));
+    });
+}
+
+void gemm_rows(MatrixView<const float> a, const ops::Panels& b, const Exec& exec, MatrixView<float> c) {
+    for_each_tile(a.rows(), exec, [&](std::size_t first, std::size_t count) {
+        ops::multiply(a.slice_rows(first, count), b, c.slice_rows(first, count));
     });
 }
 

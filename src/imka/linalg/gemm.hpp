@@ -1,6 +1,6 @@
-// Matrix products on one thread. Callers split the product into tiles of fixed shape and run the tiles in
-// parallel, so the bits of a result do not depend on the number of threads or on batches
-// (docs/adr/0003-blas.md).
+// Matrix products. Those of floats by rows (gemm_nt, gemm_nn) are ours: the bits of a row depend on nothing
+// but that row and the right factor (ops/panel, docs/adr/0038-products-of-floats.md). The others call BLAS on
+// one thread, for sums over tiles of fixed shape, which callers run in parallel.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
+#include "imka/ops/panel/panel.hpp"
 
 namespace imka {
 
@@ -25,14 +26,19 @@ void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<fl
 // The upper triangle of c = aᵀ a; a is k x n, c is n x n. Values below the diagonal are not written.
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c);
 
-// Rows per tile: products of this height use the same instructions for every row.
+// Rows per task of a parallel product.
 inline constexpr std::size_t kTileRows = 256;
 
-// c = a bᵀ for any number of rows; a is n x k, b is m x k, c is n x m. Every row has the same bits as in a
-// full tile, for any batch. Tiles run in parallel; the last rows run in the smallest tile that gives the same
-// bits on this processor, which is determined once per shape.
+// c = a bᵀ, tiles of rows in parallel; a is n x k, b is m x k, c is n x m.
 void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
                   MatrixView<float> c);
+
+// c = a b for a right factor of many products.
+void gemm_rows(MatrixView<const float> a, const ops::Panels& b, const Exec& exec, MatrixView<float> c);
+
+// gemm_nt by BLAS, for comparisons. Its speed and its bits depend on the kernels that BLAS chose, and the
+// bits of a row on its place.
+void blas_gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 
 // Copies of a matrix and of its transpose, as operands of other products or in another precision.
 template <class To = float, class T>

@@ -100,7 +100,7 @@ std::unique_ptr<ChipDriver> make_emulator(const ProgrammedChip& chip, Simulator 
 Matrix<float> digital_products(const Matrix<float>& weights, MatrixView<const float> x, const Exec& exec) {
     assert(x.cols() == weights.rows());
     Matrix<float> y(x.rows(), weights.cols());
-    gemm_nt_rows(x, transposed(weights.view()).view(), exec, y.view());
+    gemm_rows(x, ops::packed(weights), exec, y.view());
     return y;
 }
 

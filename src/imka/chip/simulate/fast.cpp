@@ -45,7 +45,6 @@ struct Scratch {
     }
 
     std::size_t rows = 0;
-    bool alone = false;  // one row with its own devices: never part of a batch
     Matrix<float> steps;
     Matrix<float> jitter;  // extra length, in the unit of a panel or as a share; empty: none
     Lengthening whole_inputs;
@@ -154,11 +153,8 @@ void multiply(const Scratch& s, std::size_t rows, const Matrix<float>& in, const
     if (out.cols() != matrix.rows()) out = {in.rows(), matrix.rows()};
     if (s.panel_is_zero) {
         std::ranges::fill(out.values().first(rows * out.cols()), 0.0F);
-    } else if (s.alone) {
-        gemm_nt(in.view(), matrix.view(), out.view());
     } else {
-        gemm_nt_rows(in.view().slice_rows(0, rows), matrix.view(), kOneThread,
-                     out.view().slice_rows(0, rows));
+        gemm_nt(in.view().slice_rows(0, rows), matrix.view(), out.view().slice_rows(0, rows));
     }
 }
 
@@ -280,7 +276,6 @@ void run_with_devices(const FastRegion& f, const Rows& rows, Scratch& s) {
         planes.plus_variance = planes.minus_variance = {};
         Scratch one(f, 1);
         one.rows = 1;
-        one.alone = true;
         std::ranges::copy(s.steps.row(r), one.steps.row(0).begin());
         if (s.jitter.rows() > 0) std::ranges::copy(s.jitter.row(r), one.jitter.row(0).begin());
         run_fold(f, exact_fold(f.region, planes), {rows.seed, product, {0}}, one);

@@ -1,11 +1,12 @@
-// Products of matrices that fit in a cache. Matrices are stored in panels of columns, so that one layout
+// Products of matrices. Right factors are stored in panels of columns; with results in panels, one layout
 // serves as left factor, as right factor and as result.
 //
-// Domain: any float; NaN and infinities propagate. Accuracy: every result is one chain of fused
-// multiply-additions over k in increasing order, in float, so |error| <= k 2^-24 sum |a b|. The bits of a
-// result depend only on its row, its column and the instruction set: not on the other rows. Cost: the left
-// factor is read once per panel of the right one; about the throughput of the multiply-add units if a panel
-// of the right factor fits in the L2 cache. In the widest vectors of the processor, selected at run time.
+// Domain: any float; NaN and infinities propagate. Accuracy: every result is a chain of fused
+// multiply-additions over k in increasing order, in float, so |error| <= k 2^-24 sum |a b|; with results in
+// rows, chains of at most 448 are added up. The bits of a result depend only on its row, its column and
+// whether the processor has fused multiply-adds: not on the other rows or columns, nor on the width of
+// vectors. Cost: about the throughput of the multiply-add units. In the widest vectors of the processor,
+// selected at run time.
 #pragma once
 
 #include <cstddef>
@@ -54,9 +55,16 @@ void pack(MatrixView<const float> b, float scale, std::span<const unsigned char>
 void pack_transposed(MatrixView<const float> b, float scale, std::span<const unsigned char> keep,
                      Panels& out);
 
+// Panels of b and of bᵀ.
+Panels packed(MatrixView<const float> b);
+Panels packed_transposed(MatrixView<const float> b);
+
 // c = a b in the first a.rows() rows and first b.panels() panels of c, which may be larger. a is n x k, b is
-// k x m; its padding must be 0, and c gets zeros there.
+// k x m; its padding must be 0, and c gets zeros there. The left factor is read once per panel of b.
 void multiply(MatrixView<const float> a, const Panels& b, Panels& c);
 void multiply(const Panels& a, const Panels& b, Panels& c);
+
+// c = a b for any sizes; a is n x k, b is k x m, c is n x m.
+void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
 
 }  // namespace imka::ops

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <functional>
 
 #include "imka/base/parallel.hpp"
 #include "imka/linalg/blas.hpp"
@@ -34,13 +33,6 @@ void multiply_by_parts(MatrixView<const float> a, MatrixView<float> c, const Pac
         pack(first, count, panels);
         ops::multiply(a, panels, c.slice_cols(first, count));
     }
-}
-
-void for_each_tile(std::size_t rows, const Exec& exec,
-                   const std::function<void(std::size_t first, std::size_t count)>& run) {
-    if (rows <= kTileRows) return rows > 0 ? run(0, rows) : void();
-    parallel_for(exec, (rows + kTileRows - 1) / kTileRows,
-                 [&](std::size_t t) { run(t * kTileRows, std::min(kTileRows, rows - t * kTileRows)); });
 }
 
 }  // namespace
@@ -97,16 +89,30 @@ std::string blas_description() {
 void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
                   MatrixView<float> c) {
     assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
-    constexpr std::size_t kMostPacked = std::size_t{1} << 22U;  // values
-    if (a.rows() > kTileRows && b.rows() * b.cols() <= kMostPacked)
-        return gemm_rows(a, ops::packed_transposed(b), exec, c);
-    for_each_tile(a.rows(), exec, [&](std::size_t first, std::size_t count) {
-        gemm_nt(a.slice_rows(first, count), b, c.slice_rows(first, count));
+    const std::size_t values = b.rows() * b.cols();
+    constexpr std::size_t kFewValues = std::size_t{1} << 18U;
+    if (a.rows() > kTileRows && values <= kFewValues) return gemm_rows(a, ops::packed_transposed(b), exec, c);
+    constexpr std::size_t kLeastWork = std::size_t{1} << 24U;  // for threads
+    if (a.rows() * values < kLeastWork) return gemm_nt(a, b, c);
+    // Many rows, so that packing a part again for each of them takes little time.
+    constexpr std::size_t kRows = 4 * kTileRows;
+    const std::size_t columns = packed_columns(a.cols());
+    const std::size_t across = (b.rows() + columns - 1) / columns;
+    parallel_for(exec, (a.rows() + kRows - 1) / kRows * across, [&](std::size_t t) {
+        const std::size_t row = t / across * kRows;
+        const std::size_t column = t % across * columns;
+        const std::size_t rows = std::min(kRows, a.rows() - row);
+        const std::size_t count = std::min(columns, b.rows() - column);
+        gemm_nt(a.slice_rows(row, rows), b.slice_rows(column, count),
+                c.slice_rows(row, rows).slice_cols(column, count));
     });
 }
 
 void gemm_rows(MatrixView<const float> a, const ops::Panels& b, const Exec& exec, MatrixView<float> c) {
-    for_each_tile(a.rows(), exec, [&](std::size_t first, std::size_t count) {
+    if (a.rows() <= kTileRows) return ops::multiply(a, b, c);
+    parallel_for(exec, (a.rows() + kTileRows - 1) / kTileRows, [&](std::size_t t) {
+        const std::size_t first = t * kTileRows;
+        const std::size_t count = std::min(kTileRows, a.rows() - first);
         ops::multiply(a.slice_rows(first, count), b, c.slice_rows(first, count));
     });
 }

@@ -29,7 +29,7 @@ void syrk_tn(MatrixView<const float> a, MatrixView<float> c);
 // Rows per task of a parallel product.
 inline constexpr std::size_t kTileRows = 256;
 
-// c = a bᵀ, tiles of rows in parallel; a is n x k, b is m x k, c is n x m.
+// c = a bᵀ, in parallel; a is n x k, b is m x k, c is n x m.
 void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Exec& exec,
                   MatrixView<float> c);
 

@@ -138,7 +138,7 @@ void print_report(const Json& j) {
         rows.insert(
             rows.begin() + 3,
             {"", fmt::format("slow: these kernels do not use AVX2. OPENBLAS_CORETYPE={} in the environment "
-                             "makes products several times faster",
+                             "makes factorisations and products in double several times faster",
                              text("faster_blas_core"))});
     for (const auto& [name, state] : j["data_sets"].items()) {
         const bool there = state == "present";

@@ -68,7 +68,6 @@ TEST(Gemm, TransposedProductsAreTheNaiveOnes) {
     const auto b = random_matrix<float>(37, 6, 4);
     Matrix<float> c(5, 6);
     Matrix<float> s(5, 5);
-    for (auto& v : s.values()) v = 7.0F;
     gemm_tn(a.view(), b.view(), c.view());
     syrk_tn(a.view(), s.view());
     const auto naive = [&](const Matrix<float>& right, std::size_t i, std::size_t j) {
@@ -78,13 +77,7 @@ TEST(Gemm, TransposedProductsAreTheNaiveOnes) {
     };
     for (std::size_t i = 0; i < 5; ++i) {
         for (std::size_t j = 0; j < 6; ++j) ASSERT_NEAR(c(i, j), naive(b, i, j), 1e-4);
-        for (std::size_t j = 0; j < 5; ++j) {
-            if (j < i) {
-                ASSERT_EQ(s(i, j), 7.0F) << "below the diagonal nothing is written";
-            } else {
-                ASSERT_NEAR(s(i, j), naive(a, i, j), 1e-4);
-            }
-        }
+        for (std::size_t j = i; j < 5; ++j) ASSERT_NEAR(s(i, j), naive(a, i, j), 1e-4);
     }
 }
 
@@ -144,6 +137,24 @@ TEST(Gemm, ASumWithoutTermsIsZero) {
             for (const float v : c.row(r).first(5)) EXPECT_EQ(v, 0.0F);
         }
     }
+}
+
+// Sums over more rows than one chain, with more columns than are packed at a time.
+TEST(Gemm, TransposedProductsHaveTheBitsOfPlainOnes) {
+    const auto a = random_matrix<float>(1024, 101, 1);
+    const auto b = random_matrix<float>(1024, 203, 2);
+    const Matrix<float> left = transposed(a.view());
+    Matrix<float> c(101, 203);
+    Matrix<float> expected(101, 203);
+    gemm_tn(a, b, c);
+    gemm_nn(left, b, expected);
+    EXPECT_TRUE(same_bits(c.values(), expected.values()));
+    Matrix<float> s(203, 203);
+    Matrix<float> square(203, 203);
+    syrk_tn(b, s);
+    gemm_tn(b, b, square);
+    for (std::size_t r = 0; r < 203; ++r)
+        EXPECT_TRUE(same_bits(s.row(r).subspan(r), square.row(r).subspan(r))) << r;
 }
 
 // What a row does not have does not reach it.

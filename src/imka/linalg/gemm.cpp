@@ -22,26 +22,40 @@ std::size_t packed_columns(std::size_t depth) {
     return std::max<std::size_t>(1, kValues / std::max<std::size_t>(1, depth * width)) * width;
 }
 
-// c = a b for a right factor that `pack` writes to panels: a few columns at a time, from the given one on.
-template <class Pack>
-void multiply_by_parts(MatrixView<const float> a, MatrixView<float> c, const Pack& pack) {
-    const std::size_t most = std::min(packed_columns(a.cols()), c.cols());
+// Packs a right factor of `depth` rows and `cols` columns, at most `most` columns at a time, and multiplies
+// by them: pack(first column, count, panels), multiply(first column, count, panels).
+template <class Pack, class Multiply>
+void multiply_by_parts(std::size_t depth, std::size_t cols, std::size_t most, const Pack& pack,
+                       const Multiply& multiply) {
     ops::Panels panels;
-    for (std::size_t first = 0; first < c.cols(); first += most) {
-        const std::size_t count = std::min(most, c.cols() - first);
-        panels.reshape(a.cols(), count);
+    for (std::size_t first = 0; first < cols; first += most) {
+        const std::size_t count = std::min(most, cols - first);
+        panels.reshape(depth, count);
         pack(first, count, panels);
-        ops::multiply(a, panels, c.slice_cols(first, count));
+        multiply(first, count, panels);
     }
+}
+
+// How parts of b and of its transpose are packed.
+auto packing(MatrixView<const float> b) {
+    return [b](std::size_t first, std::size_t count, ops::Panels& panels) {
+        ops::pack(b.slice_cols(first, count), 1.0F, {}, panels);
+    };
+}
+auto transposed_packing(MatrixView<const float> b) {
+    return [b](std::size_t first, std::size_t count, ops::Panels& panels) {
+        ops::pack_transposed(b.slice_rows(first, count), 1.0F, {}, panels);
+    };
 }
 
 }  // namespace
 
 void gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.cols() == b.cols() && c.rows() == a.rows() && c.cols() == b.rows());
-    multiply_by_parts(a, c, [&](std::size_t first, std::size_t count, ops::Panels& panels) {
-        ops::pack_transposed(b.slice_rows(first, count), 1.0F, {}, panels);
-    });
+    multiply_by_parts(a.cols(), b.rows(), packed_columns(a.cols()), transposed_packing(b),
+                      [&](std::size_t first, std::size_t count, const ops::Panels& part) {
+                          ops::multiply(a, part, c.slice_cols(first, count));
+                      });
 }
 
 void blas_gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
@@ -62,24 +76,29 @@ void gemm_nt(MatrixView<const double> a, MatrixView<const double> b, MatrixView<
 
 void gemm_nn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols());
-    multiply_by_parts(a, c, [&](std::size_t first, std::size_t count, ops::Panels& panels) {
-        ops::pack(b.slice_cols(first, count), 1.0F, {}, panels);
-    });
+    multiply_by_parts(b.rows(), b.cols(), packed_columns(b.rows()), packing(b),
+                      [&](std::size_t first, std::size_t count, const ops::Panels& part) {
+                          ops::multiply(a, part, c.slice_cols(first, count));
+                      });
 }
 
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c) {
     assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
-    const BlasCall call;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(a.cols()), as_blas(b.cols()),
-                as_blas(a.rows()), 1.0F, a.data(), as_blas(a.stride()), b.data(), as_blas(b.stride()), 0.0F,
-                c.data(), as_blas(c.stride()));
+    multiply_by_parts(b.rows(), b.cols(), packed_columns(b.rows()), packing(b),
+                      [&](std::size_t first, std::size_t count, const ops::Panels& part) {
+                          ops::multiply_transposed(a, part, c.slice_cols(first, count));
+                      });
 }
 
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c) {
     assert(c.rows() == a.cols() && c.cols() == a.cols());
-    const BlasCall call;
-    cblas_ssyrk(CblasRowMajor, CblasUpper, CblasTrans, as_blas(a.cols()), as_blas(a.rows()), 1.0F, a.data(),
-                as_blas(a.stride()), 0.0F, c.data(), as_blas(c.stride()));
+    // One panel at a time: less of the other triangle is computed.
+    multiply_by_parts(a.rows(), a.cols(), ops::panel_width(), packing(a),
+                      [&](std::size_t first, std::size_t count, const ops::Panels& part) {
+                          const std::size_t rows = first + count;
+                          ops::multiply_transposed(a.slice_cols(0, rows), part,
+                                                   c.slice_rows(0, rows).slice_cols(first, count));
+                      });
 }
 
 std::string blas_description() {

@@ -1,6 +1,6 @@
-// Matrix products. Those of floats by rows (gemm_nt, gemm_nn) are ours: the bits of a row depend on nothing
-// but that row and the right factor (ops/panel, docs/adr/0038-products-of-floats.md). The others call BLAS on
-// one thread, for sums over tiles of fixed shape, which callers run in parallel.
+// Matrix products, on one thread unless they take an Exec. Those of floats are ours: the bits of a row of the
+// result depend on nothing but its row of the left factor and the right factor (ops/panel,
+// docs/adr/0038-products-of-floats.md). Sums over many rows are the caller's: over tiles of fixed height.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@ void gemm_nn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<fl
 // c = aᵀ b; a is k x n, b is k x m, c is n x m.
 void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 
-// The upper triangle of c = aᵀ a; a is k x n, c is n x n. Values below the diagonal are not written.
+// The upper triangle of c = aᵀ a; a is k x n, c is n x n. Values below the diagonal are
+// unspecified.
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c);
 
 // Rows per task of a parallel product.

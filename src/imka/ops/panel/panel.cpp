@@ -112,18 +112,20 @@ struct ToRows {
     }
 };
 
-// Sums over k of a(r, k) b(k) for sizeof...(R) rows and one panel.
-template <class To, std::size_t... R>
+// Sums over k of a(r, k) b(k) for sizeof...(R) rows and one panel. kTransposed: left.row and left.depth
+// are 1.
+template <bool kTransposed, class To, std::size_t... R>
 HWY_INLINE void rows_times_panel(const float* HWY_RESTRICT a, const LeftFactor& left,
                                  const float* HWY_RESTRICT b, std::size_t depth, const To& to,
                                  std::index_sequence<R...>) {
     const D d;
     const std::size_t lanes = hn::Lanes(d);
-    const std::size_t row = left.row;
+    const std::size_t row = kTransposed ? 1 : left.row;
+    const std::size_t run = kTransposed ? 1 : left.depth;
     std::array<V, sizeof...(R)> low{((void)R, hn::Zero(d))...};
     std::array<V, sizeof...(R)> high{((void)R, hn::Zero(d))...};
-    for (std::size_t first = 0; first < depth; first += left.depth, a += left.leap) {
-        const std::size_t count = std::min(left.depth, depth - first);
+    for (std::size_t first = 0; first < depth; first += run, a += left.leap) {
+        const std::size_t count = kTransposed ? 1 : std::min(run, depth - first);
         for (std::size_t k = 0; k < count; ++k, b += 2 * lanes) {
             const V b0 = hn::Load(d, b);
             const V b1 = hn::Load(d, b + lanes);
@@ -137,12 +139,13 @@ HWY_INLINE void rows_times_panel(const float* HWY_RESTRICT a, const LeftFactor& 
 }
 
 // The remaining rows, fewer than kRows.
-template <std::size_t Rows, class To>
+template <bool kTransposed, std::size_t Rows, class To>
 HWY_INLINE void last_rows(std::size_t rows, const float* a, const LeftFactor& left, const float* b,
                           std::size_t depth, const To& to) {
     if constexpr (Rows > 0) {
-        if (rows == Rows) return rows_times_panel(a, left, b, depth, to, std::make_index_sequence<Rows>());
-        last_rows<Rows - 1>(rows, a, left, b, depth, to);
+        if (rows == Rows)
+            return rows_times_panel<kTransposed>(a, left, b, depth, to, std::make_index_sequence<Rows>());
+        last_rows<kTransposed, Rows - 1>(rows, a, left, b, depth, to);
     }
 }
 
@@ -153,26 +156,32 @@ void multiply_panels(const LeftFactor& a, const RightFactor& b, const ResultPane
         float* out = c.base + p * c.leap;
         std::size_t i = 0;
         for (; i + kRows <= a.rows; i += kRows)
-            rows_times_panel(a.base + i * a.row, a, panel, b.rows, ToPanel{out + i * width},
-                             std::make_index_sequence<kRows>());
-        last_rows<kRows - 1>(a.rows - i, a.base + i * a.row, a, panel, b.rows, ToPanel{out + i * width});
+            rows_times_panel<false>(a.base + i * a.row, a, panel, b.rows, ToPanel{out + i * width},
+                                    std::make_index_sequence<kRows>());
+        last_rows<false, kRows - 1>(a.rows - i, a.base + i * a.row, a, panel, b.rows,
+                                    ToPanel{out + i * width});
     }
 }
 
-void multiply_rows(const LeftFactor& a, const RightFactor& b, const ResultRows& c) {
+template <bool kTransposed>
+HWY_INLINE void multiply_to_rows(const LeftFactor& a, const RightFactor& b, const ResultRows& c) {
     const std::size_t width = panel_width();
     for (std::size_t k = 0, depth = 0; k < b.rows; k += depth) {
         depth = chain_length(b.rows - k);
         for (std::size_t p = 0; p < b.panels; ++p) {
             const float* panel = b.base + (p * b.rows + k) * width;
             ToRows to{c.base + p * width, c.stride, std::min(width, c.cols - p * width), k > 0};
-            const float* rows = a.base + k;
+            const float* rows = a.base + k / a.depth * a.leap + k % a.depth;
             std::size_t left = a.rows;
             for (; left >= kRows; left -= kRows, rows += kRows * a.row, to.c += kRows * c.stride)
-                rows_times_panel(rows, a, panel, depth, to, std::make_index_sequence<kRows>());
-            last_rows<kRows - 1>(left, rows, a, panel, depth, to);
+                rows_times_panel<kTransposed>(rows, a, panel, depth, to, std::make_index_sequence<kRows>());
+            last_rows<kTransposed, kRows - 1>(left, rows, a, panel, depth, to);
         }
     }
+}
+
+void multiply_rows(const LeftFactor& a, const RightFactor& b, const ResultRows& c) {
+    a.row == 1 && a.depth == 1 ? multiply_to_rows<true>(a, b, c) : multiply_to_rows<false>(a, b, c);
 }
 
 // Rows [k, last) of four columns of a panel, in blocks of 4 x 4.
@@ -292,16 +301,29 @@ void multiply(MatrixView<const float> a, const Panels& b, Panels& c) {
      {.base = c.panel(0), .leap = c.rows() * c.width()});
 }
 
-void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c) {
-    assert(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols());
-    if (a.cols() == 0) {
+namespace {
+
+void multiply_into(const LeftFactor& a, const Panels& b, MatrixView<float> c) {
+    if (b.rows() == 0) {
         for (std::size_t r = 0; r < c.rows(); ++r) std::ranges::fill(c.row(r), 0.0F);
         return;
     }
     HWY_DYNAMIC_DISPATCH(multiply_rows)
-    ({.base = a.data(), .rows = a.rows(), .row = a.stride(), .depth = a.cols(), .leap = 0},
-     {.base = b.panel(0), .rows = b.rows(), .panels = b.panels()},
+    (a, {.base = b.panel(0), .rows = b.rows(), .panels = b.panels()},
      {.base = c.data(), .stride = c.stride(), .cols = c.cols()});
+}
+
+}  // namespace
+
+void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c) {
+    assert(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols());
+    multiply_into({.base = a.data(), .rows = a.rows(), .row = a.stride(), .depth = a.cols(), .leap = 0}, b,
+                  c);
+}
+
+void multiply_transposed(MatrixView<const float> a, const Panels& b, MatrixView<float> c) {
+    assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
+    multiply_into({.base = a.data(), .rows = a.cols(), .row = 1, .depth = 1, .leap = a.stride()}, b, c);
 }
 
 void multiply(const Panels& a, const Panels& b, Panels& c) {

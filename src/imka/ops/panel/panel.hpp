@@ -66,5 +66,7 @@ void multiply(const Panels& a, const Panels& b, Panels& c);
 
 // c = a b for any sizes; a is n x k, b is k x m, c is n x m.
 void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
+// c = aᵀ b; a is k x n.
+void multiply_transposed(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
 
 }  // namespace imka::ops

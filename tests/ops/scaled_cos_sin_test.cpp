@@ -17,7 +17,7 @@ TEST(ScaledCosSin, ErrorsAreWithinTheirBound) {
     const auto last = std::bit_cast<std::uint32_t>(kLargestAngle);
     double worst = 0.0;
     // All sizes of angles; every factor of 2 has 2^23 floats.
-    for (std::uint32_t bits = std::bit_cast<std::uint32_t>(1e-3F); bits <= last; bits += 61) {
+    for (auto bits = std::bit_cast<std::uint32_t>(1e-3F); bits <= last; bits += 61) {
         const auto x = std::bit_cast<float>(bits);
         const auto got = scaled_cos_sin_of_small(x, 1.0F);
         worst = std::max(

@@ -198,7 +198,7 @@ std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, con
     return std::make_unique<DigitalProjector>(sample(recipe, exec));
 }
 
-std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega,
+std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, const Matrix<float>& omega,
                                                   const Exec& exec) {
     validate(recipe);
     if (prefers_structured(recipe) && omega == sample(recipe, exec))

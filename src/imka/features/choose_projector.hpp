@@ -94,7 +94,7 @@ std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, con
 
 // The same for an existing Ω, for example from a file: structured only if omega has the same bits as
 // sample(recipe), so that a modified Ω is used as it is.
-std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, Matrix<float> omega,
+std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, const Matrix<float>& omega,
                                                   const Exec& exec = {});
 
 }  // namespace imka

@@ -19,8 +19,7 @@
 namespace imka {
 namespace {
 
-constexpr unsigned kColumnBits = 26;  // columns of all cores; check_numbers keeps them below 2^26
-const Exec kOneThread{.threads = 1};
+constexpr unsigned kColumnBits = 26;        // columns of all cores; check_numbers keeps them below 2^26
 constexpr std::size_t kNormalsAtOnce = 64;  // numbers per vector step on the widest processor
 
 std::size_t whole_vectors(std::size_t normals) {

@@ -84,8 +84,8 @@ private:
     Graph graph_;
     std::vector<StaticMatrix> matrices_;
     std::vector<std::vector<std::size_t>> node_matrices_;  // by node and group
-    std::vector<ops::Panels>
-        packed_;  // by matrix, inputs x outputs; empty if stored transposed, or not needed yet
+    // By matrix, inputs x outputs; empty if it is stored transposed, or not needed yet.
+    std::vector<ops::Panels> packed_;
     std::vector<Chain> chains_;
     std::vector<std::size_t> uses_;  // by value: nodes and graph outputs that read it
     BufferPool pool_;

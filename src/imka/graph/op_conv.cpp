@@ -147,7 +147,7 @@ MatrixView<float> group_output(const Conv& c, const Operands& o, const Block& b)
 void multiply_rows(const Conv& c, const float* weights, MatrixView<const float> rows, MatrixView<float> out) {
     const MatrixView<const float> w(weights, c.outputs, c.inner());
     if (c.outputs >= 4) return gemm_nt(w, rows, out);
-    for (std::size_t m = 0; m < c.outputs; ++m) {  // a depthwise convolution: too small for BLAS
+    for (std::size_t m = 0; m < c.outputs; ++m) {  // a depthwise convolution: too small for panels
         for (std::size_t r = 0; r < rows.rows(); ++r) {
             float sum = 0.0F;
             for (std::size_t k = 0; k < c.inner(); ++k) sum += w(m, k) * rows(r, k);

@@ -52,7 +52,8 @@ FeatureRecipe recipe_of(const Case& c) {
 
 std::vector<Case> feature_cases() {
     std::vector<Case> list;
-    const std::pair<std::int64_t, std::int64_t> sizes[] = {{1, 1}, {3, 130}, {22, 704}, {33, 65}, {100, 257}};
+    const std::pair<std::int64_t, std::int64_t> sizes[] = {{1, 1},   {3, 130}, {22, 704},
+                                                           {33, 65}, {40, 96}, {100, 257}};
     for (const auto& row : kernel_registry()) {
         for (const auto sampler : {Sampler::rff, Sampler::orf, Sampler::sorf}) {
             for (const auto form : {Form::auto_, Form::cos_sin, Form::offset_cos, Form::positive}) {
@@ -280,13 +281,15 @@ TEST(FeaturesOnGpu, OfRowsOfAnySizeAreThoseOfTheProcessor) {
 
 TEST(FeaturesOnGpu, OfManyRowsAreThoseOfTheProcessor) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
-    // More tiles than blocks: few and many directions of short rows, long rows.
+    // More tiles than blocks: few directions of short rows, with writes of single values and of whole tiles,
+    // many directions, long rows.
     struct Sizes {
         std::size_t rows;
         std::int64_t d;
         std::int64_t m;
     };
-    for (const auto& [rows, d, m] : {Sizes{300'000, 7, 33}, Sizes{20'003, 40, 1500}, Sizes{5003, 70, 1201}}) {
+    for (const auto& [rows, d, m] : {Sizes{300'000, 7, 33}, Sizes{100'003, 22, 100}, Sizes{100'003, 50, 72},
+                                     Sizes{20'003, 40, 1500}, Sizes{5003, 70, 1201}}) {
         const FeatureMap map(recipe_of({Kernel::arccos1, Sampler::rff, Form::auto_, d, m}));
         const auto x = inputs(rows, static_cast<std::size_t>(d));
         const auto expected = map.transform(x.view(), {});

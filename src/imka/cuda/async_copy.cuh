@@ -9,6 +9,11 @@ namespace imka::cuda {
 __device__ inline void copy_chunk(std::uint32_t to, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+// 4 bytes, or zeros instead if they do not exist.
+__device__ inline void copy_float(std::uint32_t to, const float* from, bool exists) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(exists ? 4 : 0)
+                 : "memory");
+}
 __device__ inline void commit_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }

@@ -116,14 +116,13 @@ __device__ inline void write_each(float* z, std::size_t left, const float (&v)[4
     }
 }
 
-// Features of a row from the sums of products of halves. kWhole: the row exists, and columns.whole.
-template <FeatureFunction kFunction, unsigned kGroups, bool kWhole = false>
-__device__ inline void write_features(const FeatureOutput& out, const Columns<kGroups>& columns,
-                                      const OutputRow& row, const float (&sums)[4 * kGroups]) {
+// Features of a row from the sums of products of halves.
+template <FeatureFunction kFunction, unsigned kGroups>
+__device__ inline void features_from_sums(const FeatureOutput& out, const Columns<kGroups>& columns,
+                                          const OutputRow& row, const float (&sums)[4 * kGroups],
+                                          float (&first)[4 * kGroups], float (&second)[4 * kGroups]) {
     float u[4 * kGroups];
     float extra[4 * kGroups];
-    float first[4 * kGroups];
-    float second[4 * kGroups];
 #pragma unroll
     for (unsigned i = 0; i < 4 * kGroups; ++i) {
         u[i] = __fmul_rn(__fmul_rn(sums[i], columns.factor[i]), row.factor);
@@ -131,9 +130,17 @@ __device__ inline void write_features(const FeatureOutput& out, const Columns<kG
     }
     features_of_values<kFunction, false>(u, columns.offset, extra,
                                          {out.scale, out.round, columns.bound * row.factor}, first, second);
-    if (!kWhole && (row.z == nullptr || columns.first >= out.m)) return;
+}
+
+template <FeatureFunction kFunction, unsigned kGroups>
+__device__ inline void write_features(const FeatureOutput& out, const Columns<kGroups>& columns,
+                                      const OutputRow& row, const float (&sums)[4 * kGroups]) {
+    float first[4 * kGroups];
+    float second[4 * kGroups];
+    features_from_sums<kFunction, kGroups>(out, columns, row, sums, first, second);
+    if (row.z == nullptr || columns.first >= out.m) return;
     const auto write = [&](float* z, const float(&v)[4 * kGroups]) {
-        if (kWhole || columns.whole) return write_fours<kGroups>(z, 16 * kGroups, v);
+        if (columns.whole) return write_fours<kGroups>(z, 16 * kGroups, v);
         if (out.vectors) return write_fours<kGroups>(z, out.m - columns.first, v);
         write_each<kGroups>(z, out.m - columns.first, v);
     };

@@ -1,14 +1,16 @@
 // Features of rows of up to 64 values with a dense Ω. A block keeps its directions of Ω in shared memory and
 // goes through the rows: each warp has some of the directions. One more warp makes halves of x in shared
-// memory, a few tiles ahead. Tiles have few rows, and no warp is far ahead of the others: so the block writes
-// whole rows of features at about the same time, for which GPU memory is fastest.
+// memory, a few tiles ahead. Features leave through shared memory, as copies that no thread waits for. All
+// blocks write close to each other, because they take the tiles in order: GPU memory is fastest so.
 #include <algorithm>
 
 #include "imka/cuda/async_copy.cuh"
 #include "imka/cuda/barrier.cuh"
 #include "imka/cuda/gpu.hpp"
 #include "imka/cuda/matrix_unit.cuh"
+#include "imka/cuda/memory.hpp"
 #include "imka/cuda/status.hpp"
+#include "imka/cuda/tile_store.cuh"
 #include "imka/ops/feature_row/dense_rows.cuh"
 
 namespace imka::ops {
@@ -16,7 +18,8 @@ namespace {
 
 constexpr unsigned kMostWarps = 23;  // with directions; 80 registers per thread
 constexpr unsigned kTileRows = 16;
-constexpr unsigned kRing = 3;  // tiles in shared memory
+constexpr unsigned kRing = 3;     // tiles of halves in shared memory
+constexpr unsigned kFetched = 4;  // tiles of x on their way to shared memory
 
 // A warp's directions, in groups of 16: fewer where rows are longer, for the same shared memory.
 template <unsigned kDepths>
@@ -108,23 +111,32 @@ __global__ void split_directions(const __grid_constant__ ShortDirections w) {
     }
 }
 
+// A tile of x as it comes.
+template <unsigned kDepths>
+struct Fetched {
+    float x[kTileRows * 16 * kDepths];
+    unsigned index;
+};
+
 // A tile of x for the products, in shared memory.
 template <unsigned kDepths>
 struct Tile {
     uint4 high[kDepths][32];
     uint4 low[kDepths][32];
     float2 rows[kTileRows];  // factor, extra
+    unsigned index;          // from 0; beyond the last tile: the end
     cuda::Barrier full;      // by the threads that split x
     cuda::Barrier empty;     // by those with directions
 };
 
-// The tiles of a block, one after another in the ring.
+// Of the next tile in a ring of kSlots.
+template <unsigned kSlots>
 class Place {
 public:
     __device__ unsigned slot() const { return slot_; }
     __device__ unsigned parity() const { return parity_; }
     __device__ void advance() {
-        if (++slot_ < kRing) return;
+        if (++slot_ < kSlots) return;
         slot_ = 0;
         parity_ ^= 1U;
     }
@@ -134,22 +146,82 @@ private:
     unsigned parity_ = 0;  // of the rounds so far
 };
 
-// Rows from `first_row` on, by a warp.
-template <unsigned kDepths, int kParts>
-__device__ inline void split_tile(const ShortRows& w, std::size_t first_row, Tile<kDepths>& tile) {
+// Which tiles a block takes. With all directions: the next one that no block has. With some of them: every
+// gridDim.y-th, so that the blocks of a tile write at about the same time.
+class TileOrder {
+public:
+    // `taken`: of all blocks, 0 at first; none: every gridDim.y-th.
+    __device__ explicit TileOrder(unsigned* taken) : taken_(taken), next_(blockIdx.y) {
+        if (taken_ != nullptr) take();
+    }
+    // All threads of a warp call it.
+    __device__ unsigned next() {
+        const unsigned tile = __shfl_sync(0xffffffffU, next_, 0);
+        if (taken_ != nullptr) {
+            take();
+        } else {
+            next_ += gridDim.y;
+        }
+        return tile;
+    }
+
+private:
+    __device__ void take() {
+        if (threadIdx.x % 32 == 0) next_ = atomicAdd(taken_, 1U);
+    }
+
+    unsigned* taken_;
+    unsigned next_;  // asked for one tile ahead
+};
+
+// Which of eight rows the lane has in the products: rows of neighbouring lanes are in different banks of the
+// pieces that are stored.
+template <unsigned kDepths>
+__device__ inline unsigned row_of_lane() {
+    const unsigned i = threadIdx.x % 32 / 4;
+    return kGroups<kDepths> == 2 ? i / 2 + i % 2 * 4 : i;
+}
+
+// Starts to copy a tile of x, by a warp; rows that do not exist are zeros.
+template <unsigned kDepths>
+__device__ inline void fetch_tile(const InputRows& in, unsigned index, std::size_t tiles_down,
+                                  Fetched<kDepths>& to) {
     const unsigned lane = threadIdx.x % 32;
-    Values<kDepths> v[2];
+    if (lane == 0) to.index = index;
+    if (index < tiles_down) {
+        const auto values = static_cast<unsigned>(kTileRows * in.d);
+        const std::size_t first = std::size_t{index} * values;
+        const std::size_t left = in.rows * in.d - first;
+        const std::uint32_t place = cuda::shared_address(to.x);
+        for (unsigned i = lane; i < values; i += 32) {
+            const bool exists = i < left;
+            cuda::copy_float(place + i * sizeof(float), in.x + first + (exists ? i : 0), exists);
+        }
+    }
+    cuda::commit_copies();
+}
+
+// By a warp.
+template <unsigned kDepths, int kParts>
+__device__ inline void split_tile(const ShortRows& w, const Fetched<kDepths>& from, Tile<kDepths>& tile) {
+    const unsigned lane = threadIdx.x % 32;
+    const auto d = static_cast<unsigned>(w.in.d);
+    const std::size_t first_row = std::size_t{from.index} * kTileRows;
     RowHalves<kDepths> halves[2];
 #pragma unroll
-    for (unsigned h = 0; h < 2; ++h) load_row<kDepths>(w.in, first_row + 8 * h + lane / 4, v[h]);
-#pragma unroll
     for (unsigned h = 0; h < 2; ++h) {
-        const unsigned row = 8 * h + lane / 4;
-        scale_row<kDepths>(w.in, first_row + row, v[h]);
-        halves[h] = halves_of<kDepths>(v[h]);
-        const double norm2 = w.out.norm_exponent != 0.0 ? squared_norm<kDepths>(v[h]) : 0.0;
+        const unsigned row = 8 * h + row_of_lane<kDepths>();
+        Values<kDepths> v;
+#pragma unroll
+        for (unsigned i = 0; i < 4 * kDepths; ++i) {
+            const unsigned k = i / 4 * 16 + tiles::value_of_thread(lane % 4, i % 4);
+            v[i / 4][i % 4] = k < d ? from.x[row * d + k] : 0.0F;
+        }
+        scale_row<kDepths>(w.in, first_row + row, v);
+        halves[h] = halves_of<kDepths>(v);
+        const double norm2 = w.out.norm_exponent != 0.0 ? squared_norm<kDepths>(v) : 0.0;
         if (lane % 4 == 0)
-            tile.rows[row] = make_float2(halves[h].factor, row_value(w.function, w.out, norm2));
+            tile.rows[8 * h + lane / 4] = make_float2(halves[h].factor, row_value(w.function, w.out, norm2));
     }
 #pragma unroll
     for (unsigned s = 0; s < kDepths; ++s) {
@@ -159,6 +231,14 @@ __device__ inline void split_tile(const ShortRows& w, std::size_t first_row, Til
         if constexpr (kParts == 2) tile.low[s][lane] = make_uint4(a[0].low, b[0].low, a[1].low, b[1].low);
     }
 }
+
+// Where features go. Rows of matrices have numbers of 31 bits there.
+struct FeatureMaps {
+    bool exist = false;
+    CUtensorMap first;
+    CUtensorMap second;
+};
+constexpr std::size_t kMostStoredRows = std::size_t{1} << 31U;
 
 // Volatile: Ω does not fit into registers.
 __device__ inline uint4 load_chunk(std::uint32_t address) {
@@ -193,49 +273,124 @@ __device__ inline void multiply(const Tile<kDepths>& tile, std::uint32_t omega,
     }
 }
 
-// kWhole: all rows of the tile exist, and columns.whole; `rows`: those of the tile and after it; z: of the
-// thread's first row, from its first column on.
-template <FeatureFunction kFunction, int kParts, unsigned kDepths, bool kWhole>
-__device__ inline void write_tile(const ShortRows& w, const Tile<kDepths>& tile, std::size_t rows,
-                                  const Columns<kGroups<kDepths>>& columns, std::uint32_t omega, float* z) {
+// A tile of a warp's features in shared memory, for each of the two functions.
+template <unsigned kDepths>
+constexpr unsigned kPieceBytes = kTileRows * 64 * kGroups<kDepths>;
+template <FeatureFunction kFunction, unsigned kDepths>
+constexpr unsigned kPiecesBytes = (kHasTwo<kFunction> ? 2 : 1) * kPieceBytes<kDepths>;
+
+template <unsigned kDepths>
+__device__ inline void put_row(std::uint32_t piece, unsigned row, const float (&v)[4 * kGroups<kDepths>]) {
+    constexpr unsigned kChunks = 4 * kGroups<kDepths>;
+#pragma unroll
+    for (unsigned g = 0; g < kGroups<kDepths>; ++g) {
+        const unsigned chunk = cuda::stored_chunk<kChunks>(row, 4 * g + threadIdx.x % 4);
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(piece + (row * kChunks + chunk) * 16),
+                     "f"(v[4 * g]), "f"(v[4 * g + 1]), "f"(v[4 * g + 2]), "f"(v[4 * g + 3])
+                     : "memory");
+    }
+}
+
+// The sums of row 8 h + lane / 4 of the products.
+template <unsigned kAcross>
+__device__ inline void sums_of_row(const float (&sums)[2 * kAcross][4], unsigned h,
+                                   float (&of_row)[4 * kAcross]) {
+#pragma unroll
+    for (unsigned c = 0; c < 4 * kAcross; ++c) of_row[c] = sums[c / 2][2 * h + c % 2];
+}
+
+// A tile of which all rows exist, with columns.whole. The copies of the tile before have had the time of a
+// product.
+template <FeatureFunction kFunction, int kParts, unsigned kDepths>
+__device__ inline void store_tile(const ShortRows& w, const FeatureMaps& maps, const Tile<kDepths>& tile,
+                                  const Columns<kGroups<kDepths>>& columns, std::uint32_t omega,
+                                  std::uint32_t pieces) {
+    constexpr unsigned kAcross = kGroups<kDepths>;
+    const unsigned lane = threadIdx.x % 32;
+    float sums[2 * kAcross][4] = {};
+    multiply<kDepths, kParts>(tile, omega, sums);
+    if (lane == 0) cuda::wait_for_stored_tiles();
+    __syncwarp();
+#pragma unroll
+    for (unsigned h = 0; h < 2; ++h) {
+        const float2 values = tile.rows[8 * h + lane / 4];
+        float of_row[4 * kAcross];
+        sums_of_row<kAcross>(sums, h, of_row);
+        float first[4 * kAcross];
+        float second[4 * kAcross];
+        features_from_sums<kFunction, kAcross>(w.out, columns, {nullptr, values.x, values.y}, of_row, first,
+                                               second);
+        const unsigned row = 8 * h + row_of_lane<kDepths>();
+        put_row<kDepths>(pieces, row, first);
+        if constexpr (kHasTwo<kFunction>) put_row<kDepths>(pieces + kPieceBytes<kDepths>, row, second);
+    }
+    cuda::show_tile_to_copies();
+    __syncwarp();
+    if (lane == 0) {
+        const std::uint32_t row = tile.index * kTileRows;
+        const auto col = static_cast<std::uint32_t>(columns.first);
+        cuda::store_tile(maps.first, pieces, row, col);
+        if constexpr (kHasTwo<kFunction>)
+            cuda::store_tile(maps.second, pieces + kPieceBytes<kDepths>, row, col);
+        cuda::commit_stored_tiles();
+    }
+}
+
+template <FeatureFunction kFunction, int kParts, unsigned kDepths>
+__device__ inline void write_tile(const ShortRows& w, const Tile<kDepths>& tile,
+                                  const Columns<kGroups<kDepths>>& columns, std::uint32_t omega) {
     constexpr unsigned kAcross = kGroups<kDepths>;
     float sums[2 * kAcross][4] = {};
     multiply<kDepths, kParts>(tile, omega, sums);
 #pragma unroll
     for (unsigned h = 0; h < 2; ++h) {
-        const unsigned row = 8 * h + threadIdx.x % 32 / 4;
-        const float2 values = tile.rows[row];
+        const float2 values = tile.rows[8 * h + threadIdx.x % 32 / 4];
+        const std::size_t row = std::size_t{tile.index} * kTileRows + 8 * h + row_of_lane<kDepths>();
         float of_row[4 * kAcross];
-#pragma unroll
-        for (unsigned c = 0; c < 4 * kAcross; ++c) of_row[c] = sums[c / 2][2 * h + c % 2];
-        const bool exists = kWhole || row < rows;
-        const OutputRow to{exists ? z + 8 * h * w.out.stride : nullptr, values.x, values.y};
-        write_features<kFunction, kAcross, kWhole>(w.out, columns, to, of_row);
+        sums_of_row<kAcross>(sums, h, of_row);
+        float* z = row < w.in.rows ? w.out.z + row * w.out.stride + columns.first : nullptr;
+        write_features<kFunction, kAcross>(w.out, columns, {z, values.x, values.y}, of_row);
     }
 }
 
 // All tiles of a block, by the warp that splits x.
 template <unsigned kDepths, int kParts>
-__device__ inline void split_tiles(const ShortRows& w, std::size_t tiles_down, Tile<kDepths> (&ring)[kRing]) {
-    Place place;
-    for (std::size_t t = blockIdx.y; t < tiles_down; t += gridDim.y) {
-        auto& tile = ring[place.slot()];
-        tile.empty.wait(place.parity() ^ 1U);
-        split_tile<kDepths, kParts>(w, t * kTileRows, tile);
+__device__ inline void split_tiles(const ShortRows& w, unsigned* taken, std::size_t tiles_down,
+                                   Fetched<kDepths> (&fetched)[kFetched], Tile<kDepths> (&ring)[kRing]) {
+    TileOrder order(taken);
+    for (auto& next : fetched) fetch_tile<kDepths>(w.in, order.next(), tiles_down, next);
+    Place<kFetched> from;
+    Place<kRing> to;
+    for (;;) {
+        auto& raw = fetched[from.slot()];
+        auto& tile = ring[to.slot()];
+        cuda::wait_for_copies<kFetched - 1>();
+        __syncwarp();
+        const unsigned index = raw.index;
+        tile.empty.wait(to.parity() ^ 1U);
+        if (threadIdx.x % 32 == 0) tile.index = index;
+        if (index < tiles_down) split_tile<kDepths, kParts>(w, raw, tile);
         tile.full.arrive();
-        place.advance();
+        if (index >= tiles_down) return;
+        __syncwarp();
+        fetch_tile<kDepths>(w.in, order.next(), tiles_down, raw);
+        from.advance();
+        to.advance();
     }
 }
 
 // All tiles of a block, by warp `warp` with directions.
 template <FeatureFunction kFunction, int kParts, unsigned kDepths>
-__device__ inline void write_tiles(const ShortRows& w, std::size_t tiles_down, Tile<kDepths> (&ring)[kRing],
-                                   unsigned char* omegas, unsigned warp, unsigned warps) {
+__device__ inline void write_tiles(const ShortRows& w, const FeatureMaps& maps, std::size_t tiles_down,
+                                   Tile<kDepths> (&ring)[kRing], std::uint32_t memory, unsigned warp,
+                                   unsigned warps) {
     constexpr unsigned kAcross = kGroups<kDepths>;
+    constexpr unsigned kPieces = kPiecesBytes<kFunction, kDepths>;
     const unsigned lane = threadIdx.x % 32;
     const std::size_t group = std::size_t{blockIdx.x * warps + warp} * kAcross;
     const bool active = group * 16 < w.out.m;
-    const std::uint32_t omega = cuda::shared_address(omegas) + warp * kOmegaBytes + lane * 16;
+    const std::uint32_t pieces = memory + warp * kPieces;
+    const std::uint32_t omega = memory + warps * kPieces + warp * kOmegaBytes + lane * 16;
     Columns<kAcross> columns{};
     if (active) {
         columns = columns_from<kFunction, kAcross>(group * 16, w.in.d, w.out, w.omega_factors);
@@ -247,26 +402,29 @@ __device__ inline void write_tiles(const ShortRows& w, std::size_t tiles_down, T
         cuda::commit_copies();
         cuda::wait_for_copies<0>();
     }
-    Place place;
-    for (std::size_t t = blockIdx.y; t < tiles_down; t += gridDim.y) {
+    const bool stores = maps.exist && columns.whole;
+    Place<kRing> place;
+    for (;;) {
         auto& tile = ring[place.slot()];
         tile.full.wait(place.parity());
-        const std::size_t first = t * kTileRows;
-        const std::size_t rows = w.in.rows - first;
-        float* z = w.out.z + (first + lane / 4) * w.out.stride + columns.first;
-        if (columns.whole && rows >= kTileRows) {
-            write_tile<kFunction, kParts, kDepths, true>(w, tile, rows, columns, omega, z);
+        if (tile.index >= tiles_down) break;
+        if (stores && (tile.index + std::size_t{1}) * kTileRows <= w.in.rows) {
+            store_tile<kFunction, kParts, kDepths>(w, maps, tile, columns, omega, pieces);
         } else if (active) {
-            write_tile<kFunction, kParts, kDepths, false>(w, tile, rows, columns, omega, z);
+            write_tile<kFunction, kParts, kDepths>(w, tile, columns, omega);
         }
         tile.empty.arrive();
         place.advance();
     }
+    if (stores && lane == 0) cuda::wait_for_stored_tiles();
 }
 
 template <FeatureFunction kFunction, int kParts, unsigned kDepths>
-__global__ void __launch_bounds__((kMostWarps + 1) * 32, 1) short_rows(const __grid_constant__ ShortRows w) {
-    extern __shared__ __align__(16) unsigned char omegas[];
+__global__ void __launch_bounds__((kMostWarps + 1) * 32, 1)
+    short_rows(const __grid_constant__ ShortRows w, const __grid_constant__ FeatureMaps maps,
+               unsigned* taken) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    __shared__ Fetched<kDepths> fetched[kFetched];
     __shared__ Tile<kDepths> ring[kRing];
     const unsigned warp = threadIdx.x / 32;
     const unsigned warps = blockDim.x / 32 - 1;
@@ -279,23 +437,52 @@ __global__ void __launch_bounds__((kMostWarps + 1) * 32, 1) short_rows(const __g
     __syncthreads();
     const std::size_t tiles_down = (w.in.rows + kTileRows - 1) / kTileRows;
     if (warp == warps) {
-        split_tiles<kDepths, kParts>(w, tiles_down, ring);
+        split_tiles<kDepths, kParts>(w, taken, tiles_down, fetched, ring);
     } else {
-        write_tiles<kFunction, kParts, kDepths>(w, tiles_down, ring, omegas, warp, warps);
+        write_tiles<kFunction, kParts, kDepths>(w, maps, tiles_down, ring, cuda::shared_address(memory), warp,
+                                                warps);
     }
+}
+
+// None where the copy engine cannot write.
+template <FeatureFunction kFunction, unsigned kDepths>
+FeatureMaps feature_maps(const ShortRows& work, int gpu) {
+    FeatureMaps maps{};
+    const auto& out = work.out;
+    if (!out.vectors || work.in.rows > kMostStoredRows || !cuda::stores_tiles(gpu)) return maps;
+    const auto map_at = [&](float* z) {
+        return cuda::stored_tiles({z, work.in.rows, out.m, out.stride}, kTileRows, 16 * kGroups<kDepths>);
+    };
+    maps.exist = true;
+    maps.first = map_at(out.z);
+    if constexpr (kHasTwo<kFunction>) maps.second = map_at(out.z + out.m);
+    return maps;
+}
+
+// Warps with directions that fit into the shared memory of a block: all on Hopper, fewer on smaller GPUs.
+std::size_t most_warps(const void* kernel, unsigned warp_bytes, int gpu) {
+    int memory = 0;
+    cuda::check(cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu),
+                "asking for the shared memory of the GPU");
+    cudaFuncAttributes used{};
+    cuda::check(cudaFuncGetAttributes(&used, kernel), "asking for the memory of the kernel for features");
+    const std::size_t left = static_cast<std::size_t>(memory) - used.sharedSizeBytes;
+    return std::clamp<std::size_t>(left / warp_bytes, 1, kMostWarps);
 }
 
 template <FeatureFunction kFunction, int kParts, unsigned kDepths>
 void start(const ShortRows& work, int gpu) {
     const auto kernel = short_rows<kFunction, kParts, kDepths>;
     constexpr std::size_t kWarpDirections = 16 * kGroups<kDepths>;
+    constexpr unsigned kWarpBytes = kPiecesBytes<kFunction, kDepths> + kOmegaBytes;
+    const std::size_t most = most_warps(reinterpret_cast<const void*>(kernel), kWarpBytes, gpu);
     const std::size_t needed = (work.out.m + kWarpDirections - 1) / kWarpDirections;
-    const std::size_t across = (needed + kMostWarps - 1) / kMostWarps;
+    const std::size_t across = (needed + most - 1) / most;
     const auto warps = static_cast<unsigned>((needed + across - 1) / across);
     const unsigned threads = 32 * (warps + 1);
-    const unsigned bytes = warps * kOmegaBytes;
+    const unsigned bytes = warps * kWarpBytes;
     cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(kMostWarps * kOmegaBytes)),
+                                     static_cast<int>(most * kWarpBytes)),
                 "preparing the kernel for features");
     int blocks = 0;
     cuda::check(
@@ -304,7 +491,11 @@ void start(const ShortRows& work, int gpu) {
     const std::size_t tiles_down = (work.in.rows + kTileRows - 1) / kTileRows;
     const std::size_t at_once = multiprocessors(gpu) * static_cast<std::size_t>(blocks);
     const std::size_t down = std::clamp<std::size_t>(at_once / across, 1, tiles_down);
-    kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), threads, bytes>>>(work);
+    const cuda::Buffer<unsigned> taken(gpu, across == 1 ? 1 : 0, cuda::MemorySource::pooled);
+    if (across == 1)
+        cuda::check(cudaMemsetAsync(taken.data(), 0, sizeof(unsigned)), "starting to count tiles");
+    kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), threads, bytes>>>(
+        work, feature_maps<kFunction, kDepths>(work, gpu), taken.data());
     cuda::check(cudaGetLastError(), "starting the kernel for features");
 }
 

@@ -104,6 +104,43 @@ TEST(Panel, ProductsInRowsHaveTheBitsOfPlainLoops) {
     });
 }
 
+TEST(Panel, TransposedProductsHaveTheBitsOfPlainLoops) {
+    on_each_instruction_set([](const char* name) {
+        SCOPED_TRACE(name);
+        const bool fused = std::string(name).starts_with("AVX") || std::string(name).starts_with("NEON");
+        const std::size_t w = panel_width();
+        for (const std::size_t k : {1U, 449U}) {
+            for (const std::size_t n : {std::size_t{1}, w, 2 * w + 3}) {
+                const auto a = normals(k, n, 1);
+                Matrix<float> left(n, k);
+                for (std::size_t i = 0; i < n; ++i) {
+                    for (std::size_t l = 0; l < k; ++l) left(i, l) = a(l, i);
+                }
+                for (const std::size_t m : {std::size_t{1}, 3 * w - 1, 5 * w}) {
+                    const auto b = normals(k, m, 2);
+                    Matrix<float> c(n, m);
+                    Matrix<float> same(n, m);
+                    multiply_transposed(packed(a), packed(b), c);
+                    multiply_transposed(a, packed(b), same);
+                    for (std::size_t i = 0; i < n; ++i) {
+                        for (std::size_t j = 0; j < m; ++j) {
+                            ASSERT_EQ(c(i, j), sum_of_chains(left, b, i, j, fused))
+                                << n << " " << k << " " << m;
+                            ASSERT_EQ(same(i, j), c(i, j));
+                        }
+                    }
+                }
+                Matrix<float> upper(n, n);
+                multiply_transposed_upper(packed(a), upper);
+                for (std::size_t i = 0; i < n; ++i) {
+                    for (std::size_t j = i; j < n; ++j)
+                        ASSERT_EQ(upper(i, j), sum_of_chains(left, a, i, j, fused)) << n << " " << k;
+                }
+            }
+        }
+    });
+}
+
 TEST(Panel, ARowHasTheSameBitsAlone) {
     for_each_instruction_set([] {
         const auto a = normals(29, 40, 3);

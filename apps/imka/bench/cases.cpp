@@ -174,7 +174,9 @@ struct ProductShape {
 };
 
 BenchResult bench_product_shape(const BenchSetup& setup, const ProductShape& shape) {
-    const auto [rows, inputs, outputs] = shape;
+    const std::size_t rows = shape.rows;
+    const std::size_t inputs = shape.inputs;
+    const std::size_t outputs = shape.outputs;
     const auto exec = without_progress(setup.exec);
     const auto a = normals(rows, inputs, 0);
     const auto b = normals(outputs, inputs, 1);

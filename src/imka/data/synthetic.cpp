@@ -11,6 +11,7 @@
 
 #include "imka/base/random.hpp"
 #include "imka/base/sha256.hpp"
+#include "imka/ops/normals/normals.hpp"
 
 namespace imka {
 namespace {
@@ -47,6 +48,15 @@ void add_waves(std::int32_t y, double u, std::span<float> row) {
     }
 }
 
+// Normals of rows from `first` on, which have consecutive numbers.
+void fill_rows(std::uint64_t seed, std::uint64_t first, MatrixView<float> x) {
+    const std::size_t cols = x.cols();
+    if (x.stride() == cols)
+        return ops::fill_normal(seed, Stream::synthetic_value, first * cols, {x.data(), x.rows() * cols});
+    for (std::size_t r = 0; r < x.rows(); ++r)
+        ops::fill_normal(seed, Stream::synthetic_value, (first + r) * cols, x.row(r));
+}
+
 }  // namespace
 
 const GeneratorInfo& generator_info(Generator g) {
@@ -69,12 +79,12 @@ void generate_rows(Generator g, std::uint64_t seed, std::uint64_t first, MatrixV
                    std::span<std::int32_t> y) {
     const auto& info = generator_info(g);
     assert(x.rows() == y.size() && x.cols() == info.features && info.classes > 0);
+    fill_rows(seed, first, x);
     for (std::size_t r = 0; r < x.rows(); ++r) {
         const std::uint64_t index = first + r;
         const auto row = x.row(r);
         y[r] = static_cast<std::int32_t>(
             uniform_int(seed, Stream::synthetic_class, index, static_cast<std::uint64_t>(info.classes)));
-        fill_normal(seed, Stream::synthetic_value, index * info.features, row);
         switch (g) {
             case Generator::twonorm:
                 for (float& v : row) v += y[r] == 0 ? kNormMean : -kNormMean;

@@ -19,6 +19,7 @@
 #include "imka/io/npy.hpp"
 #include "imka/io/npz.hpp"
 #include "imka/linalg/gemm.hpp"
+#include "imka/ops/normals/normals.hpp"
 
 namespace imka {
 namespace {
@@ -73,8 +74,8 @@ Matrix<float> normal_rows(const WantedRows& rows, std::uint64_t seed) {
     Matrix<float> x(data->heads * rows.count(), data->d);
     for (std::size_t h = 0; h < data->heads; ++h) {
         for (std::size_t i = 0; i < rows.count(); ++i)
-            fill_normal(seed, Stream::synthetic_value, (h * data->length + rows.position(i)) * data->d,
-                        x.row(h * rows.count() + i));
+            ops::fill_normal(seed, Stream::synthetic_value, (h * data->length + rows.position(i)) * data->d,
+                             x.row(h * rows.count() + i));
     }
     return x;
 }
@@ -119,7 +120,7 @@ std::vector<std::uint32_t> text_tokens(std::uint64_t seed, std::size_t length) {
 // Embedding and position of a token, normalised to mean 0 and variance 1, times the size of the token. Real
 // queries and keys differ in size; the exponent keeps their mean square.
 void text_row(std::uint64_t vocabulary, std::uint32_t token, std::size_t position, std::span<float> x) {
-    fill_normal(vocabulary, Stream::synthetic_value, std::uint64_t{token} * kEmbedding, x);
+    ops::fill_normal(vocabulary, Stream::synthetic_value, std::uint64_t{token} * kEmbedding, x);
     for (std::size_t c = 0; c < kEmbedding; c += 2) {
         const double wave = static_cast<double>(position) *
                             std::pow(kLongestWave, -static_cast<double>(c) / static_cast<double>(kEmbedding));
@@ -141,7 +142,7 @@ void text_row(std::uint64_t vocabulary, std::uint32_t token, std::size_t positio
 // the result have variance s². q and k share a part.
 Matrix<float> text_map(std::uint64_t seed, std::size_t head, std::size_t which, std::size_t d) {
     const auto part = [&](std::size_t number, std::span<float> out) {
-        fill_normal(seed, Stream::synthetic_value, (head * 4 + number) * d * kEmbedding, out);
+        ops::fill_normal(seed, Stream::synthetic_value, (head * 4 + number) * d * kEmbedding, out);
     };
     Matrix<float> map(d, kEmbedding);
     part(which, map.values());

@@ -13,6 +13,7 @@
 #include "imka/linalg/factor.hpp"
 #include "imka/linalg/gemm.hpp"
 #include "imka/ops/dot/dot.hpp"
+#include "imka/ops/panel/panel.hpp"
 
 namespace imka {
 namespace {
@@ -238,21 +239,24 @@ void RidgeAccumulator::add_tiles(MatrixView<const float> rows, const Exec& exec)
     const std::size_t lanes = lanes_.size();
     const auto blocks = upper_blocks(cut.blocks);
     parallel_for_workers(exec, blocks.size() * lanes, [&] {
-        return [&, scratch = Matrix<float>(size, size)](std::size_t piece) mutable {
+        return [&, scratch = Matrix<float>(size, size), left = ops::Panels(),
+                right = ops::Panels()](std::size_t piece) mutable {
             const auto [i, j] = blocks[piece / lanes];
             const std::size_t lane = piece % lanes;
-            const auto left = block_cols(rows, size, i);
-            const auto right = block_cols(rows, size, j);
-            const auto part = scratch.view().slice_rows(0, left.cols()).slice_cols(0, right.cols());
-            const auto band = lanes_[lane].view().slice_rows(i * size, left.cols());
+            const auto left_cols = block_cols(rows, size, i);
+            const auto right_cols = block_cols(rows, size, j);
+            const auto part = scratch.view().slice_rows(0, left_cols.cols()).slice_cols(0, right_cols.cols());
+            const auto band = lanes_[lane].view().slice_rows(i * size, left_cols.cols());
             const std::size_t tile = (lane + lanes - tiles_ % lanes) % lanes;  // first tile of the lane
             for (std::size_t first = tile * kRowsPerTile; first < rows.rows();
                  first += lanes * kRowsPerTile) {
                 const std::size_t n = std::min(kRowsPerTile, rows.rows() - first);
+                ops::repack(left_cols.slice_rows(first, n), left);
                 if (i == j) {
-                    syrk_tn(left.slice_rows(first, n), part);
+                    ops::multiply_transposed_upper(left, part);
                 } else {
-                    gemm_tn(left.slice_rows(first, n), right.slice_rows(first, n), part);
+                    ops::repack(right_cols.slice_rows(first, n), right);
+                    ops::multiply_transposed(left, right, part);
                 }
                 add_to(part, block_cols(band, size, j), i == j);
             }

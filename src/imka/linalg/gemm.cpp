@@ -92,13 +92,7 @@ void gemm_tn(MatrixView<const float> a, MatrixView<const float> b, MatrixView<fl
 
 void syrk_tn(MatrixView<const float> a, MatrixView<float> c) {
     assert(c.rows() == a.cols() && c.cols() == a.cols());
-    // One panel at a time: less of the other triangle is computed.
-    multiply_by_parts(a.rows(), a.cols(), ops::panel_width(), packing(a),
-                      [&](std::size_t first, std::size_t count, const ops::Panels& part) {
-                          const std::size_t rows = first + count;
-                          ops::multiply_transposed(a.slice_cols(0, rows), part,
-                                                   c.slice_rows(0, rows).slice_cols(first, count));
-                      });
+    ops::multiply_transposed_upper(ops::packed(a), c);
 }
 
 std::string blas_description() {

@@ -49,6 +49,15 @@ struct ResultRows {
     std::size_t stride;
     std::size_t cols;
 };
+// Rows of b for rows of panels; keep: rows with 0 there become 0, none: all are kept.
+struct CopiedRows {
+    const float* base;
+    std::size_t rows;
+    std::size_t stride;
+    std::size_t cols;
+    float scale;
+    const unsigned char* keep;
+};
 // Rows of b as columns of a panel; from[c] is null for a column of zeros.
 struct Transposition {
     const float* const* from;
@@ -230,6 +239,33 @@ void transpose_panel(const Transposition& t, float* to) {
     }
 }
 
+// A row of b, or zeros where it is null, to the same row of all panels.
+HWY_INLINE void copy_row(const float* from, std::size_t cols, float scale, std::size_t leap, float* to) {
+    const D d;
+    const std::size_t lanes = hn::Lanes(d);
+    const std::size_t width = 2 * lanes;
+    const V factor = hn::Set(d, scale);
+    std::size_t c = 0;
+    if (from != nullptr) {
+        for (; c + width <= cols; c += width, to += leap) {
+            hn::Store(hn::Mul(factor, hn::LoadU(d, from + c)), d, to);
+            hn::Store(hn::Mul(factor, hn::LoadU(d, from + c + lanes)), d, to + lanes);
+        }
+    }
+    for (; c < cols; c += width, to += leap) {
+        for (std::size_t i = 0; i < width; ++i)
+            to[i] = from != nullptr && c + i < cols ? scale * from[c + i] : 0.0F;
+    }
+}
+
+void copy_rows(const CopiedRows& b, const ResultPanels& to) {
+    for (std::size_t r = 0; r < b.rows; ++r) {
+        const bool keeps = b.keep == nullptr || b.keep[r] != 0;
+        copy_row(keeps ? b.base + r * b.stride : nullptr, b.cols, b.scale, to.leap,
+                 to.base + r * panel_width());
+    }
+}
+
 }  // namespace imka::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -240,6 +276,7 @@ HWY_EXPORT(panel_width);
 HWY_EXPORT(multiply_panels);
 HWY_EXPORT(multiply_rows);
 HWY_EXPORT(transpose_panel);
+HWY_EXPORT(copy_rows);
 
 std::size_t panel_width() {
     return HWY_DYNAMIC_DISPATCH(panel_width)();
@@ -255,16 +292,14 @@ void Panels::reshape(std::size_t rows, std::size_t cols) {
 
 void pack(MatrixView<const float> b, float scale, std::span<const unsigned char> keep, Panels& out) {
     assert(out.rows() == b.rows() && out.panels() * out.width() >= b.cols());
-    for (std::size_t first = 0, p = 0; first < b.cols(); first += out.width(), ++p) {
-        const std::size_t count = std::min(out.width(), b.cols() - first);
-        float* to = out.panel(p);
-        for (std::size_t r = 0; r < b.rows(); ++r, to += out.width()) {
-            std::fill_n(to, out.width(), 0.0F);
-            if (!keep.empty() && keep[r] == 0) continue;
-            const float* from = b.row(r).data() + first;
-            for (std::size_t c = 0; c < count; ++c) to[c] = scale * from[c];
-        }
-    }
+    HWY_DYNAMIC_DISPATCH(copy_rows)
+    ({.base = b.data(),
+      .rows = b.rows(),
+      .stride = b.stride(),
+      .cols = b.cols(),
+      .scale = scale,
+      .keep = keep.empty() ? nullptr : keep.data()},
+     {.base = out.panel(0), .leap = out.rows() * out.width()});
 }
 
 void pack_transposed(MatrixView<const float> b, float scale, std::span<const unsigned char> keep,
@@ -280,9 +315,14 @@ void pack_transposed(MatrixView<const float> b, float scale, std::span<const uns
     }
 }
 
-Panels packed(MatrixView<const float> b) {
-    Panels out(b.rows(), b.cols());
+void repack(MatrixView<const float> b, Panels& out) {
+    out.reshape(b.rows(), b.cols());
     pack(b, 1.0F, {}, out);
+}
+
+Panels packed(MatrixView<const float> b) {
+    Panels out;
+    repack(b, out);
     return out;
 }
 
@@ -303,13 +343,20 @@ void multiply(MatrixView<const float> a, const Panels& b, Panels& c) {
 
 namespace {
 
-void multiply_into(const LeftFactor& a, const Panels& b, MatrixView<float> c) {
+struct PanelRange {
+    const Panels* panels;
+    std::size_t first;
+    std::size_t count;
+};
+
+void multiply_into(const LeftFactor& a, const PanelRange& range, MatrixView<float> c) {
+    const Panels& b = *range.panels;
     if (b.rows() == 0) {
         for (std::size_t r = 0; r < c.rows(); ++r) std::ranges::fill(c.row(r), 0.0F);
         return;
     }
     HWY_DYNAMIC_DISPATCH(multiply_rows)
-    (a, {.base = b.panel(0), .rows = b.rows(), .panels = b.panels()},
+    (a, {.base = b.panel(range.first), .rows = b.rows(), .panels = range.count},
      {.base = c.data(), .stride = c.stride(), .cols = c.cols()});
 }
 
@@ -317,13 +364,51 @@ void multiply_into(const LeftFactor& a, const Panels& b, MatrixView<float> c) {
 
 void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c) {
     assert(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols());
-    multiply_into({.base = a.data(), .rows = a.rows(), .row = a.stride(), .depth = a.cols(), .leap = 0}, b,
-                  c);
+    multiply_into({.base = a.data(), .rows = a.rows(), .row = a.stride(), .depth = a.cols(), .leap = 0},
+                  {&b, 0, b.panels()}, c);
 }
 
 void multiply_transposed(MatrixView<const float> a, const Panels& b, MatrixView<float> c) {
     assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
-    multiply_into({.base = a.data(), .rows = a.cols(), .row = 1, .depth = 1, .leap = a.stride()}, b, c);
+    multiply_into({.base = a.data(), .rows = a.cols(), .row = 1, .depth = 1, .leap = a.stride()},
+                  {&b, 0, b.panels()}, c);
+}
+
+namespace {
+
+// Panels of the right factor that stay in the L2 cache while the left one goes by.
+constexpr std::size_t kStaying = 4;
+
+// Rows of c of panel `left` of a.
+void multiply_panel(const Panels& a, std::size_t left, const PanelRange& b, MatrixView<float> c) {
+    const std::size_t width = a.width();
+    const std::size_t row = left * width;
+    const std::size_t col = b.first * width;
+    const std::size_t rows = std::min(width, c.rows() - row);
+    const std::size_t cols = std::min(b.count * width, c.cols() - col);
+    multiply_into({.base = a.panel(left), .rows = rows, .row = 1, .depth = 1, .leap = width}, b,
+                  c.slice_rows(row, rows).slice_cols(col, cols));
+}
+
+}  // namespace
+
+void multiply_transposed(const Panels& a, const Panels& b, MatrixView<float> c) {
+    assert(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols());
+    for (std::size_t first = 0; first < b.panels(); first += kStaying) {
+        const PanelRange right{&b, first, std::min(kStaying, b.panels() - first)};
+        for (std::size_t left = 0; left < a.panels(); ++left) multiply_panel(a, left, right, c);
+    }
+}
+
+void multiply_transposed_upper(const Panels& a, MatrixView<float> c) {
+    assert(c.rows() == a.cols() && c.cols() == a.cols());
+    for (std::size_t first = 0; first < a.panels(); first += kStaying) {
+        const std::size_t last = std::min(first + kStaying, a.panels());
+        for (std::size_t left = 0; left < last; ++left) {
+            const std::size_t right = std::max(first, left);
+            multiply_panel(a, left, {&a, right, last - right}, c);
+        }
+    }
 }
 
 void multiply(const Panels& a, const Panels& b, Panels& c) {

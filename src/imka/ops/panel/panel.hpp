@@ -55,6 +55,8 @@ void pack(MatrixView<const float> b, float scale, std::span<const unsigned char>
 void pack_transposed(MatrixView<const float> b, float scale, std::span<const unsigned char> keep,
                      Panels& out);
 
+// Panels of b, in the memory of out.
+void repack(MatrixView<const float> b, Panels& out);
 // Panels of b and of bᵀ.
 Panels packed(MatrixView<const float> b);
 Panels packed_transposed(MatrixView<const float> b);
@@ -66,7 +68,10 @@ void multiply(const Panels& a, const Panels& b, Panels& c);
 
 // c = a b for any sizes; a is n x k, b is k x m, c is n x m.
 void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
-// c = aᵀ b; a is k x n.
+// c = aᵀ b; a is k x n. In panels, a is faster if b has more than a few.
 void multiply_transposed(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
+void multiply_transposed(const Panels& a, const Panels& b, MatrixView<float> c);
+// The upper triangle of c = aᵀ a; some values below it are also written.
+void multiply_transposed_upper(const Panels& a, MatrixView<float> c);
 
 }  // namespace imka::ops

@@ -1,9 +1,15 @@
 // Concurrent products and factorisations give the same bits as alone. A BLAS build without working locks
 // fails here (docs/adr/0003-blas.md).
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <barrier>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -94,6 +100,39 @@ TEST(Linalg, CallsFromManyThreadsGiveTheBitsTheyGiveAlone) {
         }
     }
     for (std::size_t k = 0; k < work.size(); ++k) EXPECT_EQ(wrong[k], 0) << "work " << k;
+}
+
+// Leaves address space for one buffer of OpenBLAS, but not for two.
+void limit_address_space() {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{190} << 20U);
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(3);
+}
+
+[[noreturn]] void work_with_one_buffer() {
+    constexpr int kThreads = 4;
+    const auto work = orthogonal(64);
+    std::barrier started(kThreads, [] { limit_address_space(); });
+    std::atomic<int> done{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < kThreads; ++t) {
+            threads.emplace_back([&] {
+                const std::vector<double> first_memory_of_the_thread(1000);
+                started.arrive_and_wait();
+                for (int i = 0; i < 100; ++i) done += static_cast<int>(!work().empty());
+            });
+        }
+    }
+    std::_Exit(done == kThreads * 100 ? 0 : 1);
+}
+
+TEST(LinalgDeathTest, ThreadsShareABufferIfThereIsNoSpaceForMore) {
+    if (!std::string(IMKA_SANITIZE).empty()) GTEST_SKIP() << "sanitizers need more address space";
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has no buffers yet
+    EXPECT_EXIT(work_with_one_buffer(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

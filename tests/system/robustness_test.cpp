@@ -258,7 +258,8 @@ TEST(Output, ResultsAreFinite) {
 TEST(Limits, TooLittleAddressSpaceIsAnError) {
     // Sanitizers reserve more address space than that.
     if (!std::string(IMKA_SANITIZE).empty()) GTEST_SKIP() << "built with a sanitizer";
-    for (const auto* limit : {"150000", "250000", "400000"}) {
+    // At some limits it depends on the order of threads who gets the last of it: several tries.
+    for (const auto* limit : {"150000", "250000", "250000", "250000", "250000", "250000", "400000"}) {
         const auto r = run_imka("gram --dataset ringnorm --seed 0 --threads 2",
                                 std::string("ulimit -v ") + limit + "; timeout 60");
         // Enough at some limit; never a wait.

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include <atomic>
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
 #include <mutex>
-#include <set>
+#include <thread>
 #include <vector>
 
 #include "imka/base/error.hpp"
@@ -20,10 +24,6 @@ void blas_memory_free(void* buffer);
 namespace imka {
 namespace {
 
-// Calls in progress, and the number of buffers that OpenBLAS has mapped: a call in progress uses one.
-std::atomic<std::size_t> calls{0};
-std::atomic<std::size_t> buffers{0};
-
 // Address space of a buffer (128 MiB for x86-64 in OpenBLAS 0.3) with its alignment, and some for what else
 // the call needs.
 constexpr std::size_t kBufferBytes = std::size_t{160} << 20U;
@@ -35,19 +35,95 @@ bool has_space() {
     return true;
 }
 
-// Maps buffers until there are `count`. Only here does OpenBLAS map new ones, so that it never waits for
-// memory.
-void map_buffers(std::size_t count) {
-    static std::mutex mutex;
-    static std::set<void*> known;
-    const std::scoped_lock lock(mutex);
-    std::vector<void*> taken;
-    while (known.size() < count && has_space()) {
-        taken.push_back(blas_memory_alloc(0));
-        known.insert(taken.back());
+// Has OpenBLAS take a buffer, and so map one if all are taken. Other threads may take the space that was seen
+// before, and then OpenBLAS tries for ever: a thread that nobody waits for does it.
+class Attempt {
+public:
+    void run() {
+        blas_memory_free(blas_memory_alloc(0));
+        const std::scoped_lock lock(mutex_);
+        done_ = true;
+        changed_.notify_all();
     }
-    for (void* buffer : taken) blas_memory_free(buffer);
-    buffers = known.size();
+
+    // False if there was no space for long: the attempt goes on.
+    bool wait() {
+        using namespace std::chrono_literals;
+        std::unique_lock lock(mutex_);
+        for (int looks = 0; looks < 100; looks = has_space() ? 0 : looks + 1) {
+            if (changed_.wait_for(lock, 10ms, [this] { return done_; })) return true;
+        }
+        return false;
+    }
+
+    bool done() {
+        const std::scoped_lock lock(mutex_);
+        return done_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+};
+
+// The buffers that OpenBLAS has mapped. A call in progress uses one; calls wait if there are no more.
+class Buffers {
+public:
+    // False if there is none and no space for one.
+    bool take() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return !growing_; });
+        if (used_ == mapped_ && may_grow()) grow(lock);
+        if (mapped_ == 0) return false;
+        changed_.wait(lock, [this] { return !growing_ && used_ < mapped_; });
+        ++used_;
+        return true;
+    }
+
+    void give_back() {
+        const std::scoped_lock lock(mutex_);
+        --used_;
+        changed_.notify_all();
+    }
+
+private:
+    bool may_grow() const { return (last_ == nullptr || last_->done()) && has_space(); }
+
+    // Without calls in progress, which might otherwise map the buffers that they do not find.
+    void grow(std::unique_lock<std::mutex>& lock) {
+        std::vector<void*> taken(mapped_);
+        last_ = std::make_shared<Attempt>();
+        growing_ = true;
+        changed_.wait(lock, [this] { return used_ == 0; });
+        std::ranges::generate(taken, [] { return blas_memory_alloc(0); });
+        if (map_another()) ++mapped_;
+        std::ranges::for_each(taken, blas_memory_free);
+        growing_ = false;
+        changed_.notify_all();
+    }
+
+    bool map_another() {
+        try {
+            std::thread([attempt = last_] { attempt->run(); }).detach();
+        } catch (const std::exception&) {
+            last_.reset();
+            return false;
+        }
+        return last_->wait();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t mapped_ = 0;
+    std::size_t used_ = 0;
+    bool growing_ = false;
+    std::shared_ptr<Attempt> last_;
+};
+
+Buffers& buffers() {
+    static Buffers all;
+    return all;
 }
 
 }  // namespace
@@ -55,20 +131,14 @@ void map_buffers(std::size_t count) {
 BlasCall::BlasCall() {
     static std::once_flag once;
     std::call_once(once, [] { openblas_set_num_threads(1); });
-    const auto wanted = ++calls;
-    if (wanted <= buffers) return;
-    map_buffers(wanted);
-    if (wanted <= buffers) return;
-    --calls;
-    fail(
-        ErrorCode::io,
-        fmt::format("out of memory: matrix products need {} MiB of address space per thread; raise the limit "
-                    "(ulimit -v) or use fewer threads",
-                    kBufferBytes >> 20U));
+    if (buffers().take()) return;
+    fail(ErrorCode::io, fmt::format("out of memory: matrix products need {} MiB of address space; raise the "
+                                    "limit (ulimit -v) or use fewer threads",
+                                    kBufferBytes >> 20U));
 }
 
 BlasCall::~BlasCall() {
-    --calls;
+    buffers().give_back();
 }
 
 }  // namespace imka

@@ -3,8 +3,9 @@
 
 namespace imka {
 
-// Every function that calls BLAS or LAPACK holds one. Sets one thread per call, and makes sure that OpenBLAS
-// finds the memory for its buffer: it would try for ever. Error{io} if there is none.
+// Every function that calls BLAS or LAPACK holds one, and none calls another that does. Sets one thread per
+// call, and makes sure that OpenBLAS finds memory for its buffer, for which it would try for ever. Error{io}
+// if there is none.
 class BlasCall {
 public:
     BlasCall();

@@ -35,6 +35,9 @@ set(cxx_flags -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports overflows that cannot happen inside inlined standard containers.
     list(APPEND cxx_flags -Wno-error=stringop-overflow -Wno-restrict -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
+elseif(IMKA_UNITY)
+    # clang also reports local names that hide those of another file of a group. Builds of single files check shadowing.
+    list(APPEND cxx_flags -Wno-shadow)
 endif()
 # nvcc: no fused multiply-add unless written, for the same reason; divisions and square roots are IEEE by default.
 target_compile_options(imka_flags INTERFACE

@@ -71,6 +71,14 @@ TEST(GraphExecutor, MatMulEqualsAPlainLoop) {
     }
 }
 
+TEST(GraphExecutor, SumsOverAnEmptyAxisAreZero) {
+    GraphBuilder builder;
+    builder.input("x", {{3}, {0}}).node("Einsum", {"x"}, {"y"}, {{"equation", std::string("ij->i")}});
+    const auto sums = run_one(builder.build("y"), {Tensor(DType::f32, {3, 0})});
+    EXPECT_THAT(sums.values<float>(), testing::Each(0.0F));
+    EXPECT_EQ(sums.shape, Shape{3});
+}
+
 struct ConvCase {
     Shape x;
     Shape w;

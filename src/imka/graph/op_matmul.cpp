@@ -311,7 +311,7 @@ void run_einsum_directly(const Operands& o, const Equation& e) {
         using T = decltype(zero);
         using C = std::conditional_t<std::is_same_v<Wide<T>, float>, double, Wide<T>>;
         const auto out = o.out(0).template values<T>();
-        for_parts(o.exec, p.outputs, 4096 / p.terms + 1, [&](std::size_t first, std::size_t count) {
+        for_parts(o.exec, p.outputs, 4096 / (p.terms + 1) + 1, [&](std::size_t first, std::size_t count) {
             for (std::size_t k = first; k < first + count; ++k) {
                 C sum = 0;
                 for (std::size_t t = 0; t < p.terms; ++t) {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
@@ -99,9 +99,10 @@ TEST(LoadYaml, RefusesTextThatIsNotYaml) {
     }
 }
 
-// Nested brackets, an alias bomb and a long list: each must be rejected in linear time.
+// Nested brackets, an alias bomb and a long list: each must be rejected in linear time. Processor time: it
+// does not depend on what else runs.
 TEST(LoadYaml, RefusesBombsQuickly) {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     const std::size_t most = std::size_t{1} << 20U;
     std::string deep_map;
     for (int i = 0; i < 400; ++i) deep_map += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
@@ -117,8 +118,7 @@ TEST(LoadYaml, RefusesBombsQuickly) {
           "name: " + std::string(most, 'x') + "\nbeta: 1", std::string(100'000, '-')}) {
         EXPECT_THAT(yaml_message(text), StartsWith("a.yaml: "));
     }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(seconds.count(), 20.0);
+    EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);
 }
 
 TEST(LoadYaml, ReadsFilesAndReportsWhyItCannot) {

@@ -509,10 +509,11 @@ def test_everything_public_is_documented(name):
     assert len(getattr(imka, name).__doc__) > 20
 
 
-def test_import_is_quick():
-    code = "import numpy, time; t = time.perf_counter(); import imka; print(time.perf_counter() - t)"
+def test_import_loads_no_large_package():
+    names = ("sklearn", "scipy", "pandas", "matplotlib", "tqdm", "torch", "onnx")
+    code = f"import sys, imka; print([name for name in {names} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert float(out) < 2.0
+    assert out == "[]\n"
 
 
 def test_the_example_prints_a_ratio():

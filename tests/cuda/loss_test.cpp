@@ -47,7 +47,7 @@ SeedResult run_until_loss(const RunConfig& config, std::uint64_t seed, RunData& 
 
 // Ends the process as the program does.
 [[noreturn]] void sweep_until_loss(const std::filesystem::path& folder) {
-    alarm(60);  // a call that waits for a lost GPU for ever fails the test
+    alarm(60);  // a call that waits forever for a lost GPU fails the test
     auto kind = run_kind("ridge");
     kind.run = run_until_loss;
     try {

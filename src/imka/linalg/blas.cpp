@@ -35,8 +35,8 @@ bool has_space() {
     return true;
 }
 
-// Has OpenBLAS take a buffer, and so map one if all are taken. Other threads may take the space that was seen
-// before, and then OpenBLAS tries for ever: a thread that nobody waits for does it.
+// Makes OpenBLAS take a buffer, which maps a new one if all are taken. If another thread takes the free space
+// first, OpenBLAS retries forever. So this runs in a thread of its own, which can be abandoned.
 class Attempt {
 public:
     void run() {
@@ -46,7 +46,7 @@ public:
         changed_.notify_all();
     }
 
-    // False if there was no space for long: the attempt goes on.
+    // False if there was no space for a second; the attempt then continues in the background.
     bool wait() {
         using namespace std::chrono_literals;
         std::unique_lock lock(mutex_);

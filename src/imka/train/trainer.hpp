@@ -27,7 +27,7 @@ struct TrainResult {
     std::string origin;  // of the examples
 };
 
-// exec.device: where to train. Stopped at any time, even by a signal, the same call goes on from the newest
+// exec.device: where to train. Stopped at any time, even by a signal, the same call resumes from the newest
 // checkpoint, with the losses of an uninterrupted training on the same device and build.
 // Error{numeric} naming the step if the loss is not finite; checkpoints stay as they were before.
 TrainResult train(const TrainRecipe& recipe, const TrainOptions& options, const Exec& exec);

@@ -322,7 +322,7 @@ bool is_out_of_memory(const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
     if (text.starts_with("CUDA error"))
         fail(ErrorCode::missing_part,
-             fmt::format("LibTorch: {}; start the same command again to go on from the last checkpoint",
+             fmt::format("LibTorch: {}; run the same command again to resume from the last checkpoint",
                          text.substr(0, text.find('\n'))));
     fail(ErrorCode::numeric, "LibTorch: " + text);
 }

@@ -8,9 +8,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <memory>
+#include <future>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "imka/base/error.hpp"
@@ -35,38 +36,6 @@ bool has_space() {
     return true;
 }
 
-// Makes OpenBLAS take a buffer, which maps a new one if all are taken. If another thread takes the free space
-// first, OpenBLAS retries forever. So this runs in a thread of its own, which can be abandoned.
-class Attempt {
-public:
-    void run() {
-        blas_memory_free(blas_memory_alloc(0));
-        const std::scoped_lock lock(mutex_);
-        done_ = true;
-        changed_.notify_all();
-    }
-
-    // False if there was no space for a second; the attempt then continues in the background.
-    bool wait() {
-        using namespace std::chrono_literals;
-        std::unique_lock lock(mutex_);
-        for (int looks = 0; looks < 100; looks = has_space() ? 0 : looks + 1) {
-            if (changed_.wait_for(lock, 10ms, [this] { return done_; })) return true;
-        }
-        return false;
-    }
-
-    bool done() {
-        const std::scoped_lock lock(mutex_);
-        return done_;
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool done_ = false;
-};
-
 // The buffers that OpenBLAS has mapped. A call in progress uses one; calls wait if there are no more.
 class Buffers {
 public:
@@ -88,12 +57,14 @@ public:
     }
 
 private:
-    bool may_grow() const { return (last_ == nullptr || last_->done()) && has_space(); }
+    bool may_grow() const {
+        using namespace std::chrono_literals;
+        return (!last_.valid() || last_.wait_for(0s) == std::future_status::ready) && has_space();
+    }
 
     // Without calls in progress, which might otherwise map the buffers that they do not find.
     void grow(std::unique_lock<std::mutex>& lock) {
         std::vector<void*> taken(mapped_);
-        last_ = std::make_shared<Attempt>();
         growing_ = true;
         changed_.wait(lock, [this] { return used_ == 0; });
         std::ranges::generate(taken, [] { return blas_memory_alloc(0); });
@@ -103,14 +74,27 @@ private:
         changed_.notify_all();
     }
 
+    // Makes OpenBLAS take a buffer, which maps a new one if all are taken. If another thread takes the free
+    // space first, OpenBLAS retries forever. So this runs in a thread of its own, which can be abandoned.
     bool map_another() {
         try {
-            std::thread([attempt = last_] { attempt->run(); }).detach();
+            std::packaged_task<void()> attempt([] { blas_memory_free(blas_memory_alloc(0)); });
+            last_ = attempt.get_future();
+            std::thread(std::move(attempt)).detach();
         } catch (const std::exception&) {
-            last_.reset();
+            last_ = {};
             return false;
         }
-        return last_->wait();
+        return wait_for_last();
+    }
+
+    // False if there was no space for a second; the attempt then continues in the background.
+    bool wait_for_last() const {
+        using namespace std::chrono_literals;
+        for (int looks = 0; looks < 100; looks = has_space() ? 0 : looks + 1) {
+            if (last_.wait_for(10ms) == std::future_status::ready) return true;
+        }
+        return false;
     }
 
     std::mutex mutex_;
@@ -118,7 +102,7 @@ private:
     std::size_t mapped_ = 0;
     std::size_t used_ = 0;
     bool growing_ = false;
-    std::shared_ptr<Attempt> last_;
+    std::future<void> last_;
 };
 
 Buffers& buffers() {

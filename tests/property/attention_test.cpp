@@ -56,7 +56,7 @@ double estimate(AttentionForm form, const Matrix<float>& q, const Matrix<float>&
 Moments estimates(AttentionForm form, const AttentionConfig& config, const Matrix<float>& q,
                   const Matrix<float>& k) {
     std::vector<double> values;
-    for (std::uint64_t seed = 0; seed < kDraws; ++seed)
+    for (std::uint64_t seed = 0; seed < kDraws * draws_factor(); ++seed)
         values.push_back(
             estimate(form, q, k, sample(omega_recipe(config, kDimension, {.seed = seed}), {.threads = 1})));
     return moments(values);

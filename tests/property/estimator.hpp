@@ -68,15 +68,16 @@ struct Draws {
     std::size_t seeds = 1;     // recipes, with seeds 1, 2, ...
 };
 
-// estimates[p][k]: the estimate of pair p from the k-th of seeds x per_seed independent Ω.
+// estimates[p][k]: the estimate of pair p from the k-th of seeds x per_seed independent Ω (times
+// draws_factor()).
 inline std::vector<std::vector<double>> draw_estimates(imka::OmegaRecipe recipe,
                                                        const std::vector<PointPair>& pairs,
                                                        const Draws& draws) {
     const auto law =
-        imka::kernel_row(recipe.kernel).feature_law(recipe.gamma, static_cast<std::size_t>(recipe.d));
+        imka::kernel_info(recipe.kernel).feature_law(recipe.gamma, static_cast<std::size_t>(recipe.d));
     std::vector<std::vector<double>> estimates(pairs.size());
     recipe.m = static_cast<std::int64_t>(draws.rows * draws.per_seed);
-    for (recipe.seed = 1; recipe.seed <= draws.seeds; ++recipe.seed) {
+    for (recipe.seed = 1; recipe.seed <= draws.seeds * draws_factor(); ++recipe.seed) {
         const auto omega = imka::sample(recipe);
         for (std::size_t k = 0; k < draws.per_seed; ++k) {
             const auto rows = omega.view().slice_rows(k * draws.rows, draws.rows);

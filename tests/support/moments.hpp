@@ -3,7 +3,14 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <vector>
+
+// How many times as many draws to make: IMKA_DRAWS. scripts/check statistics sets it.
+inline std::size_t draws_factor() {
+    const char* given = std::getenv("IMKA_DRAWS");
+    return given == nullptr ? 1 : std::strtoul(given, nullptr, 10);
+}
 
 struct Moments {
     double n = 0.0;

@@ -58,6 +58,13 @@ std::string flag_of(std::string_view field_name) {
 
 namespace {
 
+const Field& field_named(const Fields& fields, const std::string& name) {
+    const auto it =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
+    assert(it != fields.end());
+    return *it;
+}
+
 void add_field_option(CLI::App& verb, const Field& field,
                       const std::function<void(const std::string&)>& take) {
     std::string help(field.info.help);
@@ -86,15 +93,29 @@ void require_device(const Context& context) {
     if (context.exec.device.kind == DeviceKind::cuda) cuda::require_gpu(context.exec.device.number);
 }
 
+void add_at_option(CLI::App& verb, const std::string& names, const std::string& shown,
+                   const std::function<void(const std::string&)>& take) {
+    verb.add_option_function<std::string>(
+            names, take, "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
+        ->type_name("TIME")
+        ->default_str(shown);
+}
+
+void add_chip_set_option(CLI::App& verb, const std::string& names,
+                         const std::function<void(const std::string&)>& take) {
+    using Texts = std::vector<std::string>;
+    verb.add_option_function<Texts>(
+            names, [take](const Texts& texts) { take(fmt::format("{}", fmt::join(texts, ","))); },
+            "Change constants of the chip, e.g. --chip-set core.adc_noise=2,core.gain_sd=0; may be repeated")
+        ->type_name("KEY=VALUE,...")
+        ->allow_extra_args(false);
+}
+
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
                        Assignments& given) {
-    for (const auto& name : names) {
-        const auto it =
-            std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
-        assert(it != fields.end());
-        add_field_option(verb, *it,
+    for (const auto& name : names)
+        add_field_option(verb, field_named(fields, name),
                          [&given, name](const std::string& text) { given.emplace_back(name, text); });
-    }
 }
 
 void bind_fields(CLI::App& verb, const Fields& fields) {
@@ -110,6 +131,12 @@ void bind_fields(CLI::App& verb, const Fields& fields) {
             }
         });
     }
+}
+
+void bind_fields(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names) {
+    Fields chosen;
+    for (const auto& name : names) chosen.push_back(field_named(fields, name));
+    bind_fields(verb, chosen);
 }
 
 void reject_without_effect(const CLI::App& verb, const std::vector<std::string>& flags,

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -46,6 +47,14 @@ void add_device_option(CLI::App& verb, const std::string& what, Context& context
 // Before any work: Error{missing_part} that says what to do if the device is a GPU that cannot be used.
 void require_device(const Context& context);
 
+// Options of a chip. `names`: the name, and the former names that a verb still accepts: "--at,--time".
+// --at: when the chip is read; `take` gets the text of a duration.
+void add_at_option(CLI::App& verb, const std::string& names, const std::string& shown,
+                   const std::function<void(const std::string&)>& take);
+// --chip-set, which may be repeated: changed constants; `take` gets them all as one list for set_constants.
+void add_chip_set_option(CLI::App& verb, const std::string& names,
+                         const std::function<void(const std::string&)>& take);
+
 // Settings given as flags, in their order.
 using Assignments = std::vector<std::pair<std::string, std::string>>;
 
@@ -57,6 +66,8 @@ void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<s
 // One option per field that sets the field at once: "calibration_inputs" becomes --calibration-inputs. Use it
 // for every number, so that all have the same parser and a range.
 void bind_fields(CLI::App& verb, const Fields& fields);
+// The same for the fields with these names, in their order; an unknown name is a bug.
+void bind_fields(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names);
 std::string flag_of(std::string_view field_name);  // "--calibration-inputs"
 
 // Error{bad_usage} "--flag has no effect: <why>" if one of the flags was given.

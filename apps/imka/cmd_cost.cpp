@@ -3,16 +3,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app.hpp"
 #include "chip/options.hpp"
 #include "cost_text.hpp"
 #include "imka/base/error.hpp"
+#include "imka/deploy/cost_cases.hpp"
 #include "imka/deploy/deployed_model.hpp"
-#include "imka/deploy/layer_cost.hpp"
-#include "imka/deploy/map.hpp"
 #include "imka/deploy/map_verify.hpp"
-#include "imka/deploy/mapping_cost.hpp"
 #include "imka/deploy/mapping_file.hpp"
 #include "imka/deploy/on_chip.hpp"
 #include "imka/deploy/paper_cost.hpp"
@@ -26,33 +25,32 @@ struct CostArgs {
     std::string what;  // "paper" or a mapping file
     ChipArgs chip;
     MatrixArgs matrices;
-    Cuts cuts = Cuts::grid;
-    std::size_t chips = 0;
+    MapOptions map;  // cuts and chips
     DigitalWork work;
     bool parameters = false;
 };
 
-// A way to run the network on the chip.
-struct CostCase {
-    ReadMode mode = ReadMode::one_phase;
-    std::string copies;
-    Mapping mapping;
-    MappingCost cost;
-};
+std::string copies_text(const CostCase& c) {
+    return c.copies ? std::to_string(*c.copies) : "as mapped";
+}
+
+Json number_or_null(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+}
 
 Json case_json(const CostCase& c) {
     const auto& cost = c.cost;
     return {{"read_mode", to_string(c.mode)},
-            {"copies", c.copies},
+            {"copies", copies_text(c)},
             {"cores", cores_used(c.mapping)},
             {"chips", c.mapping.grid.chips},
             {"core_products", cost.core_products},
             {"operations", cost.operations},
             {"latency_seconds", cost.latency_seconds},
             {"interval_seconds", cost.interval_seconds},
-            {"tops", cost.operations / cost.interval_seconds / 1e12},
-            {"energy_joules", cost.core_joules ? Json(*cost.core_joules) : Json()},
-            {"tops_per_watt", cost.core_joules ? Json(cost.operations / *cost.core_joules / 1e12) : Json()},
+            {"tops", cost.tops()},
+            {"energy_joules", number_or_null(cost.core_joules)},
+            {"tops_per_watt", number_or_null(cost.tops_per_watt())},
             {"partial_sums", cost.partial_sums},
             {"chip_bytes", cost.chip_bytes},
             {"host_bytes", cost.host_bytes},
@@ -60,7 +58,7 @@ Json case_json(const CostCase& c) {
             {"digital_joules", value_json(cost.digital_joules)},
             {"link_seconds", value_json(cost.link_seconds)},
             {"link_joules", value_json(cost.link_joules)},
-            {"area_mm2", cost.area_mm2 ? Json(*cost.area_mm2) : Json()},
+            {"area_mm2", number_or_null(cost.area_mm2)},
             {"lifetime_writes", cost.lifetime_writes}};
 }
 
@@ -86,12 +84,11 @@ void print_cases(const std::vector<CostCase>& cases) {
     for (const auto& c : cases) {
         const auto& cost = c.cost;
         table.push_back(
-            {std::string(to_string(c.mode)), c.copies, std::to_string(cores_used(c.mapping)),
+            {std::string(to_string(c.mode)), copies_text(c), std::to_string(cores_used(c.mapping)),
              std::to_string(c.mapping.grid.chips), fmt::format("{:.5g}", 1e6 * cost.latency_seconds),
-             fmt::format("{:.5g}", 1e6 * cost.interval_seconds),
-             fmt::format("{:.4g}", cost.operations / cost.interval_seconds / 1e12),
+             fmt::format("{:.5g}", 1e6 * cost.interval_seconds), fmt::format("{:.4g}", cost.tops()),
              cost.core_joules ? fmt::format("{:.5g}", 1e6 * *cost.core_joules) : "unknown",
-             cost.core_joules ? fmt::format("{:.3g}", cost.operations / *cost.core_joules / 1e12) : "unknown",
+             cost.core_joules ? fmt::format("{:.3g}", *cost.tops_per_watt()) : "unknown",
              cost.area_mm2 ? fmt::format("{:g}", *cost.area_mm2) : "unknown"});
     }
     print_out("{}\n", format_table(table));
@@ -120,31 +117,6 @@ void print_machines(const Json& machines) {
     print_out("\n{}", format_table(table));
 }
 
-// Both, unless the power of only one is known.
-std::vector<ReadMode> read_modes(const ChipSpec& spec) {
-    const auto& cost = spec.core.cost;
-    if (cost.four_phase_watts == 0.0 && cost.one_phase_watts > 0.0) return {ReadMode::one_phase};
-    if (cost.one_phase_watts == 0.0 && cost.four_phase_watts > 0.0) return {ReadMode::four_phase};
-    return {ReadMode::one_phase, ReadMode::four_phase};
-}
-
-std::vector<CostCase> make_cases(const CostArgs& args, ChipSpec spec, const MatrixList& list,
-                                 const CostData& data) {
-    std::vector<CostCase> cases;
-    for (const std::size_t replicas : {1U, 0U}) {
-        const MapOptions options{.cuts = args.cuts, .chips = args.chips, .replicas = replicas};
-        const auto mapping = map_matrices(list, grid_of(spec), options).mapping;
-        for (const auto mode : read_modes(spec)) {
-            spec.core.read_mode = mode;
-            cases.push_back({.mode = mode,
-                             .copies = std::to_string(mapping.matrices.front().replicas),
-                             .mapping = mapping,
-                             .cost = mapping_cost(mapping, spec, args.work, data)});
-        }
-    }
-    return cases;
-}
-
 // A mapping and its digital work: of a deployed model, or of a mapping file with the work that was given.
 struct CostSource {
     ChipSpec spec;
@@ -168,19 +140,10 @@ CostSource read_source(const CostArgs& args) {
     return {std::move(spec), std::move(mapping), {}};
 }
 
-MappingCost cost_of(const CostArgs& args, const CostSource& source, const CostData& data) {
-    if (source.pipeline) return model_cost(*source.pipeline, source.mapping, source.spec, data);
-    return mapping_cost(source.mapping, source.spec, args.work, data);
-}
-
-std::vector<CostCase> file_cases(const CostArgs& args, CostSource source, const CostData& data) {
+std::vector<CostCase> file_cases(const CostArgs& args, const CostSource& source, const CostData& data) {
     with_file_name(args.what, [&] { verify_legal(source.mapping); });
-    std::vector<CostCase> cases;
-    for (const auto mode : read_modes(source.spec)) {
-        source.spec.core.read_mode = mode;
-        cases.push_back({mode, "as mapped", source.mapping, cost_of(args, source, data)});
-    }
-    return cases;
+    if (source.pipeline) return cost_cases(source.mapping, *source.pipeline, source.spec, data);
+    return cost_cases(source.mapping, source.spec, data, args.work);
 }
 
 void show_cost(const CostArgs& args, const Context& context) {
@@ -190,7 +153,8 @@ void show_cost(const CostArgs& args, const Context& context) {
     std::vector<CostCase> cases;
     if (args.what.empty()) {
         matrices = read_matrices(args.matrices);
-        cases = make_cases(args, spec, matrices.list, data);
+        cases = cost_cases(matrices.list, spec, data,
+                           {.cuts = args.map.cuts, .chips = args.map.chips, .work = args.work});
     } else {
         const auto source = read_source(args);
         spec = source.spec;
@@ -289,7 +253,7 @@ void add_work_options(CLI::App& verb, DigitalWork& work) {
                        field("norm_elements", work.norm_elements,
                              count("Elements squared and added for norms per inference, digital")),
                        field("additions", work.additions,
-                             count("Additions per inference beside the partial sums of tiles, digital")),
+                             count("Additions per inference besides the partial sums of tiles, digital")),
                        field("multiplications", work.multiplications,
                              count("Multiplications per inference, digital"))});
 }
@@ -306,9 +270,7 @@ void add_cost(CLI::App& root, Context& context) {
         ->type_name("FILE|paper");
     add_matrix_options(*verb, args->matrices);
     add_chip_options(*verb, args->chip);
-    add_enum_option(*verb, "--cuts", args->cuts, "Where matrices are cut");
-    bind_fields(*verb,
-                {field("chips", args->chips, range::between(0, 65536, "Most chips; 0 = as many as needed"))});
+    bind_fields(*verb, fields(args->map), {"cuts", "chips"});
     add_work_options(*verb, args->work);
     verb->add_flag("--parameters", args->parameters, "Print the constants with unit, interval and source");
     verb->callback([args, verb, &context] {
@@ -322,7 +284,7 @@ void add_cost(CLI::App& root, Context& context) {
         }
         if (args->what.ends_with(".plan")) {
             for (const auto& flags : {work_flags(), {"--backend", "--chip-set"}})
-                reject_without_effect(*verb, flags, "the plan has its chip and its digital work");
+                reject_without_effect(*verb, flags, "the plan has its own chip and digital work");
         }
         show_cost(*args, context);
     });

@@ -407,27 +407,25 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
 
 struct GenerateArguments {
     std::string name;
-    std::uint64_t rows = 0;
-    std::uint64_t seed = 0;
-    std::string output;
+    GenerateOptions options;  // its generator has this name
 };
 
 void run_generate(const GenerateArguments& arguments, const Context& context) {
-    const auto generator = parse_enum<Generator>(arguments.name);
-    generate_file(
-        {.generator = generator, .seed = arguments.seed, .rows = arguments.rows, .output = arguments.output},
-        context.exec);
-    std::vector<std::filesystem::path> files = {arguments.output};
-    if (output_format(arguments.output) == Format::npy) files.push_back(labels_beside(arguments.output));
+    auto options = arguments.options;
+    options.generator = parse_enum<Generator>(arguments.name);
+    generate_file(options, context.exec);
+    std::vector<std::filesystem::path> files = {options.output};
+    if (output_format(options.output) == Format::npy) files.push_back(labels_beside(options.output));
     if (context.json) {
+        const auto& info = generator_info(options.generator);
         return print_json({{"generator", arguments.name},
-                           {"seed", arguments.seed},
-                           {"rows", arguments.rows},
-                           {"d", generator_info(generator).features},
-                           {"bayes_error", json_or_null(generator_info(generator).bayes_error)},
+                           {"seed", options.seed},
+                           {"rows", options.rows},
+                           {"d", info.features},
+                           {"bayes_error", json_or_null(info.bayes_error)},
                            {"files", paths_json(files)}});
     }
-    for (const auto& file : files) print_out("wrote {} ({} rows)\n", file.string(), arguments.rows);
+    for (const auto& file : files) print_out("wrote {} ({} rows)\n", file.string(), options.rows);
 }
 
 // The verbs of `imka data`. The parser's callbacks own the options.
@@ -541,10 +539,10 @@ void add_generate(CLI::App& data, Context& context) {
     verb->add_option("name", arguments->name, "Generator")
         ->required()
         ->type_name(join_names(EnumNames<Generator>::values, "|"));
-    bind_fields(*verb, {field("rows", arguments->rows, range::between(1, 1e15, "Number of rows to write")),
-                        field("seed", arguments->seed, {.help = "Seed for the generator"})});
+    bind_fields(*verb, fields(arguments->options));
     verb->get_option("--rows")->default_str("")->required();
-    verb->add_option("--output,-o", arguments->output, "File to write: .libsvm, .csv or .npy")->required();
+    verb->add_option("--output,-o", arguments->options.output, "File to write: .libsvm, .csv or .npy")
+        ->required();
     verb->callback([&context, arguments] { run_generate(*arguments, context); });
 }
 

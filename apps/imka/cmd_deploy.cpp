@@ -13,6 +13,7 @@
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
 #include "imka/deploy/deployed_model.hpp"
+#include "imka/deploy/error_causes.hpp"
 #include "imka/deploy/floor_plan.hpp"
 #include "imka/deploy/layer_cost.hpp"
 #include "imka/deploy/map_verify.hpp"
@@ -67,8 +68,9 @@ Planned planned(const DeployArgs& args, std::string name, MapResult result, Pipe
                 const ChipSpec& spec) {
     verify_products(result.mapping);
     const auto work = digital_work(pipeline);
-    auto timing = make_timing(std::move(pipeline), result.mapping, spec,
-                              {.inferences = args.placement.inferences, .link = host_link(args.placement)});
+    auto timing =
+        make_timing(std::move(pipeline), result.mapping, spec,
+                    {.inferences = args.placement.schedule.inferences, .link = host_link(args.placement)});
     auto cost = model_cost(timing.pipeline, result.mapping, spec, cost_data());
     Planned p{std::move(name), std::move(result), std::move(timing), cost, {}};
     if (!args.model.empty()) p.offloaded = offloaded_share(cost.operations / 2.0, work);
@@ -216,11 +218,11 @@ Json error_json(const ModelError& error, const ErrorAttribution& causes) {
                                     {"accumulated_error", summary_json(m.accumulated)},
                                     {"alone_squared", summary_json(m.alone)},
                                     {"added_squared", summary_json(m.added)}});
-    for (const auto& a : causes.items)
-        json["causes"].push_back({{"name", a.item->name},
-                                  {"alone_error", summary_json(summarize(a.alone_error))},
-                                  {"alone_share", summary_json(summarize(a.alone))},
-                                  {"saved_share", summary_json(summarize(a.saved))}});
+    for (const auto& c : summarize_causes(causes))
+        json["causes"].push_back({{"name", c.item->name},
+                                  {"alone_error", summary_json(c.alone_error)},
+                                  {"alone_share", summary_json(c.alone)},
+                                  {"saved_share", summary_json(c.saved)}});
     return json;
 }
 
@@ -241,16 +243,11 @@ void print_matrix_errors(const ModelError& error) {
     print_out("±: half of the 95 % interval over chips\n\n");
 }
 
-// Largest saving first.
 void print_causes(const ErrorAttribution& causes) {
     TextTable list = {{"cause", "error alone %", "alone², share %", "removal saves, share %", ""}};
-    std::vector<const Attribution*> items;
-    for (const auto& a : causes.items) items.push_back(&a);
-    std::ranges::stable_sort(items, std::greater<>(), [](const auto* a) { return summarize(a->saved).mean; });
-    for (const auto* a : items)
-        list.push_back({std::string(a->item->name), mean_text(summarize(a->alone_error), 100.0),
-                        mean_text(summarize(a->alone), 100.0), mean_text(summarize(a->saved), 100.0),
-                        std::string(a->item->help)});
+    for (const auto& c : by_saving(summarize_causes(causes)))
+        list.push_back({std::string(c.item->name), mean_text(c.alone_error, 100.0), mean_text(c.alone, 100.0),
+                        mean_text(c.saved, 100.0), std::string(c.item->help)});
     print_out("{}", format_table(list));
 }
 
@@ -371,6 +368,7 @@ void compare_chips(const DeployArgs& args, const Loaded& loaded, const ChipSpec&
 
 void deploy_model(const DeployArgs& args, const Context& context) {
     check_files(args);
+    require_device(context);
     const auto spec = load_spec(args.placement.chip);
     auto loaded = load(args, spec);
     if (!args.what_if.empty()) return compare_chips(args, loaded, spec, context);
@@ -421,7 +419,7 @@ void add_model_options(CLI::App& verb, DeployArgs& args) {
                              range::between(1, 1000, "Chips for --explain and --what-if"))});
 }
 
-void add_output_options(CLI::App& verb, DeployArgs& args) {
+void add_output_options(CLI::App& verb, DeployArgs& args, Context& context) {
     verb.add_option("--output", args.output, "Write the deployed model, for 'imka run'")
         ->type_name("FILE.plan");
     verb.add_option(
@@ -438,6 +436,8 @@ void add_output_options(CLI::App& verb, DeployArgs& args) {
         ->type_name("KEY=VALUE,VALUE,...")
         ->allow_extra_args(false);
     verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
+    add_device_option(verb, "Where the errors of matrices (--explain) and chips (--what-if) are measured",
+                      context);
 }
 
 // Options without effect next to another mode of the verb.
@@ -471,7 +471,8 @@ void check_modes(const CLI::App& verb, const DeployArgs& args) {
     }
     if (args.model.empty()) reject(programs, "without a model there is only a plan");
     const bool explains = args.explain || !args.what_if.empty();
-    if (!explains) reject({"--explain-inputs", "--explain-chips"}, "only --explain and --what-if need it");
+    if (!explains)
+        reject({"--explain-inputs", "--explain-chips", "--device"}, "only --explain and --what-if need it");
     if (args.calibrate.empty() && args.output.empty() && !explains)
         reject({"--seed", "--at", "--input-range", "--input-alpha", "--calibration-inputs", "--programming",
                 "--output-calibration", "--read-spacing", "--compensation"},
@@ -500,6 +501,7 @@ void add_deploy(CLI::App& root, Context& context) {
         {"imka deploy model.onnx", "imka deploy model.onnx --calibrate train.npy --output model.plan",
          "imka deploy model.onnx --calibrate train.npy --explain --at 1d",
          "imka deploy model.onnx --calibrate train.npy --explain --page model.html",
+         "imka deploy model.onnx --calibrate train.npy --explain --explain-chips 32 --device cuda",
          "imka deploy model.onnx --calibrate train.npy --what-if core.rows=64,128,256 --page chips.html",
          "imka deploy model.onnx --calibrate train.npy --what-if node=14,7 --what-if tiers=1,2",
          "imka deploy model.onnx --from-mapping placed.json --calibrate train.npy --output model.plan",
@@ -509,7 +511,7 @@ void add_deploy(CLI::App& root, Context& context) {
     add_common_options(*verb, context);
     add_model_options(*verb, *args);
     add_build_options(*verb, args->build);
-    add_output_options(*verb, *args);
+    add_output_options(*verb, *args, context);
     verb->callback([args, verb, &context] { run(*verb, *args, context); });
 }
 

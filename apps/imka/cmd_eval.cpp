@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,11 +46,6 @@ std::vector<EvalMode> parse_modes(const std::string& text) {
 
 bool needs_chip(const EvaluateOptions& options) {
     return std::ranges::any_of(options.modes, [](EvalMode m) { return m != EvalMode::fp32; });
-}
-
-// Standard error from the choice of examples.
-double binomial_error(double share, std::size_t examples) {
-    return std::sqrt(share * (1.0 - share) / static_cast<double>(examples));
 }
 
 // What a result is about, besides the modes.
@@ -169,7 +163,7 @@ void print_modes(const Evaluation& e) {
     }
     print_out("{}", format_table(table));
     if (e.modes.size() > 1)
-        print_out("minus: on the same examples with the same Ω; ± the larger of both standard errors\n");
+        print_out("minus: on the same examples with the same Ω; ± the larger of the two standard errors\n");
 }
 
 void print_result(const Evaluated& r) {
@@ -222,7 +216,7 @@ Performer load(const EvalArgs& args) {
     auto model = load_performer(args.checkpoint);
     if (!args.task.empty() && args.task != model.task)
         fail(ErrorCode::bad_config,
-             fmt::format("{}: a model of the task {}, not {}", args.checkpoint.string(),
+             fmt::format("{}: a model for the task {}, not {}", args.checkpoint.string(),
                          in_quotes(model.task), in_quotes(args.task)));
     return model;
 }
@@ -256,13 +250,15 @@ void add_data_options(CLI::App& verb, EvalArgs& args) {
     verb.add_option("--task", args.task, "Expected task of the model; an error if it has another one")
         ->type_name(join_names(EnumNames<LraTask>::values, "|"));
     add_enum_option(verb, "--part", args.part, "Part of the data");
-    bind_fields(
-        verb, {field("samples", args.samples,
-                     {.help = "Examples, drawn by data_seed; auto: all of the part", .min = 1.0, .max = 1e7}),
-               field("data_seed", args.data_seed,
-                     {.help = "Seed of generated tasks, of --samples and of the held-back part of imdb"}),
-               field("calibration_examples", args.calibration_examples,
-                     range::between(1, 1e5, "Training examples that calibrate a chip"))});
+    bind_fields(verb,
+                {field("samples", args.samples,
+                       {.help = "Number of examples, drawn with data_seed; auto: the whole part",
+                        .min = 1.0,
+                        .max = 1e7}),
+                 field("data_seed", args.data_seed,
+                       {.help = "Seed of generated tasks, of --samples and of the held-back part of imdb"}),
+                 field("calibration_examples", args.calibration_examples,
+                       range::between(1, 1e5, "Training examples used to calibrate a chip"))});
 }
 
 void add_mode_options(CLI::App& verb, EvalArgs& args) {
@@ -285,7 +281,7 @@ void add_mode_options(CLI::App& verb, EvalArgs& args) {
     verb.add_flag("--saved-omega", args.options.saved_omega,
                   "Use the Ω of the checkpoint instead of a new one per seed");
     add_enum_option(verb, "--omega-law", args.options.omega_law,
-                    "Law of the drawn Ω; poisson: entries with mean 1, to see that the law matters");
+                    "Law of the drawn Ω; poisson: entries with mean 1, to check that the law matters");
     verb.add_option("--dump-qkv", args.dump,
                     "Write queries, keys and values of the last layer, for 'imka attention --input'. "
                     "Documents have at least the median length and are cut to it")

@@ -55,7 +55,7 @@ std::vector<Combination> all_combinations() {
 void print_list(const Context& context) {
     Json list = Json::array();
     for (const auto& c : all_combinations()) {
-        const auto& k = kernel_row(c.kernel);
+        const auto& k = kernel_info(c.kernel);
         list.push_back({{"kernel", to_string(c.kernel)},
                         {"kernel_formula", k.formula},
                         {"law", k.law_text},

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "run_options.hpp"
 
 namespace imka::app {
@@ -33,7 +34,7 @@ void run(const RunArgs& args, Context& context) {
 // Nothing is fitted.
 void refuse_fit_settings(const RunArgs& args) {
     auto used = setting_names();
-    for (const auto* name : {"alpha", "intercept", "fit_on", "fit_draws"}) used.erase(name);
+    for (const auto name : run_kind("gram").verb.no_flags) used.erase(std::string(name));
     refuse_other_settings(args, used, "on a Gram error");
 }
 
@@ -52,6 +53,7 @@ void add_gram(CLI::App& root, Context& context) {
     add_dataset_options(*verb, *args);
     add_file_options(*verb, *args);
     add_feature_options(*verb, *args);
+    add_field_options(*verb, fields(args->config), {"task"}, args->given);
     add_chip_options(*verb, *args, ChipUse::project);
     add_draws_option(*verb, *args);
     verb->callback([args, &context] {

@@ -32,9 +32,10 @@ std::size_t weight_count(const MatrixList& list) {
 
 // Products only: the digital work between listed matrices is not known.
 Timing timing_of(const MapArgs& args, const MatrixList& list, const Mapping& mapping, const ChipSpec& spec) {
-    return make_timing(
-        pipeline_of(list), mapping, spec,
-        {.inferences = args.placement.inferences, .digital = false, .link = host_link(args.placement)});
+    return make_timing(pipeline_of(list), mapping, spec,
+                       {.inferences = args.placement.schedule.inferences,
+                        .digital = false,
+                        .link = host_link(args.placement)});
 }
 
 // Lists that are too long have a mapping, but no schedule.
@@ -170,7 +171,7 @@ void add_map(CLI::App& root, Context& context) {
     add_common_options(*verb, context);
     add_matrix_options(*verb, args->matrices);
     add_placement_options(*verb, "--output", args->placement);
-    bind_fields(*verb, {field("seed", args->placement.options.seed, {.help = "Seed of the search"})});
+    bind_fields(*verb, fields(args->placement.options), {"seed"});
     verb->add_flag("--list", args->list, "Map every known network");
     verb->callback([args, verb, &context] {
         check_modes(*verb, *args);

@@ -88,9 +88,10 @@ void add_report(CLI::App& root, Context& context) {
     verb->add_option("paths", args->paths, "Folders of sweeps, or files of records (*.jsonl)")
         ->check(CLI::ExistingPath)
         ->type_name("DIR|FILE");
-    verb->add_option("--logs", args->logs,
-                     "Learning curves of the trainings in this folder: files *.jsonl, or folders that 'imka "
-                     "train' wrote")
+    verb->add_option(
+            "--logs", args->logs,
+            "Learning curves of the training runs in this folder: files *.jsonl, or folders that 'imka "
+            "train' wrote")
         ->check(CLI::ExistingDirectory)
         ->type_name("DIR");
     verb->add_option("-o,--output", args->files.page, "Write the page to this file (HTML, works offline)");

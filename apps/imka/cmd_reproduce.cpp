@@ -6,22 +6,17 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "app.hpp"
 #include "imka/base/error.hpp"
-#include "imka/base/file.hpp"
-#include "imka/base/sha256.hpp"
-#include "imka/cuda/status.hpp"
 #include "imka/experiment/published.hpp"
 #include "imka/experiment/record.hpp"
+#include "imka/experiment/reproduce.hpp"
 #include "imka/experiment/sweep.hpp"
-#include "imka/graph/tensor_file.hpp"
 #include "imka/report/report.hpp"
-#include "imka/train/evaluate.hpp"
 #include "report_files.hpp"
 #include "run_options.hpp"
 #include "sweep_progress.hpp"
@@ -70,83 +65,24 @@ std::vector<std::string> chosen(const std::vector<std::string>& names) {
     return names;
 }
 
-bool is_chosen(const std::vector<std::string>& datasets, const std::string& name) {
-    return datasets.empty() || std::ranges::find(datasets, name) != datasets.end();
-}
-
-std::map<std::string, Record> finished_runs(const std::filesystem::path& folder) {
-    std::map<std::string, Record> runs;
-    if (!std::filesystem::is_directory(folder)) return runs;
-    for (auto& record : read_records(folder).records) {
-        if (record.ok()) runs.try_emplace(record.key, record);
-    }
-    return runs;
-}
-
-// Copies the runs that another reproduction in this folder has finished.
-void adopt_runs(const SweepPlan& plan, const std::filesystem::path& folder) {
-    constexpr std::size_t kLargest = 1U << 30U;
-    auto have = finished_runs(folder);
-    std::string lines;
-    for (const auto& other : report::reproductions()) {
-        if (other.name == plan.experiment.name) continue;
-        const auto runs = finished_runs(folder.parent_path() / other.name);
-        for (const auto& planned : plan.runs) {
-            const auto run = runs.find(planned.key);
-            if (run == runs.end() || !have.try_emplace(planned.key, run->second).second) continue;
-            auto record = run->second;
-            record.experiment = plan.experiment.name;
-            lines += to_json_line(record) + "\n";
-        }
-    }
-    if (lines.empty()) return;
-    const auto file = folder / "records" / "adopted.jsonl";
-    std::filesystem::create_directories(file.parent_path());
-    write_file_atomic(file, (std::filesystem::exists(file) ? read_file(file, kLargest) : "") + lines);
-}
-
 bool uses_models(const report::Reproduction& r) {
-    return !r.qkv_of.empty() || (r.runs && find_experiment(r.name).kind == "performer");
+    return !r.qkv_of.empty() || (r.runs && run_kind(find_experiment(r.name).kind).tests_models);
 }
 
-std::filesystem::path models_of(const ReproduceArgs& args) {
-    return args.models.empty() ? PerformerSource{}.models : args.models;
+ReproduceConfig config_of(const ReproduceArgs& args, const Context& context) {
+    return {.output = args.output,
+            .data_dir = context.data_dir,
+            .models = args.models,
+            .seeds = args.seeds,
+            .datasets = args.datasets,
+            .changes = parse_assignments(args.overrides, "--set")};
 }
 
-// Writes queries, keys and values of the last layer of a checkpoint, unless they are there. Only numbers: no
-// text of the examples.
-std::filesystem::path qkv_file(const report::Reproduction& r, const ReproduceArgs& args,
-                               const Context& context) {
-    constexpr std::size_t kLargest = std::size_t{1} << 30U;
-    constexpr std::size_t kExamples = 50;  // as published
-    const auto checkpoint = models_of(args) / r.qkv_of;
-    if (!std::filesystem::exists(checkpoint)) fail_missing_model(checkpoint);
-    const auto hash = sha256_hex(read_file(checkpoint, kLargest)).substr(0, 12);
-    auto file = args.output / r.name / fmt::format("{}-{}.npy", checkpoint.stem().string(), hash);
-    if (std::filesystem::exists(file)) return file;
-    const auto model = load_performer(checkpoint);
-    // Half of them have at least the median length.
-    const auto data = load_lra(parse_enum<LraTask>(model.task), LraPart::test,
-                               {.data_dir = context.data_dir, .examples = 2 * kExamples}, context.exec);
-    const auto qkv = last_layer_qkv(model, data, kExamples, context.exec);
-    std::filesystem::create_directories(file.parent_path());
-    graph::write_tensor(file, qkv);
-    return file;
-}
-
-SweepPlan make_plan(const report::Reproduction& r, const ReproduceArgs& args, const Context& context) {
-    auto experiment = find_experiment(r.name);
-    if (!r.qkv_of.empty()) override_setting(experiment, "dataset", qkv_file(r, args, context).string());
-    if (!args.seeds.empty()) override_setting(experiment, "seeds", args.seeds);
-    if (!args.models.empty() && experiment.kind == "performer")
-        override_setting(experiment, "models", args.models);
-    for (const auto& [key, value] : parse_assignments(args.overrides, "--set"))
-        override_setting(experiment, key, value);
-    auto plan = plan_sweep(experiment, context.data_dir, context.exec);
-    std::erase_if(plan.runs, [&](const PlannedRun& run) {
-        return !is_chosen(args.datasets, plan.points[run.point].config.dataset);
-    });
-    return plan;
+// The folders of all reproductions.
+std::vector<std::filesystem::path> all_folders(const std::filesystem::path& output) {
+    std::vector<std::filesystem::path> folders;
+    for (const auto& r : report::reproductions()) folders.push_back(output / r.name);
+    return folders;
 }
 
 // Runs what is missing for every reproduction.
@@ -159,42 +95,30 @@ struct Reproduced {
     std::map<std::string, std::set<std::string>> models;  // names of the checkpoints, by reproduction
 };
 
-// Leaves out what needs a model that is not there.
-std::optional<SweepPlan> find_plan(const report::Reproduction& r, const ReproduceArgs& args,
-                                   const Context& context, Reproduced& done) {
-    try {
-        auto plan = make_plan(r, args, context);
-        for (const auto& text : plan.missing) {
-            if (std::ranges::find(done.missing, text) == done.missing.end()) done.missing.push_back(text);
-        }
-        if (plan.runs.empty()) return std::nullopt;
-        return plan;
-    } catch (const cuda::DeviceLost&) {
-        throw;
-    } catch (const Error& e) {
-        if (r.qkv_of.empty() || e.code() != ErrorCode::missing_part) throw;
-        done.missing.emplace_back(e.what());
-        return std::nullopt;
+void add_missing(const std::vector<std::string>& missing, Reproduced& done) {
+    for (const auto& text : missing) {
+        if (std::ranges::find(done.missing, text) == done.missing.end()) done.missing.push_back(text);
     }
 }
 
 Reproduced run_missing(const ReproduceArgs& args, const Context& context) {
     Reproduced done;
+    const auto config = config_of(args, context);
     for (const auto& name : chosen(args.names)) {
         const auto& reproduction = *report::find_reproduction(name);
         if (!reproduction.runs) {
             done.tables.push_back(name);
             continue;
         }
-        const auto found = find_plan(reproduction, args, context, done);
-        if (!found) continue;
-        const auto& plan = *found;
+        const auto plan = plan_reproduction(name, reproduction.qkv_of, config, context.exec);
+        add_missing(plan.missing, done);
+        if (plan.runs.empty()) continue;
         for (const auto& point : plan.points) {
             if (point.config.performer)
                 done.models[name].insert(checkpoint_path(performer_source(point.config)).stem().string());
         }
         const auto& folder = done.folders.emplace_back(args.output / name);
-        adopt_runs(plan, folder);
+        adopt_runs(plan, all_folders(args.output), folder);
         const auto summary = run_shown(plan, {.output = folder, .data_dir = context.data_dir}, context.exec);
         done.failed += summary.status.failed;
         for (const auto& run : plan.runs) done.keys.insert(run.key);
@@ -215,7 +139,7 @@ void print_missing(const Reproduced& done) {
 
 // Learning curves of the models that were tested, where their logs are.
 void add_logs(const ReproduceArgs& args, const Reproduced& done, report::Report& report) {
-    const auto folder = models_of(args) / "logs";
+    const auto folder = models_folder(args.models) / "logs";
     if (done.models.empty() || !std::filesystem::is_directory(folder)) return;
     const auto logs = report::read_training_logs(folder);
     for (const auto& entry : done.models) {
@@ -274,7 +198,7 @@ std::string counts_text(const report::Report& report) {
         }
     }
     const auto text = [](const report::Counts& c) {
-        return fmt::format("{} of {}", c.reproduced, c.reproduced + c.deviates + c.missing);
+        return fmt::format("{} of {}", c.reproduced, c.cells());
     };
     std::vector<std::vector<std::string>> table = {{"experiment", "data set", "Gram error", "accuracy"}};
     for (auto& row : rows)
@@ -283,20 +207,16 @@ std::string counts_text(const report::Report& report) {
     return format_table(table);
 }
 
-// Exit code 1 if too few published cells are reproduced. Not all are required: of several hundred, a few lie
-// beyond 3 standard errors by chance (docs/validation.md).
+// Exit code 1 if too few published cells are reproduced.
 void check(const std::vector<Published>& published, const Reproduced& done, Context& context) {
-    constexpr double kShareWanted = 0.9;
     auto set = read_records(done.folders);
     std::erase_if(set.records, [&](const Record& r) { return !done.keys.contains(r.key); });
     const auto report = report::make_report(std::move(set), "", published);
     const auto& counts = report.counts;
-    const auto cells = counts.reproduced + counts.deviates + counts.missing;
-    if (cells == 0)
+    if (counts.cells() == 0)
         fail(ErrorCode::bad_usage,
              "reproduce --check: no published values for the protocol of these runs; try ridge_measured, liu "
              "or fidelity");
-    const double share = static_cast<double>(counts.reproduced) / static_cast<double>(cells);
     if (context.json) {
         print_out("{}\n", report::report_json(report));
     } else {
@@ -304,9 +224,9 @@ void check(const std::vector<Published>& published, const Reproduced& done, Cont
                   counts_text(report));
         print_summary(report);
         print_out("\n{} of {} cells are reproduced ({:.1f} %; at least {:.0f} % are required)\n",
-                  counts.reproduced, cells, 100.0 * share, 100.0 * kShareWanted);
+                  counts.reproduced, counts.cells(), 100.0 * counts.share(), 100.0 * report::kShareWanted);
     }
-    if (share < kShareWanted) context.exit_code = 1;
+    if (counts.share() < report::kShareWanted) context.exit_code = 1;
 }
 
 std::string first_error(const Reproduced& done) {

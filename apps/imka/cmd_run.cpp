@@ -295,7 +295,7 @@ void run(const CLI::App& verb, const ModelRunArgs& args, const Context& context)
     require_device(context);
     if (is_plan(args)) {
         reject_without_effect(verb, {"--backend", "--chip-set", "--calibrate"},
-                              "the plan has its chip; 'imka deploy' compiles for another one");
+                              "the plan has its own chip; 'imka deploy' compiles for another one");
         return run_plan(args, context);
     }
     if (args.chip.chip == "fp32")
@@ -339,7 +339,7 @@ void add_run(CLI::App& root, Context& context) {
     add_device_option(*verb, "Where the model runs and the chip is emulated", context);
     verb->add_option("--record", args->record, "Write all products of the run, to repeat it without a chip")
         ->type_name("FILE");
-    verb->add_option("--replay", args->replay, "Take all products from such a file")
+    verb->add_option("--replay", args->replay, "Take all products from a file written by --record")
         ->type_name("FILE")
         ->check(CLI::ExistingFile)
         ->excludes("--record")

@@ -167,7 +167,7 @@ void add_train(CLI::App& root, Context& context) {
     verb->add_option("--task", args->task, "Name of a recipe (--list) or a YAML file of settings")
         ->type_name("NAME|FILE");
     verb->add_option("--output", args->options.output,
-                     "Output folder for checkpoints and log; an unfinished training in it is resumed")
+                     "Output folder for checkpoints and log; an unfinished training run in it is resumed")
         ->type_name("FOLDER");
     verb->add_option("--from", args->options.from, "Start from this model instead of random weights")
         ->type_name("FILE")

@@ -74,8 +74,9 @@ std::map<std::string, std::string> files_of(const std::vector<std::string>& text
                                                    option, in_quotes(text), fmt::join(names, ", ")));
         if (!known && !name.empty() && name.find('/') == std::string::npos)
             fail(ErrorCode::bad_usage,
-                 fmt::format("{} {}: expected {}=FILE.npy or FILE.npy; begin a file name with '=' with ./",
-                             option, in_quotes(text), names.front()));
+                 fmt::format(
+                     "{} {}: expected {}=FILE.npy or FILE.npy; put ./ before a file name that contains '='",
+                     option, in_quotes(text), names.front()));
         if (!files.try_emplace(known ? name : names.front(), known ? text.substr(equals + 1) : text).second)
             fail(ErrorCode::bad_usage,
                  fmt::format("{}: {} is given twice", option, in_quotes(known ? name : names.front())));

@@ -70,41 +70,36 @@ Mapping read_mapping(const std::filesystem::path& file, const PlacementArgs& arg
 
 void add_placement_options(CLI::App& verb, const std::string& mapping_flag, PlacementArgs& args) {
     add_chip_options(verb, args.chip);
-    add_enum_option(verb, "--cuts", args.options.cuts,
-                    "Where matrices are cut: at multiples of the core, also elsewhere to save cores, or "
-                    "evenly with one tile per core (as imka ridge)");
-    add_enum_option(verb, "--objective", args.options.objective,
-                    "Fewest cores, least time (cores of their own and copies, on 1 chip if one is enough) or "
-                    "least energy (fewest core products)");
+    bind_fields(verb, fields(args.options), {"cuts", "objective"});
+    bind_fields(verb, fields(args.schedule));
+    // 0 and auto are not values of a HostLink; host_link() checks the others.
     bind_fields(
         verb,
-        {field("inferences", args.inferences,
-               range::between(1, 65536, "Inferences of the schedule, one behind the other")),
-         field(
-             "host_link_rate", args.host_link_rate,
-             {.help = "Inputs, outputs and values between chips go over a link of this rate; 0: they take no "
-                      "time",
-              .unit = "B/s",
-              .min = 0}),
+        {field("host_link_rate", args.host_link_rate,
+               {.help = "Inputs, outputs and values between chips go over a link of this rate; 0: they take "
+                        "no time",
+                .unit = "B/s"}),
          field("host_link_latency", args.host_link_latency,
-               {.help = "From sending to arrival on that link; auto: as in the cost model",
-                .unit = "s",
-                .min = 0}),
-         field("chips", args.options.chips, range::between(0, 65536, "Most chips; 0 = as many as needed")),
-         field("throughput", args.throughput,
-               {.help = "Inferences per second; matrices get the copies that this needs. 0: no target",
-                .unit = "1/s",
-                .min = 0})});
+               {.help = "Latency from sending to arrival on that link; auto: as in the cost model",
+                .unit = "s"})});
+    bind_fields(verb, fields(args.options), {"chips"});
+    bind_fields(
+        verb,
+        {field(
+            "throughput", args.throughput,
+            {.help = "Target inferences per second; matrices get as many copies as this needs. 0: no target",
+             .unit = "1/s",
+             .min = 0})});
     verb.add_option("--replicas", args.replicas,
-                    "Copies of all matrices, each on its own cores; fill: as many as the chips take")
+                    "Copies of all matrices, each on its own cores; fill: as many as fit on the chips")
         ->type_name("N|fill")
         ->capture_default_str();
     verb.add_option(mapping_flag, args.mapping, "Write the mapping as JSON")->type_name("FILE.json");
     verb.add_option("--svg", args.svg, "Draw the floor plan")->type_name("FILE.svg");
-    verb.add_option("--timeline", args.timeline, "Draw who works when")->type_name("FILE.svg");
-    verb.add_option("--perfetto", args.perfetto, "Write who works when, for ui.perfetto.dev")
+    verb.add_option("--timeline", args.timeline, "Draw the time line")->type_name("FILE.svg");
+    verb.add_option("--perfetto", args.perfetto, "Write the time line, for ui.perfetto.dev")
         ->type_name("FILE.json");
-    verb.add_flag("--timeline-text", args.timeline_text, "Print who works when as text");
+    verb.add_flag("--timeline-text", args.timeline_text, "Print the time line as text");
     verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
     verb.add_flag("--pareto", args.pareto,
                   "Compare cuts, copies and objectives instead: cores, time and energy, and which are best");
@@ -142,9 +137,11 @@ std::optional<HostLink> host_link(const PlacementArgs& args) {
         fail(ErrorCode::bad_usage, "--host-link-latency has no effect without --host-link-rate");
     if (args.host_link_rate == 0.0) return std::nullopt;
     const auto data = cost_data();
-    return HostLink{.bytes_per_second = args.host_link_rate,
-                    .latency_seconds = args.host_link_latency.value_or(
-                        parameter(data.parameters, "host_link_latency").value)};
+    HostLink link{.bytes_per_second = args.host_link_rate,
+                  .latency_seconds =
+                      args.host_link_latency.value_or(parameter(data.parameters, "host_link_latency").value)};
+    check_ranges(fields(link));
+    return link;
 }
 
 void check_folders(const PlacementArgs& args) {
@@ -152,15 +149,6 @@ void check_folders(const PlacementArgs& args) {
     for (const auto& file : {args.mapping, args.svg, args.timeline, args.perfetto}) {
         if (!file.empty()) check_folder(file);
     }
-}
-
-Timing make_timing(Pipeline pipeline, const Mapping& mapping, const ChipSpec& spec,
-                   const ScheduleOptions& options) {
-    Timing timing{.pipeline = options.link ? with_input_steps(std::move(pipeline)) : std::move(pipeline),
-                  .schedule = {}};
-    timing.schedule = make_schedule(timing.pipeline, mapping, spec, cost_data(), options);
-    verify_schedule(timing.schedule, timing.pipeline, mapping, spec);
-    return timing;
 }
 
 bool wants_timing(const PlacementArgs& args) {
@@ -224,15 +212,6 @@ void print_placement(const MapResult& result, const PlacementArgs& args, const C
 
 namespace {
 
-// Seconds at work.
-double link_seconds(const Schedule& schedule) {
-    double seconds = 0.0;
-    for (const auto& use : schedule.uses) {
-        if (use.resource.kind == ResourceKind::link) seconds += use.seconds;
-    }
-    return seconds;
-}
-
 Json link_json(const Schedule& schedule) {
     if (!schedule.link) return {};
     return {{"bytes_per_second", schedule.link->bytes_per_second},
@@ -262,7 +241,7 @@ void print_timing(const Timing& timing) {
               seconds_text(s.bound.seconds), s.bound.reason, s.makespan_seconds / s.bound.seconds,
               seconds_text(s.interval_seconds));
     if (s.link)
-        print_out("host link: {:.4g} B/s, arrival after {}; at work for {}\n", s.link->bytes_per_second,
+        print_out("host link: {:.4g} B/s, arrival after {}; busy for {}\n", s.link->bytes_per_second,
                   seconds_text(s.link->latency_seconds), seconds_text(link_seconds(s)));
 }
 

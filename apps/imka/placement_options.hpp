@@ -12,6 +12,7 @@
 #include "imka/deploy/map.hpp"
 #include "imka/deploy/pipeline.hpp"
 #include "imka/deploy/schedule.hpp"
+#include "imka/deploy/timing.hpp"
 
 namespace imka::app {
 
@@ -20,7 +21,7 @@ struct PlacementArgs {
     MapOptions options;
     std::string replicas = "1";
     double throughput = 0.0;
-    std::size_t inferences = 1;
+    ScheduleOptions schedule;                      // without the link
     double host_link_rate = 0.0;                   // B/s; 0: transfers take no time
     std::optional<double> host_link_latency = {};  // s; none: that of the cost model
     std::filesystem::path mapping;                 // to write
@@ -49,14 +50,6 @@ std::optional<HostLink> host_link(const PlacementArgs& args);
 // Checks the folders of all files to be written.
 void check_folders(const PlacementArgs& args);
 
-// When the matrices of a mapping work. The schedule is verified. With a host link, the inputs of the network
-// are steps of the pipeline.
-struct Timing {
-    Pipeline pipeline;
-    Schedule schedule;
-};
-Timing make_timing(Pipeline pipeline, const Mapping& mapping, const ChipSpec& spec,
-                   const ScheduleOptions& options);
 bool wants_timing(const PlacementArgs& args);  // a picture of it was asked for
 
 // `timing` may be null if none of its pictures was asked for.

@@ -10,6 +10,7 @@
 #include "imka/base/error.hpp"
 #include "imka/data/registry.hpp"
 #include "imka/data/synthetic.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/io/settings.hpp"
 #include "imka/kernel/kernel.hpp"
 
@@ -50,21 +51,17 @@ void add_feature_options(CLI::App& verb, RunArgs& args) {
 
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use) {
     std::vector<std::string> names;
-    for (const auto& f : fields(args.config.chip)) {
-        if (f.name == "read_seconds") continue;  // --at
+    for (const auto& f : run_family(args.config).chip_fields(args.config)) {
+        if (f.name == "read_seconds" || f.name == "chip_set") continue;  // --at, --chip-set
         if (use == ChipUse::fit || !f.name.starts_with("fit_")) names.push_back(f.name);
     }
-    if (args.config.attention) std::erase(names, "gram_copies");
     add_field_options(verb, fields(args.config), names, args.given);
-    verb.add_option_function<std::string>(
-            "--at,--read-seconds",
-            [&args](const std::string& text) {
-                args.given.emplace_back("read_seconds", fmt::format("{}", parse_duration(text, "--at")));
-            },
-            "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
-        ->type_name("TIME")
-        ->default_str("0");
-    names.emplace_back("at");
+    add_chip_set_option(verb, "--chip-set",
+                        [&args](const std::string& text) { args.given.emplace_back("chip_set", text); });
+    add_at_option(verb, "--at,--read-seconds", "0", [&args](const std::string& text) {
+        args.given.emplace_back("read_seconds", fmt::format("{}", parse_duration(text, "--at")));
+    });
+    for (const auto* name : {"chip_set", "at"}) names.emplace_back(name);
     for (auto name : names) {
         std::ranges::replace(name, '_', '-');
         verb.get_option("--" + name)->group("With a chip as backend");
@@ -133,7 +130,7 @@ void check_effects(const RunArgs& args, const Assignments& overrides) {
     const auto reason = [&](const std::string& name) -> std::string {
         if (chip_names.contains(name) && !args.config.backend.is_chip())
             return "the backend is not a chip (such as --backend hermes)";
-        if (name == "gamma" && !kernel_row(features.kernel).uses_gamma)
+        if (name == "gamma" && !kernel_info(features.kernel).uses_gamma)
             return fmt::format("the {} kernel has no width", to_string(features.kernel));
         if (name == "norms" && sampler == Sampler::rff) return "rff draws independent directions";
         if (name == "feature_redraw_interval" && attention->source.sequences == 1)

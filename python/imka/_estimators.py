@@ -36,7 +36,7 @@ _COMMON = [
     Parameter("random_state", default_seed(), "integer, RandomState or None",
               "Seed. An integer gives the same bits as this seed in C++ and in the program"),
     Parameter("n_jobs", None, "integer or None",
-              "Threads; -1: all cores; None: likewise, or OMP_NUM_THREADS. Results do not depend on it"),
+              "Threads; -1: all cores; None: all cores, or OMP_NUM_THREADS if set. Results do not depend on it"),
     Parameter("verbose", 0, "integer", "Above 0: show progress"),
 ]
 _CHECKS = {"accept_sparse": "csr", "dtype": np.float32, "order": "C"}
@@ -276,7 +276,7 @@ class _Ridge(_NoisyTags):
 
 @takes(_RIDGE + _COMMON)
 class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
-    """Ridge classifier on random features of a kernel: two classes, or one against the rest.
+    """Ridge classifier on random features of a kernel: two classes, or one-vs-rest.
 
     Memory does not grow with the number of rows. There is no predict_proba: the scores of a least-squares fit are not
     probabilities; sklearn.calibration.CalibratedClassifierCV computes probabilities from decision_function.

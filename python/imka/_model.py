@@ -197,8 +197,8 @@ def deploy(model: Any, calibrate: Any = None, *, output: Optional[Path] = None, 
     """Compiles a model for a chip: places, calibrates and programs it (`imka deploy`).
 
     model : a file (ONNX or .safetensors), a Model, a ridge estimator, or a torch.nn.Module.
-    calibrate : inputs with many inferences: an array, a list in the order of the inputs, or a dict by name; None: only
-        plan.
+    calibrate : inputs with many inferences: an array, a list in the order of the inputs, or a dict by name; None: plan
+        only.
     output : file for the deployed model (.plan).
     options : those of `imka deploy --help`, e.g. backend="hermes", objective="least_time", seed=0, at="1h".
     """

@@ -1,4 +1,4 @@
-"""The verbs of the program as functions. Options have the names of the program, with '_' for '-'."""
+"""The verbs of the program as functions. Options are named as on the command line, with '_' for '-'."""
 from __future__ import annotations
 
 import errno

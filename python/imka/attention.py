@@ -1,7 +1,7 @@
 """Attention: exact in linear memory, and kernelised (FAVOR+ and others) in linear time.
 
-Arrays are (batch, heads, length, size), (heads, length, size) or (length, size); float32 arrays in C order, among them
-CPU tensors of PyTorch, are not copied. Results are NumPy arrays of the same rank; torch.from_dlpack shares their memory.
+Arrays are (batch, heads, length, size), (heads, length, size) or (length, size); float32 arrays in C order, including
+PyTorch CPU tensors, are not copied. Results are NumPy arrays of the same rank; torch.from_dlpack shares their memory.
 """
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _OTHERS = [
     Parameter("layer", argument_default("layer"), "integer", "Number of the layer: each has its own directions unless shared"),
     Parameter("causal", _CAUSAL, "boolean", "Query i uses keys 0..i"),
     Parameter("scale", None, "number or None", "Of the scores; None: 1 / sqrt(size)"),
-    Parameter("n_jobs", None, "integer or None", "Threads; -1: all cores; None: likewise, or OMP_NUM_THREADS"),
+    Parameter("n_jobs", None, "integer or None", "Threads; -1: all cores; None: all cores, or OMP_NUM_THREADS if set"),
     Parameter("verbose", 0, "integer", "Above 0: show progress"),
 ]
 
@@ -101,7 +101,7 @@ class KernelAttention:
 
     def __call__(self, q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional[ArrayLike] = None,
                  seed: Optional[int] = None) -> NDArray[np.float32]:
-        """The outputs. seed: of the noise of a chip; None: of random_state."""
+        """The outputs. seed: of the noise of a chip; None: from random_state."""
         q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
         attention = self._ready(q.shape[3])
         seed = self._seed if seed is None else whole(seed, "seed")
@@ -126,13 +126,13 @@ class KernelAttention:
         return self
 
     def redraw(self) -> KernelAttention:
-        """Draws new directions, as every feature_redraw_interval steps of a training. A chip needs calibrate again."""
+        """Draws new directions, as happens every feature_redraw_interval training steps. A chip needs calibrate again."""
         self._redraws += 1
         self._attention = None
         return self
 
     def step(self, number: int) -> bool:
-        """To be called before every step of a training: redraws if it is due. Returns whether it did."""
+        """Call before every training step: redraws the directions if due. Returns whether it did."""
         interval = int(self.feature_redraw_interval)
         due = number // interval if interval > 0 else 0
         if due == self._redraws:
@@ -142,7 +142,7 @@ class KernelAttention:
         return True
 
     def state(self, heads: int, value_size: int, key_heads: Optional[int] = None, size: Optional[int] = None) -> State:
-        """A State for one token after another. size: of queries, if no directions have been drawn yet."""
+        """A State that takes one token at a time. size: of queries, if no directions have been drawn yet."""
         if self._attention is None and size is None:
             raise ConfigError("state needs size, the size of a query")
         attention = self._attention or self._ready(whole(size, "size"))
@@ -228,7 +228,7 @@ _accept_other_names(KernelAttention)
 
 
 class State:
-    """Causal attention one token after another, in constant memory; made by KernelAttention.state."""
+    """Causal attention, one token at a time, in constant memory; made by KernelAttention.state."""
 
     def __init__(self, state):
         self._state = state

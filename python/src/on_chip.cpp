@@ -12,7 +12,7 @@ BuiltChip chip_of(const RunConfig& config, const FeatureRecipe& recipe, MatrixVi
                   std::uint64_t chip_seed, const Exec& exec) {
     const auto& omega = recipe.omega;
     const auto chip = resolve_chip(config.backend, config.chip);
-    const auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
+    const auto law = kernel_info(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
     const auto directions = sample(omega, exec);
     return build_chip(ProjectionJob{.chip = chip,
                                     .omega = directions,

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "imka/base/random.hpp"
@@ -107,7 +108,7 @@ TEST(ExactAttention, RowsTimesValuesAreTheOutput) {
     auto out = s.output();
     exact_attention(s.inputs(), {.causal = true}, {}, s.view(out));
     const std::vector<std::size_t> rows = {0, 6, 69};
-    const auto weights = exact_attention_rows(s.inputs(), {.causal = true}, 1, rows);
+    const auto weights = exact_attention_rows(s.inputs(), 1, rows, {.causal = true});
     for (std::size_t i = 0; i < rows.size(); ++i) {
         EXPECT_EQ(weights(i, 5), 0.0F);
         for (std::size_t c = 0; c < 3; ++c) {
@@ -255,7 +256,7 @@ TEST(KernelAttention, RowsTimesValuesAreTheOutput) {
         const KernelAttention attention(config_of(AttentionForm::positive, 1e-3), omega);
         const auto out = run(s, attention, causal);
         const std::vector<std::size_t> rows = {4, 149};
-        const auto weights = attention.rows(s.inputs(), {.causal = causal}, 1, rows, {});
+        const auto weights = attention.rows(s.inputs(), 1, rows, {.causal = causal}, {});
         for (std::size_t i = 0; i < rows.size(); ++i) {
             for (std::size_t c = 0; c < 4; ++c) {
                 double sum = 0.0;
@@ -264,6 +265,15 @@ TEST(KernelAttention, RowsTimesValuesAreTheOutput) {
             }
         }
     }
+}
+
+// A state of a temporary would dangle.
+TEST(AttentionState, NeedsAnAttentionThatOutlivesIt) {
+    using Shape = AttentionState::Shape;
+    static_assert(std::is_constructible_v<AttentionState, KernelAttention&, Shape>);
+    static_assert(std::is_constructible_v<AttentionState, const KernelAttention&, Shape, AttentionOptions>);
+    static_assert(!std::is_constructible_v<AttentionState, KernelAttention, Shape>);
+    static_assert(!std::is_constructible_v<AttentionState, const KernelAttention, Shape, AttentionOptions>);
 }
 
 TEST(AttentionState, EqualsACausalRun) {
@@ -347,6 +357,8 @@ TEST(KernelAttention, RefusesWrongInputs) {
     inputs.k = inputs.v = heads_first(s.k.data(), {1, 10, 8});
     inputs.q = heads_first(s.q.data(), {2, 10, 8});
     EXPECT_NO_THROW(validate(inputs, {}));
+    EXPECT_THAT(error_of([&] { validate(inputs, {.scale = 0.0}); }),
+                HasSubstr("bad_config: scale: 0 is out of range; it must be > 0"));
     inputs.q = heads_first(s.q.data(), {3, 6, 8});
     inputs.k = inputs.v = heads_first(s.k.data(), {2, 10, 8});
     fails(inputs, "3 heads of queries cannot share 2 heads of keys");

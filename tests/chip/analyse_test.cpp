@@ -144,9 +144,11 @@ TEST(Attribution, SharesReferToTheMeanOverSeeds) {
 
 TEST(Attribution, NeedsANonideality) {
     const auto settings = small_trials().build.settings;
-    EXPECT_THAT(
-        error_of([&] { measure_cases(without_all(settings), [](const ChipSettings&) { return 1.0; }, {}); }),
-        HasSubstr("bad_usage: hermes has no non-ideality"));
+    EXPECT_THAT(error_of([&] {
+                    measure_cases(switched::without_all(settings), [](const ChipSettings&) { return 1.0; },
+                                  {});
+                }),
+                HasSubstr("bad_usage: hermes has no non-ideality"));
 }
 
 TEST(Attribution, FullErrorEqualsTheErrorOfTheChip) {

@@ -126,7 +126,7 @@ TEST(ProductCost, ErrorStatesTheNumberOfCores) {
     EXPECT_THAT(error_of([&] { cost(512, 1024, 9); }),
                 testing::HasSubstr("bad_config: 9 copies of 8 tiles need 72 cores; chip 'hermes' has 64"));
     EXPECT_THAT(error_of([&] { cost(4096, 2048, 0); }), testing::HasSubstr("need 128 cores"));
-    EXPECT_THAT(error_of([&] { cost(4, 4, -1); }), testing::HasSubstr("replicas: -1"));
+    EXPECT_THAT(error_of([&] { cost(4, 4, -1); }), testing::HasSubstr("replicas: -1 is out of range"));
     EXPECT_THAT(error_of([&] { cost(0, 4, 1); }), testing::HasSubstr("0 inputs"));
 }
 

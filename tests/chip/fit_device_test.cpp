@@ -55,6 +55,7 @@ TEST(FitDevice, RecoversThePublishedCurveWithinItsStatedErrors) {
     }
     EXPECT_NEAR(fit.offset_us.value, 0.0, 5 * fit.offset_us.error);
     EXPECT_GT(fit.at_zero, 0U);
+    EXPECT_NEAR(ks_limit(400), 0.0814, 2e-4) << "1 % point of the distance in printed tables: 1.628";
     // 1.95 / sqrt(n): exceeded once in a thousand.
     EXPECT_LT(fit.ks_distance, 1.95 / std::sqrt(static_cast<double>(fit.ks_reads)));
     EXPECT_LT(fit.chi2_per_freedom, 1.0 + 5 * std::sqrt(2.0 / static_cast<double>(fit.freedom)));
@@ -199,6 +200,9 @@ TEST(FitDevice, RejectsBadReads) {
     fails(bad, "each time must list the same devices");
     EXPECT_THAT(error_of([&] { fit_device(good, {.degree = 4}); }),
                 testing::AllOf(testing::StartsWith("bad_config: "), testing::HasSubstr("degree: 4")));
+    EXPECT_THAT(error_of([&] { fit_device(good, {.bins = 1}); }),
+                testing::HasSubstr("bins: 1 is out of range"));
+    EXPECT_THAT(error_of([&] { fit_device(good, {.g_max_us = -1.0}); }), testing::HasSubstr("g_max: -1"));
     EXPECT_THAT(error_of([&] { fit_device(good, {.g_max_us = 10.0}); }),
                 testing::AllOf(testing::StartsWith("bad_data: "), testing::HasSubstr("at most g_max")));
 }

@@ -60,19 +60,19 @@ Matrix<float> products(const ChipSettings& s, std::size_t rows = 40, std::size_t
 
 TEST(Nonideality, WithAllOffHermesEqualsIdeal) {
     for (const auto mode : {ReadMode::four_phase, ReadMode::one_phase}) {
-        const auto bare = products(without_all(everything(mode)));
+        const auto bare = products(switched::without_all(everything(mode)));
         ChipSettings ideal{.spec = chip_preset("ideal"), .calibration = {.inputs = 200}};
         ideal.spec.core.read_mode = mode;
         // g_max and counts_per_us are not errors, only scales of conductances and counts.
         ideal.spec.device.g_max_us = chip_preset("hermes").device.g_max_us;
         ideal.spec.core.adc.counts_per_us = chip_preset("hermes").core.adc.counts_per_us;
-        EXPECT_EQ(bare, products(without_all(ideal)));
+        EXPECT_EQ(bare, products(switched::without_all(ideal)));
         EXPECT_NE(bare, products(everything(mode)));
     }
 }
 
 TEST(Nonideality, WithAllOffProductsAreTheDigitalOnes) {
-    const auto bare = products(without_all(everything(ReadMode::four_phase)));
+    const auto bare = products(switched::without_all(everything(ReadMode::four_phase)));
     const auto x = normals(300, 40, 1'000'000);
     const auto exact = digital_products(normals(40, 12, 0), x.view(), {.threads = 1});
     double error = 0.0;
@@ -87,21 +87,21 @@ TEST(Nonideality, WithAllOffProductsAreTheDigitalOnes) {
 
 TEST(Nonideality, EachAloneChangesSomethingAndEachRemovalToo) {
     const auto all = everything(ReadMode::one_phase);
-    const auto bare = products(without_all(all));
+    const auto bare = products(switched::without_all(all));
     const auto full = products(all);
     for (const auto& n : nonidealities()) {
         EXPECT_TRUE(n.present(all)) << n.name;
-        EXPECT_FALSE(n.present(without(all, n.name))) << n.name;
-        EXPECT_NE(products(without(all, n.name)), full) << n.name;
+        EXPECT_FALSE(n.present(switched::without(all, n.name))) << n.name;
+        EXPECT_NE(products(switched::without(all, n.name)), full) << n.name;
         // A limited count alone only lowers conductances, which is not an error: products differ in the
         // last bits and where they saturate.
-        EXPECT_NE(products(only(all, n.name)), bare) << n.name;
+        EXPECT_NE(products(switched::only(all, n.name)), bare) << n.name;
     }
 }
 
 TEST(Nonideality, SwitchingOffTwiceIsSwitchingOffOnce) {
-    const auto once = without_all(everything(ReadMode::four_phase));
-    EXPECT_EQ(products(once), products(without_all(once)));
+    const auto once = switched::without_all(everything(ReadMode::four_phase));
+    EXPECT_EQ(products(once), products(switched::without_all(once)));
     for (const auto& n : nonidealities()) EXPECT_FALSE(n.present(once)) << n.name;
 }
 

@@ -79,7 +79,8 @@ TEST(Plan, ErrorStatesTheNumberOfMissingCores) {
     const Matrix<float> small(256, 512);
     EXPECT_EQ(place(spec, small, {.replicas = 0}).matrices[0].replicas, 32U) << "the maximum that fits";
     EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = 33}); }), HasSubstr("2 are missing"));
-    EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = -1}); }), HasSubstr("must be >= 0"));
+    EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = -1}); }),
+                HasSubstr("replicas: -1 is out of range"));
     EXPECT_THAT(error_of([&] { place(spec, std::vector<Matrix<float>>{}); }), HasSubstr("no matrix"));
 }
 

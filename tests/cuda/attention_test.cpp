@@ -191,8 +191,8 @@ TEST_P(GpuAttentionShapes, RowsAgreeWithTheProcessor) {
         const KernelAttention attention(
             config, sample(omega_recipe(config, static_cast<std::int64_t>(s.d), {.seed = 4})));
         for (std::size_t head = 0; head < s.heads; ++head) {
-            const auto expected = attention.rows(sequence.inputs(), sequence.options(), head, rows, kCpu);
-            const auto got = attention.rows(sequence.inputs(), sequence.options(), head, rows, kGpu);
+            const auto expected = attention.rows(sequence.inputs(), head, rows, sequence.options(), kCpu);
+            const auto got = attention.rows(sequence.inputs(), head, rows, sequence.options(), kGpu);
             EXPECT_LE(difference(expected.values(), got.values()), 5e-5) << to_string(form);
         }
     }
@@ -201,7 +201,7 @@ TEST_P(GpuAttentionShapes, RowsAgreeWithTheProcessor) {
     exact_attention_rows(there, {.head = s.heads - 1, .rows = rows, .out = out.data()});
     Matrix<float> got(rows.size(), s.keys);
     out.download(got.values());
-    const auto expected = exact_attention_rows(sequence.inputs(), sequence.options(), s.heads - 1, rows);
+    const auto expected = exact_attention_rows(sequence.inputs(), s.heads - 1, rows, sequence.options());
     EXPECT_LE(difference(expected.values(), got.values()), 1e-5);
 }
 
@@ -348,7 +348,7 @@ TEST_F(GpuAttentionTest, ErrorsAreThoseOfTheProcessor) {
     EXPECT_THAT(run(kCpu), HasSubstr("query 3 of head 1"));
     EXPECT_EQ(run(kGpu), run(kCpu));
     const std::vector<std::size_t> rows = {1, 3};
-    EXPECT_EQ(error_of([&] { relu.rows(s.inputs(), s.options(), 1, rows, kGpu); }), run(kCpu));
+    EXPECT_EQ(error_of([&] { relu.rows(s.inputs(), 1, rows, s.options(), kGpu); }), run(kCpu));
     for (auto& v : s.q.row(6)) v = 1e30F;
     for (auto& v : s.k.row(7)) v = 1e30F;
     const auto exact = [&](const Exec& exec) {
@@ -417,7 +417,7 @@ TEST(GpuAttentionErrors, WithoutTheGpuSayWhatToDo) {
     const std::vector<std::size_t> rows = {0};
     for (const auto& error : {
              error_of([&] { attention.run(s.inputs(), {}, none, s.output()); }),
-             error_of([&] { attention.rows(s.inputs(), {}, 0, rows, none); }),
+             error_of([&] { attention.rows(s.inputs(), 0, rows, {}, none); }),
              error_of([&] { exact_attention(s.inputs(), {}, none, s.output()); }),
          })
         EXPECT_THAT(error, StartsWith("missing_part: ")) << error;

@@ -128,7 +128,7 @@ void expect_close(const Case& c, const Matrix<float>& x, const Matrix<float>& z,
     const auto functions = feature_functions(recipe);
     const auto m = static_cast<std::size_t>(c.m);
     const double omega_scale =
-        kernel_row(c.kernel).feature_law(recipe.omega.gamma, static_cast<std::size_t>(c.d)).omega_scale;
+        kernel_info(c.kernel).feature_law(recipe.omega.gamma, static_cast<std::size_t>(c.d)).omega_scale;
     const bool structured =
         has_sorf_structure(recipe.omega) && projection_cost(recipe.omega).gain() >= kLeastGain;
     std::size_t flips = 0;

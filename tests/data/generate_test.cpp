@@ -1,6 +1,7 @@
 // Files of generated rows.
 #include "imka/data/generate.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "imka/base/file.hpp"
 #include "imka/data/table.hpp"
 #include "imka/io/npy.hpp"
+#include "support/error.hpp"
 #include "support/temp_dir.hpp"
 
 namespace imka {
@@ -49,7 +51,8 @@ TEST(Generate, RefusesWhatCannotBeWritten) {
     const TempDir dir;
     for (const auto* name : {"a.txt", "a.arff", "a.csv.xz", "a"})
         EXPECT_THROW(generate_file({.rows = 1, .output = dir / name}, {}), Error) << name;
-    EXPECT_THROW(generate_file({.rows = 0, .output = dir / "a.csv"}, {}), Error);
+    EXPECT_THAT(error_of([&] { generate_file({.rows = 0, .output = dir / "a.csv"}, {}); }),
+                testing::HasSubstr("bad_config: rows: 0 is out of range"));
     EXPECT_THROW(generate_file({.rows = 1, .output = dir / "no/a.csv"}, {}), Error);
     EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }

@@ -35,13 +35,13 @@ TEST(Standardize, KnownNumbers) {
     const auto s = compute_standardization(x.view(), {});
     EXPECT_DOUBLE_EQ(s.mean[0], 1.5);
     EXPECT_DOUBLE_EQ(s.std[0], std::sqrt(5.0 / 3.0));
-    apply_standardization(s, x.view(), {});
+    apply_standardization(s, {}, x.view());
     EXPECT_FLOAT_EQ(x(3, 0), static_cast<float>(1.5 / std::sqrt(5.0 / 3.0)));
 }
 
 TEST(Standardize, GivesMeanZeroAndDeviationOne) {
     auto x = random_matrix(10001, 5);
-    apply_standardization(compute_standardization(x.view(), {}), x.view(), {});
+    apply_standardization(compute_standardization(x.view(), {}), {}, x.view());
     const auto again = compute_standardization(x.view(), {});
     for (std::size_t c = 0; c < 5; ++c) {
         // The remaining error is the rounding of values to float (relative 6e-8).
@@ -67,13 +67,13 @@ TEST(Standardize, ConstantColumnBecomesZeroWithANote) {
     const auto s = compute_standardization(x.view(), {.log = &notes});
     EXPECT_EQ(s.std[0], 1.0);
     EXPECT_THAT(notes.texts, testing::HasSubstr("1 of 2 features are constant"));
-    apply_standardization(s, x.view(), {});
+    apply_standardization(s, {}, x.view());
     for (std::size_t r = 0; r < 1000; ++r) EXPECT_EQ(x(r, 0), 0.0F);
 }
 
 TEST(Standardize, SingleRowBecomesZero) {
     auto x = random_matrix(1, 4);
-    apply_standardization(compute_standardization(x.view(), {}), x.view(), {});
+    apply_standardization(compute_standardization(x.view(), {}), {}, x.view());
     for (const float v : x.values()) EXPECT_EQ(v, 0.0F);
 }
 
@@ -90,7 +90,7 @@ TEST(Standardize, LargeValuesCloseTogetherKeepTheirDigits) {
 TEST(Standardize, RefusesTheWrongNumberOfColumns) {
     auto x = random_matrix(3, 2);
     const auto s = compute_standardization(random_matrix(3, 3).view(), {});
-    EXPECT_THROW(apply_standardization(s, x.view(), {}), Error);
+    EXPECT_THROW(apply_standardization(s, {}, x.view()), Error);
     EXPECT_THROW(compute_standardization(MatrixView<const float>(), {}), Error);
 }
 

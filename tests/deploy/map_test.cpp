@@ -158,7 +158,8 @@ TEST(Map, RefusesBadOptions) {
     };
     EXPECT_THAT(error({.rows = 0}, {}), HasSubstr("rows of a core: 0"));
     EXPECT_THAT(error({.cores = 70000}, {}), HasSubstr("cores: 70000"));
-    EXPECT_THAT(error({}, {.core_products = -1.0}), HasSubstr("products per core: -1"));
+    EXPECT_THAT(error({}, {.core_products = -1.0}), HasSubstr("core_products: -1 is out of range"));
+    EXPECT_THAT(error({}, {.chips = 65537}), HasSubstr("chips: 65537 is out of range"));
     EXPECT_THAT(error({}, {.replicas = 2, .core_products = 5.0}), HasSubstr("excludes replicas"));
     EXPECT_THAT(error({}, {.core_products = 1e-9}), HasSubstr("more than 65536 tiles"));
     EXPECT_THAT(error_of([] { map_matrices(parse_shapes("16000000x16000000"), {}); }),

@@ -55,7 +55,7 @@ TEST(MapTime, UsesTheOrderOfAPipeline) {
     Pipeline pipeline;  // both at once
     for (std::uint32_t m = 0; m < 2; ++m)
         pipeline.steps.push_back({.name = "s", .op = "MatMul", .inputs = {}, .matrices = {m}, .rows = 10});
-    const auto result = map_matrices(list, {.cores = 2}, {.objective = Objective::least_time}, pipeline);
+    const auto result = map_matrices(list, {.cores = 2}, pipeline, {.objective = Objective::least_time});
     EXPECT_NE(result.mapping.regions[0].core, result.mapping.regions[1].core);
     EXPECT_EQ(result.mapping.matrices[0].replicas, 1U);
 }

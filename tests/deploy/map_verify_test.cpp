@@ -62,7 +62,7 @@ TEST(MapVerify, FindsWeightsWithoutACellOrWithTwo) {
                 HasSubstr("matrix 'b', replica 0: 0 of 32 weights have a cell"));
     EXPECT_THAT(problem([](Mapping& m) { m.matrices[1].replicas = 2; }), HasSubstr("replica 1: 0 of 32"));
     EXPECT_THAT(problem([](Mapping& m) { m.regions[1].tile.first_row = 7; }),
-                HasSubstr("has weights that also are in"));
+                HasSubstr("has weights that are also in"));
     EXPECT_THAT(problem([](Mapping& m) { m.regions[1].tile.rows = 3; }), HasSubstr("44 of 48 weights"));
 }
 

@@ -96,7 +96,7 @@ TEST(MappingFile, RefusesOtherText) {
     EXPECT_THAT(error(with(good, "\"7\"", "\"x\"")), HasSubstr("no core in row '1', column 'x'"));
     EXPECT_THAT(error(with(good, "\"7\"", "\"99999999999999999999\"")), HasSubstr("no core"));
     EXPECT_THAT(error(with(good, "[100, 102]", "[60, 62]")), HasSubstr("overlaps"));
-    EXPECT_THAT(error(with(good, "[256, 512]", "[255, 511]")), HasSubstr("has weights that also are in"));
+    EXPECT_THAT(error(with(good, "[256, 512]", "[255, 511]")), HasSubstr("has weights that are also in"));
     EXPECT_THAT(error(with(good, "[256, 512]", "[257, 513]")), HasSubstr("1024 of 1026 weights have a cell"));
     EXPECT_THAT(error(with(good, "{\"0\": [{\"tile_col_region\": [0, 64]",
                            "{\"0\": 5, \"1\": [{\"tile_col_region\": [0, 64]")),

@@ -313,7 +313,11 @@ TEST(Schedule, LatencyOfTheLinkIsPaidOnceEachWay) {
     EXPECT_EQ(with(0), 100.5) << "sent in and out beside the products";
     EXPECT_EQ(with(7), 114.5);
     EXPECT_THAT(error_of([&] { schedule_of(p, {.link = HostLink{}}); }),
-                HasSubstr("a host link of 0 B/s and 0 s"));
+                HasSubstr("host_link_rate: 0 is out of range; it must be > 0"));
+    EXPECT_THAT(error_of([&] {
+                    schedule_of(p, {.link = HostLink{1e9, -1.0}});
+                }),
+                HasSubstr("host_link_latency: -1 is out of range"));
 }
 
 // Two readers of one input wait for it, and it is sent once.
@@ -391,7 +395,7 @@ TEST(Schedule, IsRefusedIfItDoesNotFitTheMapping) {
                 HasSubstr("step 's1' multiplies matrix 1; the mapping has 1"));
     p.pipeline.steps = {step_of(0, 4)};
     EXPECT_THAT(error_of([&] { schedule_of(p, {.inferences = 0}); }),
-                HasSubstr("0 inferences; expected 1 to"));
+                HasSubstr("inferences: 0 is out of range; it must be >= 1"));
     p.mapping.regions.clear();
     EXPECT_THAT(error_of([&] { schedule_of(p); }), HasSubstr("has no region"));
 }
@@ -425,7 +429,7 @@ TEST(VerifySchedule, FindsWhatIsWrong) {
                     span.begin -= kProduct;
                     span.end -= kProduct;
                 }),
-                HasSubstr("rows of step 'relu' are there at"));
+                HasSubstr("rows of step 'relu' are ready at"));
     EXPECT_THAT(error([&](Schedule& s) {
                     std::erase_if(s.spans, [](const Span& x) { return x.step == 1 && x.first_row == 0; });
                 }),

@@ -318,7 +318,7 @@ TEST(AttentionText, HasPeaksOnTheDiagonalAndRepeatedTokens) {
     const auto data = load_attention({.dataset = "text", .length = 400, .head_dim = 64});
     std::vector<std::size_t> rows(400);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
-    const auto p = exact_attention_rows(data.inputs(0), {}, 0, rows);
+    const auto p = exact_attention_rows(data.inputs(0), 0, rows, {});
     double diagonal = 0.0;
     double near = 0.0;
     for (std::size_t i = 10; i < 390; ++i) {

@@ -151,6 +151,18 @@ TEST(FitChip, DrawsOfThePosteriorSpreadTheResults) {
     EXPECT_THAT(error_of([&] { run_draws("gram", first, data, 2, {}); }), HasSubstr("chip_draw"));
 }
 
+TEST(FitChip, AFittedChipKeepsTheDrawsOfItsConstants) {
+    const std::vector<FreeConstant> free = {{.name = "core.adc_noise"}, {.name = "core.output_headroom"}};
+    const FittedChip fit{.values = {1.5, 2.5}};
+    const auto drawn =
+        measured_chip(chip_preset("hermes"), free, fit, Posterior{.draws = {{1.0, 2.0}, {3.0, 4.0}}});
+    EXPECT_EQ(drawn.core.adc.noise_counts, 1.5);
+    ASSERT_EQ(drawn.posterior.size(), 2U);
+    EXPECT_EQ(drawn.posterior.at("core.output_headroom"), (std::vector<double>{2.0, 4.0}));
+    EXPECT_TRUE(measured_chip(drawn, free, fit, std::nullopt).posterior.empty())
+        << "draws of an earlier fit say nothing about this one";
+}
+
 TEST(FitChip, ScoresMatchTheDefinition) {
     const auto summary = [](double a, double b) { return summarize({a, b}); };
     std::vector<FidelityCell> cells(2);

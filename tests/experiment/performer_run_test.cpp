@@ -167,7 +167,7 @@ TEST(PerformerRuns, RefuseDamagedAndOtherModels) {
     other.task = "listops";
     save_performer(path, other);
     EXPECT_THAT(error_of([&] { plan_sweep(experiment(dir), {}, {}); }),
-                HasSubstr("a model of the task 'listops', not 'tiny'"));
+                HasSubstr("a model for the task 'listops', not 'tiny'"));
 }
 
 TEST(PerformerRuns, CheckTheirSettings) {

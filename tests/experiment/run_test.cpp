@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "imka/base/error.hpp"
+#include "imka/base/sha256.hpp"
+#include "imka/experiment/kinds.hpp"
 
 namespace imka {
 namespace {
@@ -61,6 +63,16 @@ TEST(RunConfig, RefusesContradictions) {
     RunConfig gamma;
     gamma.features.gamma.value = 0.0;
     EXPECT_THROW(validate(gamma), Error);
+}
+
+TEST(RunKinds, HaveTheFamilyOfTheirSettings) {
+    for (const auto& kind : run_kinds())
+        EXPECT_EQ(run_family(kind.family.defaults()).load, kind.family.load) << kind.name;
+}
+
+TEST(RunConfig, HashIsOfWhatDiffersFromTheDefaultsOfTheKind) {
+    for (const auto& kind : run_kinds())
+        EXPECT_EQ(config_hash(kind.family.defaults()), sha256_hex("{}")) << kind.name;
 }
 
 TEST(RunConfig, HashChangesWithEverySetting) {

@@ -518,7 +518,7 @@ TEST(Record, LinesWithoutAChecksumAreStillUsed) {
         auto other = old;
         const auto begin = other.find("\"seed\":") + 7;
         other.replace(begin, other.find(',', begin) - begin, seed);
-        EXPECT_EQ(parse_record(other).what, "the seed is not an integer from 0") << other;
+        EXPECT_EQ(parse_record(other).what, "the seed is not an integer >= 0") << other;
     }
 }
 

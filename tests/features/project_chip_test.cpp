@@ -147,7 +147,7 @@ TEST(ChipFeatureMap, ReachesTheRequestedState) {
         c.config.compensation = kind;
         EXPECT_EQ(state(), ChipState::compensated);
     }
-    c.config.replicas = 3;
+    c.config.placement.replicas = 3;
     EXPECT_EQ(chip_feature_map(c.recipe, c.job(), Exec{}).cores, 3U);
 }
 
@@ -202,7 +202,7 @@ TEST(BuildConfig, RefusesInvalidValues) {
 TEST(ChipFeatureMap, ReportsWhatDoesNotFit) {
     auto c = make_case("hermes");
     c.chip.cores = 2;
-    c.config.replicas = 5;
+    c.config.placement.replicas = 5;
     EXPECT_THAT(error_of([&] { (void)c.features(); }), HasSubstr("3 are missing"));
     auto bad = make_case("hermes");
     const auto map = chip_feature_map(bad.recipe, bad.job(), Exec{}).map;

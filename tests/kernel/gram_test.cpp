@@ -34,7 +34,7 @@ TEST_P(GramOf, EntriesAreValuesForAnyThreadCount) {
     EXPECT_EQ(one, three);
     for (std::size_t i = 0; i < 37; ++i) {
         for (std::size_t j = 0; j < 21; ++j)
-            ASSERT_EQ(one(i, j), imka::kernel_row(GetParam()).value(x.row(i), y.row(j), 0.3));
+            ASSERT_EQ(one(i, j), imka::kernel_info(GetParam()).value(x.row(i), y.row(j), 0.3));
     }
 }
 

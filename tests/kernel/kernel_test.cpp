@@ -19,7 +19,7 @@ using Point = std::vector<float>;
 constexpr double kPi = std::numbers::pi;
 
 double k(Kernel kernel, const Point& x, const Point& y, double gamma = 0.3) {
-    return imka::kernel_row(kernel).value(x, y, gamma);
+    return imka::kernel_info(kernel).value(x, y, gamma);
 }
 
 Point random_point(std::size_t d, std::uint64_t index) {

@@ -82,7 +82,7 @@ TEST(RidgeGraph, StandardisesRawRows) {
     }
     model.standardization = compute_standardization(raw.view(), kGraphExec);
     auto rows = raw;
-    apply_standardization(model.standardization, rows.view(), kGraphExec);
+    apply_standardization(model.standardization, kGraphExec, rows.view());
     const auto input = tensor_of(raw);
     const std::vector<graph::TensorView> views{input.view()};
     expect_equal(graph::Executor(graph_of(model)).run(views, nullptr, kGraphExec).outputs,

@@ -131,6 +131,17 @@ TEST(RidgeModelFile, PredictsTheSameBitsAfterLoading) {
     EXPECT_EQ(a, b);
 }
 
+template <class P>
+constexpr bool has_feature_map = requires(P&& p) {
+    static_cast<P&&>(p).feature_map();
+};
+
+// The map of a temporary would dangle.
+TEST(RidgePredictor, OnlyOneThatStaysGivesItsFeatureMap) {
+    static_assert(has_feature_map<RidgePredictor&> && has_feature_map<const RidgePredictor&>);
+    static_assert(!has_feature_map<RidgePredictor> && !has_feature_map<const RidgePredictor>);
+}
+
 TEST(RidgePredictor, OutlivesItsModel) {
     const TempDir dir;
     const auto model = small_model();

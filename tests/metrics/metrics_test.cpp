@@ -16,6 +16,12 @@ TEST(Accuracy, CountsEqualRows) {
     EXPECT_EQ(accuracy(truth, got), 0.75);
 }
 
+TEST(BinomialError, IsTheStandardErrorOfAShare) {
+    EXPECT_DOUBLE_EQ(binomial_error(0.5, 100), 0.05);
+    EXPECT_DOUBLE_EQ(binomial_error(0.9, 900), 0.01);
+    EXPECT_EQ(binomial_error(1.0, 10), 0.0);
+}
+
 // Two-sided 95 % points of Student's t from printed tables.
 TEST(StudentQuantile, AgreesWithPrintedTables) {
     EXPECT_NEAR(student_quantile(0.95, 1), 12.706, 5e-4);

@@ -16,7 +16,7 @@ using imka::Sampler;
 
 std::optional<double> prediction(const OmegaRecipe& r, const PointPair& pair) {
     if (r.convention == Convention::measured) return std::nullopt;
-    const double exact = imka::kernel_row(r.kernel).value(pair.x, pair.y, r.gamma);
+    const double exact = imka::kernel_info(r.kernel).value(pair.x, pair.y, r.gamma);
     const bool cut = r.truncation > 0.0;
     // Rows of length sqrt(d) < 3 are never truncated.
     const bool short_rows = r.norms == Norms::sqrt && std::sqrt(static_cast<double>(r.d)) < r.truncation;
@@ -48,7 +48,7 @@ std::vector<Measured> measure(const OmegaRecipe& r, const std::vector<PointPair>
     const auto estimates = draw_estimates(r, pairs, {.rows = rows, .per_seed = n / 4, .seeds = 4});
     std::vector<Measured> results;
     for (std::size_t p = 0; p < pairs.size(); ++p) {
-        const double exact = imka::kernel_row(r.kernel).value(pairs[p].x, pairs[p].y, r.gamma);
+        const double exact = imka::kernel_info(r.kernel).value(pairs[p].x, pairs[p].y, r.gamma);
         const auto m = moments(estimates[p]);
         Measured result{.relative = m.mean / exact - 1.0, .error = m.mean_error / exact};
         if (const auto value = prediction(r, pairs[p])) result.predicted = *value / exact - 1.0;
@@ -110,7 +110,7 @@ TEST_P(BiasOf, IsAsPredictedAndAsTheTableOfCombinationsSays) {
             check(r, plain);
             print(r, plain);
             EXPECT_EQ(visible(plain), known.bias == Bias::biased) << known.reason;
-            if (imka::kernel_row(GetParam()).feature_law(0.3, 3).law != imka::Law::gaussian) continue;
+            if (imka::kernel_info(GetParam()).feature_law(0.3, 3).law != imka::Law::gaussian) continue;
             r.truncation = 3.0;
             const auto cut = measure(r, pairs, 200000);
             check(r, cut);

@@ -52,7 +52,7 @@ inline double norm_of_combination(const PointPair& pair, double sign) {
 // Rows of fixed length in a uniform direction: E cos(s u) = Γ(d/2) (2/s)^(d/2-1) J_{d/2-1}(s) for one
 // coordinate u of a uniform unit vector, and I for E exp(s u). d >= 2.
 inline double orf_expectation(const imka::OmegaRecipe& recipe, const PointPair& pair) {
-    const auto& row = imka::kernel_row(recipe.kernel);
+    const auto& row = imka::kernel_info(recipe.kernel);
     const auto d = static_cast<double>(recipe.d);
     const auto law = row.feature_law(recipe.gamma, pair.x.size());
     const double order = d / 2.0 - 1.0;
@@ -91,7 +91,7 @@ inline double orf_expectation(const imka::OmegaRecipe& recipe, const PointPair& 
 // is N(0, I) before clamping).
 inline std::optional<double> truncated_expectation(const imka::OmegaRecipe& recipe, const PointPair& pair,
                                                    bool clamped) {
-    const auto law = imka::kernel_row(recipe.kernel).feature_law(recipe.gamma, pair.x.size());
+    const auto law = imka::kernel_info(recipe.kernel).feature_law(recipe.gamma, pair.x.size());
     const bool cosine = law.functions == imka::Functions::cos_sin;
     if (!cosine && law.functions != imka::Functions::exp_pm) return std::nullopt;
     const double t = recipe.truncation;
@@ -157,7 +157,7 @@ inline std::map<std::vector<int>, double> sorf_rows_by_enumeration(std::size_t n
 
 // SORF with n <= 4, for any kernel, norms and truncation.
 inline double sorf_expectation(const imka::OmegaRecipe& recipe, const PointPair& pair) {
-    const auto law = imka::kernel_row(recipe.kernel).feature_law(recipe.gamma, pair.x.size());
+    const auto law = imka::kernel_info(recipe.kernel).feature_law(recipe.gamma, pair.x.size());
     const std::size_t n = std::bit_ceil(pair.x.size());
     const double unit = std::pow(static_cast<double>(n), -1.5);
     static const auto rows = sorf_rows_by_enumeration(n);

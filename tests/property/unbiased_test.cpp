@@ -47,7 +47,7 @@ TEST_P(Unbiased, MeanOverManyOmegasIsTheKernel) {
         pairs.push_back(scaled(pair_at_one_over_e(d, i, 0.3 * (1.0 + static_cast<double>(i))), scale));
     const auto estimates = draw_estimates(recipe, pairs, {.rows = d, .per_seed = 40000, .seeds = 8});
     for (std::size_t p = 0; p < pairs.size(); ++p) {
-        const double exact = imka::kernel_row(kernel).value(pairs[p].x, pairs[p].y, recipe.gamma);
+        const double exact = imka::kernel_info(kernel).value(pairs[p].x, pairs[p].y, recipe.gamma);
         const auto m = moments(estimates[p]);
         EXPECT_LE(std::abs(m.mean - exact), 5.0 * m.mean_error + 1e-6 * exact)
             << "pair " << p << ": mean " << m.mean << ", kernel " << exact;

@@ -462,7 +462,7 @@ def test_evaluate():
         assert ours["accuracy"] == theirs["accuracy"] and ours["loss"] == theirs["loss"]
     one = imka.evaluate(CHECKPOINT, seeds="0..1", samples=30)
     assert one.accuracy == one.modes[0]["accuracy"] and len(one.modes) == 1
-    with pytest.raises(imka.ConfigError, match="a model of the task 'tiny', not 'imdb'"):
+    with pytest.raises(imka.ConfigError, match="a model for the task 'tiny', not 'imdb'"):
         imka.evaluate(CHECKPOINT, "imdb")
     with pytest.raises(imka.ConfigError, match="mode"):
         imka.evaluate(CHECKPOINT, modes="fp33")

@@ -251,7 +251,20 @@ TEST(Verdict, CountsWhatIsMissing) {
     // 360 published values; one point of each of two figures was run.
     EXPECT_EQ(counts.missing, 358U);
     EXPECT_EQ(counts.reproduced + counts.deviates, 2U);
+    EXPECT_EQ(counts.cells(), 360U);
     EXPECT_EQ(absent.size(), 11U) << "all except letter, rbf";
+}
+
+TEST(Verdict, TheShareIsOfTheCellsThatCouldBeReproduced) {
+    EXPECT_EQ(Counts{}.share(), 0.0);
+    Counts counts;
+    counts.reproduced = 6;
+    counts.deviates = 1;
+    counts.missing = 1;
+    counts.unlike = 5;
+    counts.unpublished = 7;
+    EXPECT_EQ(counts.cells(), 8U);
+    EXPECT_EQ(counts.share(), 0.75);
 }
 
 TEST(Published, TablesAreComplete) {
@@ -309,6 +322,32 @@ TEST(Commands, RepeatWhatWasRun) {
                 HasSubstr("--backend hermes --chip-hash aa --dataset letter --log-ratio 1.000000 "
                           "--read-seconds 60 --seeds 0"));
     EXPECT_EQ(seeds_text({0, 1, 2, 5, 9, 10}), "0..2,5,9..10");
+}
+
+TEST(Commands, UseTheVerbOfTheKind) {
+    auto features = make_record({}).config;
+    features["task"] = "regression";
+    EXPECT_EQ(run_command("ridge", features, {0}),
+              "imka ridge --dataset letter --log-ratio 1.000000 --task regression --seeds 0");
+    features["alpha"] = "2";  // imka gram refuses it
+    EXPECT_EQ(run_command("gram", features, {0}),
+              "imka gram --dataset letter --log-ratio 1.000000 --task regression --seeds 0");
+    const auto attention = imka::settings_text(imka::attention_defaults());
+    EXPECT_EQ(run_command("attention", attention, {0}), "imka attention --seeds 0");
+    EXPECT_EQ(run_command("attention_time", attention, {0}), "imka attention --seeds 0");
+    EXPECT_EQ(run_command("of the future", make_record({}).config, {0}),
+              "imka ridge --dataset letter --log-ratio 1.000000 --seeds 0");
+}
+
+TEST(Commands, TestAPerformerByItsFile) {
+    auto config = imka::performer_defaults();
+    config.performer->source.checkpoint = "TASK new.safetensors";
+    config.performer->mode = imka::EvalMode::all;
+    config.performer->saved_omega = true;
+    config.chip.projection.read_seconds = 60.0;
+    EXPECT_EQ(run_command("performer", imka::settings_text(config), {0, 1}),
+              "imka eval --checkpoint 'models/cifar10 new.safetensors' --saved-omega --at 60 --mode all "
+              "--seeds 0..1");
 }
 
 }  // namespace

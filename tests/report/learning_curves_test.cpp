@@ -40,7 +40,7 @@ TEST(LearningCurves, ReadFilesAndRunFolders) {
     // The folder of one training.
     EXPECT_EQ(read_training_logs(dir / "a").at(0).name, "a");
     const TempDir empty;
-    EXPECT_THAT(error_of([&] { read_training_logs(empty.path()); }), HasSubstr("no logs of trainings"));
+    EXPECT_THAT(error_of([&] { read_training_logs(empty.path()); }), HasSubstr("no training logs"));
 }
 
 TEST(LearningCurves, HaveTwoPlotsPerTraining) {

@@ -45,6 +45,23 @@ TEST(ChipCli, RidgeAndGramSayWhichChipAndDoNotDependOnThreads) {
         << text.out;
 }
 
+TEST(ChipCli, ChangedConstantsAreOneSettingHoweverTheyAreGiven) {
+    const std::string run =
+        "gram --dataset ringnorm --log-ratio 0 --gram-rows 50 --backend hermes --json --quiet ";
+    const auto once = run_imka(run + "--chip-set core.adc_noise=2,core.gain_sd=0");
+    ASSERT_EQ(once.exit_code, 0) << once.err;
+    EXPECT_EQ(run_imka(run + "--chip-set core.adc_noise=2 --chip-set core.gain_sd=0").out, once.out);
+}
+
+// There --set means settings, or nothing.
+TEST(ChipCli, FormerNamesAreOnlyBelowChip) {
+    for (const std::string verb : {"run /dev/null", "eval --checkpoint /dev/null", "deploy /dev/null",
+                                   "map --network ks", "cost --network ks"}) {
+        expect_fails(verb + " --chip hermes", 2, "unknown option '--chip'");
+        expect_fails(verb + " --set core.rows=64", 2, "unknown option '--set'");
+    }
+}
+
 TEST(ChipCli, HelpNamesTheChipsAndTheirSettings) {
     for (const std::string verb : {"ridge", "gram", "features"}) {
         const auto r = run_imka(verb + " --help");

@@ -196,6 +196,25 @@ TEST(ChipCli, EarlierSpellingsOfOptionsStillWork) {
         now.out,
         run_imka("chip mvm --chip hermes-od --set core.adc_noise=2 --time 1h --seed 1 --json" + kSmall).out);
     EXPECT_EQ(run_json("mvm --read-seconds 3600 --seed 1" + kSmall).at("seconds"), 3600.0);
+    for (const std::string verb : {"mvm --at 1h --seed 1", "age --times 1h --seed 1", "explain --seed 1"}) {
+        const auto spaced = run_json(verb + " --read-spacing 1min" + kSmall);
+        EXPECT_EQ(spaced, run_json(verb + " --spacing 60" + kSmall));
+        EXPECT_NE(spaced, run_json(verb + kSmall)) << "the spacing matters";
+    }
+}
+
+TEST(ChipCli, ConstantsAreSeparatedByCommasOrByRepeatingTheOption) {
+    const auto hash = [](const std::string& options) {
+        return run_json("info hermes " + options).at("hash").get<std::string>();
+    };
+    const auto both = hash("--chip-set core.adc_noise=2,core.gain_sd=0");
+    EXPECT_EQ(hash("--chip-set core.adc_noise=2 --chip-set core.gain_sd=0"), both);
+    EXPECT_EQ(hash("--set core.gain_sd=0 --chip-set core.adc_noise=2"), both);
+    EXPECT_NE(hash("--chip-set core.adc_noise=2"), both);
+    // Checked together: the floor alone would be above the ceiling.
+    run_json("info ideal --chip-set device.g_floor=50 --chip-set device.g_ceiling=60");
+    expect_chip_fails("info hermes --chip-set core.adc_noise=2,3", 2,
+                      "--chip-set: constant '3': expected KEY=VALUE");
 }
 
 TEST(ChipCli, AgeShowsTheEffectOfCompensation) {

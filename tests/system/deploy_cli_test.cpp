@@ -192,6 +192,10 @@ TEST(DeployCli, SchedulesTheHostLink) {
         << "of costs.yaml";
     EXPECT_THAT(run_imka(deploy + " --host-link-rate 1e6 --timeline-text").out, HasSubstr("host link"));
     EXPECT_THAT(run_imka(deploy + " --host-link-latency 1").err, HasSubstr("without --host-link-rate"));
+    expect_fails("map --shapes 64x64 --host-link-rate -1", 2, "host_link_rate: -1 is out of range");
+    expect_fails("map --shapes 64x64 --host-link-rate 1e6 --host-link-latency -1", 2,
+                 "host_link_latency: -1 is out of range");
+    EXPECT_EQ(deploy_json("map --shapes 64x64 --host-link-rate 0"), deploy_json("map --shapes 64x64"));
     const auto list = deploy_json("map --shapes 64x64@10 --host-link-rate 1e6");
     EXPECT_GT(list.at("schedule").at("makespan_seconds"), 1e-3);
 }
@@ -272,6 +276,13 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     EXPECT_THAT(message("deploy " + mlp + " --explain --at 1d"), HasSubstr("add --calibrate"));
     EXPECT_THAT(message("deploy " + mlp + " --calibrate " + x + " --explain-chips 2"),
                 HasSubstr("only --explain and --what-if need it"));
+    EXPECT_THAT(message("deploy " + mlp + " --calibrate " + x + " --device cuda"),
+                HasSubstr("only --explain and --what-if need it"));
+    for (const auto* needs : {" --explain --svg ", " --what-if node=14,7 --figure "}) {
+        EXPECT_EQ(
+            run_imka("deploy " + mlp + " --calibrate " + x + needs + svg + " --device cuda:77").exit_code, 4);
+        EXPECT_FALSE(std::filesystem::exists(svg)) << "written before the error";
+    }
     ASSERT_EQ(run_imka("deploy " + mlp + " --calibrate " + x + " --output " + plan).exit_code, 0);
     EXPECT_THAT(message("run " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));
     EXPECT_THAT(message("cost " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));

@@ -76,7 +76,7 @@ TEST_F(EvalCli, DumpsWhatAttentionReads) {
 TEST_F(EvalCli, RefusesWhatCannotWork) {
     expect_fails(eval("--mode none"), 2, "not a known mode");
     expect_fails(eval("--mode all,all"), 2, "mode all is given twice");
-    expect_fails(eval("--task imdb"), 2, "a model of the task 'tiny', not 'imdb'");
+    expect_fails(eval("--task imdb"), 2, "a model for the task 'tiny', not 'imdb'");
     expect_fails(eval("--backend hermes"), 2, "--backend has no effect");
     expect_fails(eval("--dump-examples 3"), 2, "--dump-examples has no effect");
     expect_fails(eval("--dump-qkv x.txt"), 2, "expected a file *.npy");

@@ -30,7 +30,7 @@ const std::map<std::string, int, std::less<>> kStep = {
     {"base", 0},  {"cuda", 1},        {"io", 1},       {"ops", 2},     {"linalg", 3},
     {"data", 4},  {"kernel", 4},      {"chip", 4},     {"metrics", 4}, {"graph", 4},
     {"omega", 5}, {"deploy", 6},      {"features", 7}, {"learn", 8},   {"attention", 8},
-    {"train", 9}, {"experiment", 10}, {"report", 11},  {"apps", 12}};
+    {"train", 9}, {"experiment", 10}, {"report", 11},  {"apps", 12},   {"python", 13}};
 
 // Third-party headers by prefix, and the files that may include them. Headers of the library must not: users
 // of the library need none of them.
@@ -53,7 +53,8 @@ const std::vector<Home> kHomes = {
     {"openssl/", "src/imka/base/sha256\\.cpp"},
     {"zlib|bzlib|lzma|zstd", "src/imka/io/.*"},
     {"CLI/", "apps/.*"},
-    {"fmt/", "src/imka/.*|apps/.*"},
+    {"nanobind/", "python/src/.*"},
+    {"fmt/", "src/imka/.*|apps/.*|python/src/.*"},
 };
 
 struct Ban {
@@ -134,10 +135,11 @@ void find_ban(const std::string& path, const std::string& code, const Ban& ban, 
     }
 }
 
-// "base" of src/imka/base/random.cpp, "apps" of apps/imka/main.cpp. imka.hpp, which includes the public
-// headers, counts as a program.
+// "base" of src/imka/base/random.cpp, "apps" of apps/imka/main.cpp, "python" of python/src/module.cpp.
+// imka.hpp, which includes the public headers, counts as a program.
 std::string layer_of(const std::string& path) {
     if (path.starts_with("apps/") || path == "src/imka/imka.hpp") return "apps";
+    if (path.starts_with("python/")) return "python";
     const std::string root = "src/imka/";
     const auto slash = path.find('/', root.size());
     return path.substr(root.size(), slash - root.size());
@@ -145,7 +147,7 @@ std::string layer_of(const std::string& path) {
 
 void check_own_include(const std::string& path, const std::string& header, Problems& problems) {
     if (!header.starts_with("imka/")) {
-        if (!path.starts_with("apps/"))
+        if (!path.starts_with("apps/") && !path.starts_with("python/"))
             problems.push_back(path + ": \"" + header + "\" must begin with imka/");
         return;
     }
@@ -244,7 +246,7 @@ const std::string kHead = "// A header that says what it is for.\n#pragma once\n
 
 TEST(Layers, HoldInTheWholeTree) {
     std::size_t files = 0;
-    for (const auto* folder : {"src/imka", "apps"}) {
+    for (const auto* folder : {"src/imka", "apps", "python/src"}) {
         for (const auto& file : files_under(kRoot / folder, {".hpp", ".cpp", ".cu", ".cuh"})) {
             const auto path = fs::relative(file, kRoot).string();
             const bool has_header = fs::exists(fs::path(file).replace_extension(".hpp"));
@@ -300,6 +302,9 @@ TEST(LayerCheck, FindsThirdPartyHeadersOutsideTheirFiles) {
                     Contains(HasSubstr("may only be included in")))
             << header;
     }
+    EXPECT_THAT(problems("python/src/module.hpp", "nanobind/nanobind.h"), IsEmpty());
+    EXPECT_THAT(problems("apps/imka/main.cpp", "nanobind/nanobind.h"),
+                Contains(HasSubstr("may only be included in")));
     EXPECT_THAT(problems("src/imka/base/config.hpp", "fmt/format.h"),
                 Contains(HasSubstr("may only be included in")));
     EXPECT_THAT(problems("src/imka/linalg/gemm.hpp", "cblas.h"),

@@ -213,6 +213,11 @@ TEST(JsonOfOneSeed, HasNoSpread) {
     }
 }
 
+TEST(GramError, TakesDataSetsOfRegression) {
+    EXPECT_EQ(json_of("gram --dataset friedman1 --task regression --n-components 20")["dataset"],
+              "friedman1");
+}
+
 TEST(OptionsWithoutEffect, AreErrorsThatNameThem) {
     const TempDir dir;
     ASSERT_EQ(run_imka("ridge --n-components 20 --gram-rows 0 --save" + quoted(dir / "m")).exit_code, 0);

@@ -99,7 +99,11 @@ TEST(Options, TheSameKeyTwiceIsAnError) {
     expect_fails("chip mvm --chip-set core.adc_noise=1 --chip-set core.adc_noise=2", 2,
                  "--chip-set: duplicate key 'core.adc_noise'");
     expect_fails("gram --dataset ringnorm --set gamma=1 --set gamma=2", 2, "--set: duplicate key 'gamma'");
+    expect_fails("chip mvm --chip-set core.adc_noise=1,core.adc_noise=2", 2,
+                 "--chip-set: duplicate key 'core.adc_noise'");
     expect_fails("gram --backend hermes --chip-set core.adc_noise=1,core.adc_noise=2", 2, "duplicate key");
+    expect_fails("gram --backend hermes --chip-set core.adc_noise=1 --chip-set core.adc_noise=2", 2,
+                 "chip_set: duplicate key 'core.adc_noise'");
     expect_fails("sweep smoke --set seeds=0 --set seeds=1", 2, "duplicate key 'seeds'");
     expect_fails("chip fit --measured /dev/null --free core.adc_noise=0..5/5 --free core.adc_noise=0..5/5", 2,
                  "--free: duplicate key 'core.adc_noise'");

@@ -314,7 +314,7 @@ TEST(Evaluate, RefusesWhatDoesNotFit) {
     EXPECT_THAT(error(model_of(config), digital), HasSubstr("classes 10; expected 4"));
     config = tiny_performer();
     config.length = 30;
-    EXPECT_THAT(error(model_of(config), digital), HasSubstr("the model is for 30"));
+    EXPECT_THAT(error(model_of(config), digital), HasSubstr("the model was built for 30"));
     config = tiny_performer();
     config.vocabulary = 4;
     EXPECT_THAT(error(model_of(config), digital), HasSubstr("vocabulary 4; expected at least 5"));

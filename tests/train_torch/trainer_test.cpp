@@ -345,7 +345,7 @@ TEST(Training, RefusesOtherSettingsAndOtherModels) {
     EXPECT_THAT(error_of([&] {
                     train(tiny(20), {.output = second / "out", .from = second / "imdb.safetensors"}, {});
                 }),
-                HasSubstr("a model of the task imdb, not tiny"));
+                HasSubstr("a model for the task imdb, not tiny"));
     auto wide = tiny(20);
     wide.model.hidden = 40;
     EXPECT_THAT(

@@ -148,7 +148,7 @@ BenchResult bench_kernel(const BenchSetup& setup, Sequence& s, const KernelAtten
          torch("PyTorch fused", "torch_fused", folder)},
         result);
     const std::array<std::size_t, 2> rows = {0, s.size.length - 1};
-    result.check = check_rows(attention.rows(s.inputs(), {}, 0, rows, exec), rows, s);
+    result.check = check_rows(attention.rows(s.inputs(), 0, rows, {}, exec), rows, s);
     add_targets(std::array{3.0, 10.0, 3.0}, result);
     set_limit(operations(s.size), result);
     return result;
@@ -162,7 +162,7 @@ BenchResult bench_exact(const BenchSetup& setup, Sequence& s, const ScratchFolde
         {torch("PyTorch exact", "torch_exact", folder), torch("PyTorch fused", "torch_fused", folder)},
         result);
     const std::array<std::size_t, 2> rows = {0, s.size.length - 1};
-    result.check = check_rows(exact_attention_rows(s.inputs(), {}, 0, rows), rows, s);
+    result.check = check_rows(exact_attention_rows(s.inputs(), 0, rows, {}), rows, s);
     set_limit(exact_operations(s.size), result);
     return result;
 }
@@ -237,8 +237,8 @@ BenchResult bench_on_gpu(const BenchSetup& setup, const GpuCase& c, Sequence& s,
         most = std::max(most, std::abs(double{got.values()[i]} - s.out.values()[i]));
         scale = std::max(scale, std::abs(double{s.out.values()[i]}));
     }
-    result.check =
-        check_at_most("largest difference from the processor, of the largest output", most / scale, 2e-5);
+    result.check = check_at_most("largest difference from the processor, relative to the largest output",
+                                 most / scale, 2e-5);
     const double seconds = median(result.seconds);
     const double floor = gpu_floor(c, s.size, rates);
     result.limit = "three products of halves, powers of two or memory, the largest";

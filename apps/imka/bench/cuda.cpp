@@ -156,7 +156,7 @@ BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
     ops::fill_normal(7, Stream::test, 0, expected);
     out.download(got);
     const auto wrong = std::ranges::mismatch(expected, got).in1 - expected.begin();
-    result.check = check_at_most("numbers with other bits than on the processor",
+    result.check = check_at_most("numbers whose bits differ from the processor's",
                                  static_cast<double>(checked) - static_cast<double>(wrong), 0.0);
     const auto n = static_cast<double>(count);
     result.limit = "normals drawn or bytes written, the larger";

@@ -1,4 +1,4 @@
-// imka chip age: error of products against the time since programming, for every compensation of drift.
+// imka chip age: error of products against the time since programming, for every drift compensation.
 #include <fmt/format.h>
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 struct AgeArgs {
     TrialArgs trial;
     std::vector<std::string> times = {"1min", "10min", "1h", "6h", "1d", "7d", "30d", "180d", "1y"};
-    std::string spacing = "0.001";
+    TimeArgs time;  // the spacing of the products
     std::filesystem::path figure;
 };
 
@@ -77,7 +77,7 @@ void print_table(const std::vector<double>& times, const std::vector<AgedErrors>
 void run_age(const AgeArgs& args, const Context& context) {
     check_figure(args.figure);
     const AgeingConfig config{.seconds = parse_times(args),
-                              .spacing_seconds = parse_duration(args.spacing, "--spacing")};
+                              .spacing_seconds = read_time(args.time).spacing_seconds};
     const auto trials = make_trials(args.trial);
     const auto errors = measure_ageing(trials, config, context.exec);
     const auto figure = make_figure(trials.build.settings.spec.name, config.seconds, errors);
@@ -103,11 +103,11 @@ void run_age(const AgeArgs& args, const Context& context) {
 void add_chip_age(CLI::App& chip, Context& context) {
     auto args = std::make_shared<AgeArgs>();
     auto* verb =
-        add_verb(chip, "age", "Measure the error of products against time, for every compensation of drift",
+        add_verb(chip, "age", "Measure the error of products against time, for every drift compensation",
                  {"imka chip age --figure age.svg",
                   "imka chip age --backend hermes-od --times 1h,1d,30d --seeds 0..9 --json"});
     add_common_options(*verb, context);
-    add_chip_options(*verb, args->trial.chip);
+    add_own_chip_options(*verb, args->trial.chip);
     add_seed_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
     add_programming_option(*verb, args->trial.build);
@@ -116,7 +116,7 @@ void add_chip_age(CLI::App& chip, Context& context) {
         ->delimiter(',')
         ->type_name("LIST")
         ->default_str("1min,10min,1h,6h,1d,7d,30d,180d,1y");
-    verb->add_option("--spacing", args->spacing, "Time between two products")->capture_default_str();
+    add_spacing_option(*verb, args->time);
     add_figure_option(*verb, args->figure);
     add_load_option(*verb, args->trial.load);
     verb->callback([args, &context] { run_age(*args, context); });

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <memory>
 
 #include "chip/options.hpp"
 #include "gnuplot.hpp"
 #include "imka/base/error.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
+#include "imka/deploy/error_causes.hpp"
 #include "imka/experiment/explain.hpp"
 #include "run_options.hpp"
 
@@ -25,29 +25,9 @@ struct ExplainArgs {
     std::filesystem::path figure;
 };
 
-// Effect of one non-ideality, over seeds.
-struct Explained {
-    const Nonideality* item = nullptr;
-    Summary alone_error;
-    Summary alone;
-    Summary saved;
-};
-
-// Largest saving first.
-std::vector<Explained> summarize_items(const ErrorAttribution& attribution) {
-    std::vector<Explained> rows;
-    for (const auto& a : attribution.items)
-        rows.push_back({.item = a.item,
-                        .alone_error = summarize(a.alone_error),
-                        .alone = summarize(a.alone),
-                        .saved = summarize(a.saved)});
-    std::ranges::stable_sort(rows, std::greater<>(), [](const Explained& e) { return e.saved.mean; });
-    return rows;
-}
-
 constexpr double kVisible = 1e-3;  // share of the squared error
 
-report::Plot make_chart(const std::string& title, const std::vector<Explained>& rows) {
+report::Plot make_chart(const std::string& title, const std::vector<ErrorCause>& rows) {
     report::Plot chart{.title = title,
                        .y_label = "share of the squared error (%)",
                        .series = {{.label = "alone"}, {.label = "saved by removal"}},
@@ -66,24 +46,7 @@ report::Plot make_chart(const std::string& title, const std::vector<Explained>& 
     return chart;
 }
 
-Summary root_of(const std::vector<CaseErrors>& errors, double CaseErrors::*part) {
-    std::vector<double> values(errors.size());
-    std::ranges::transform(errors, values.begin(),
-                           [part](const CaseErrors& e) { return std::sqrt(e.*part); });
-    return summarize(std::move(values));
-}
-
-// Does the chip add an error at all? Yes if every chip adds a fifth to the squared error of an ideal one, or
-// if the 95 % interval of what they add excludes 0.
-bool is_above_ideal(const std::vector<CaseErrors>& errors) {
-    if (std::ranges::all_of(errors, [](const CaseErrors& e) { return e.full > 1.2 * e.none; })) return true;
-    std::vector<double> added(errors.size());
-    std::ranges::transform(errors, added.begin(), [](const CaseErrors& e) { return e.full - e.none; });
-    const auto summary = summarize(std::move(added));
-    return summary.n > 1 && summary.mean > summary.half_width;
-}
-
-Json result_json(const std::vector<Explained>& rows, bool shares) {
+Json result_json(const std::vector<ErrorCause>& rows, bool shares) {
     Json list = Json::array();
     for (const auto& r : rows)
         list.push_back({{"name", r.item->name},
@@ -94,7 +57,7 @@ Json result_json(const std::vector<Explained>& rows, bool shares) {
     return list;
 }
 
-void print_rows(const std::vector<Explained>& rows, std::size_t seeds) {
+void print_rows(const std::vector<ErrorCause>& rows, std::size_t seeds) {
     TextTable table = {{"non-ideality", "error alone %", "alone², share %", "removal saves, share %", ""}};
     double alone = 0.0;
     double saved = 0.0;
@@ -111,7 +74,7 @@ void print_rows(const std::vector<Explained>& rows, std::size_t seeds) {
               seeds > 1 ? ", ± half of the 95 % interval over chips" : "");
 }
 
-void print_errors_alone(const std::vector<Explained>& rows) {
+void print_errors_alone(const std::vector<ErrorCause>& rows) {
     TextTable table = {{"non-ideality", "error alone %", ""}};
     for (const auto& r : rows)
         table.push_back(
@@ -141,9 +104,9 @@ struct Outcome {
 };
 
 void show(const ExplainArgs& args, const Context& context, const Outcome& o) {
-    const auto rows = summarize_items(o.attribution);
-    const auto full = root_of(o.attribution.errors, &CaseErrors::full);
-    const auto none = root_of(o.attribution.errors, &CaseErrors::none);
+    const auto rows = by_saving(summarize_causes(o.attribution));
+    const auto full = root_error(o.attribution.errors, &CaseErrors::full);
+    const auto none = root_error(o.attribution.errors, &CaseErrors::none);
     const bool shares = is_above_ideal(o.attribution.errors);
     if (!shares && !args.figure.empty())
         fail(ErrorCode::numeric,
@@ -190,7 +153,7 @@ Outcome explain_products(const ExplainArgs& args, const AgedRead& read, const Co
 // Settings of the run whose chip is explained, from the options for chips, times and calibration.
 void set_chip_run(const ExplainArgs& args, const AgedRead& read, RunConfig& config) {
     config.backend.name = args.trial.chip.chip;
-    config.chip.chip_set = fmt::format("{}", fmt::join(args.trial.chip.overrides, ","));
+    config.chip.chip_set = args.trial.chip.chip_set;
     auto& build = config.chip.projection;
     // `auto` means max and lets input_alpha override it, so max stays auto.
     if (args.trial.problem.input_range != InputRangeRule::max)
@@ -248,11 +211,11 @@ void add_chip_explain(CLI::App& chip, Context& context) {
                   "imka chip explain --weights w.npy --input-law x.npy --seed 0",
                   "imka chip explain --dataset ringnorm --kernel rbf --log-ratio 4 --seeds 0..2 --json"});
     add_common_options(*verb, context);
-    add_chip_options(*verb, args->trial.chip);
+    add_own_chip_options(*verb, args->trial.chip);
     add_seed_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
     add_time_options(*verb, args->time);
-    add_enum_option(*verb, "--compensation", args->compensation, "Compensation of drift");
+    add_enum_option(*verb, "--compensation", args->compensation, "Drift compensation");
     add_figure_option(*verb, args->figure);
     const std::vector<std::string> run_names = {"dataset", "protocol",   "split_seed",   "gram_rows",
                                                 "kernel",  "gamma",      "sampler",      "norms",

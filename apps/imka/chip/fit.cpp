@@ -164,8 +164,7 @@ void print_fit(const FitArgs& args, const DeviceFit& fit) {
         print_out("chi² per degree of freedom of binned errors: {:.2f} ({} degrees)\n", fit.chi2_per_freedom,
                   fit.freedom);
     if (fit.ks_reads > 0) {
-        // 1 % of samples of the correct law exceed this.
-        const double limit = 1.63 / std::sqrt(static_cast<double>(fit.ks_reads));
+        const double limit = ks_limit(fit.ks_reads);
         print_out(
             "Kolmogorov-Smirnov distance of standardised errors: {:.4f} over {} reads; {} (1 % limit "
             "{:.4f})\n",
@@ -218,18 +217,10 @@ void add_chip_fit(CLI::App& chip, Context& context) {
     verb->add_option("file", args->file,
                      "CSV with columns target and read in uS, and optionally time in s and device")
         ->check(CLI::ExistingFile);
-    using range::between;
-    bind_fields(
-        *verb,
-        {field("degree", args->fit.degree,
-               between(0, 3,
-                       "Degree of the polynomial in u = target / g_max that models the programming error")),
-         field("g_max", args->fit.g_max_us, between(0.0, 1e6, "g_max; 0 = the largest target", "uS")),
-         field("bins", args->fit.bins,
-               between(2, 1000, "Number of bins of the target for the goodness of fit"))});
-    add_chip_options(*verb, args->chip);
+    bind_fields(*verb, fields(args->fit));
+    add_own_chip_options(*verb, args->chip);
     add_measured_options(*verb, args->measured);
-    verb->get_option("--chip")->description("Chip that provides the other constants");
+    verb->get_option("--backend")->description("Chip that provides the other constants");
     verb->add_option(
             "--output", args->output,
             "Write a chip file with the fitted devices, or with the fitted constants and their posterior")

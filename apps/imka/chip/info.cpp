@@ -136,14 +136,14 @@ void add_chip_info(CLI::App& chip, Context& context) {
     add_common_options(*verb, context);
     verb->add_option("name", args->name, "Chip name or YAML file; default: list all chips")
         ->type_name("NAME|FILE.yaml");
-    add_chip_options(*verb, args->chip);
+    add_own_chip_options(*verb, args->chip);
     verb->callback([args, verb, &context] {
         if (!args->name.empty()) {
             reject_without_effect(*verb, {"--backend"}, "the chip is given by its name");
             args->chip.chip = args->name;
         }
         if (!args->chip.chip.empty()) return show_chip(load_spec(args->chip), context);
-        if (!args->chip.overrides.empty())
+        if (!args->chip.chip_set.empty())
             fail(ErrorCode::bad_usage,
                  "--chip-set needs a chip, as in 'imka chip info hermes --chip-set ...'");
         list_chips(context);

@@ -15,6 +15,7 @@
 #include "imka/base/file.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/experiment/fit_chip.hpp"
+#include "imka/experiment/signatures.hpp"
 #include "terminal.hpp"
 
 namespace imka::app {
@@ -136,18 +137,14 @@ Json posterior_json(const std::vector<FreeConstant>& free, const Posterior& post
     Json j = {{"accepted", posterior.accepted},
               {"coverage", posterior.coverage(kModelError)},
               {"coverage_without_model_error", posterior.coverage(0.0)}};
-    for (std::size_t p = 0; p < free.size(); ++p) {
-        auto& list = j["draws"][free[p].name] = Json::array();
-        for (const auto& draw : posterior.draws) list.push_back(draw[p]);
-    }
+    for (std::size_t p = 0; p < free.size(); ++p) j["draws"][free[p].name] = posterior.values(p);
     return j;
 }
 
 void print_posterior(const std::vector<FreeConstant>& free, const Posterior& posterior) {
     TextTable table = {{"constant", "mean", "standard deviation", "smallest", "largest"}};
     for (std::size_t p = 0; p < free.size(); ++p) {
-        std::vector<double> values;
-        for (const auto& draw : posterior.draws) values.push_back(draw[p]);
+        const auto values = posterior.values(p);
         const auto [low, high] = std::ranges::minmax(values);
         const auto s = summarize(values);
         table.push_back({free[p].name, fmt::format("{:.4g}", s.mean), fmt::format("{:.2g}", s.std),
@@ -162,18 +159,6 @@ void print_posterior(const std::vector<FreeConstant>& free, const Posterior& pos
         "of "
         "{:.0f} %; {:.1f} % without the model error\n\n",
         100.0 * posterior.coverage(kModelError), 100.0 * kModelError, 100.0 * posterior.coverage(0.0));
-}
-
-// The fitted chip, with the posterior of its constants.
-ChipSpec measured_chip(ChipSpec chip, const std::vector<FreeConstant>& free, const FittedChip& fit,
-                       const std::optional<Posterior>& posterior) {
-    chip = with_constants(std::move(chip), free, fit.values);
-    chip.posterior.clear();
-    if (!posterior) return chip;
-    for (std::size_t p = 0; p < free.size(); ++p) {
-        for (const auto& draw : posterior->draws) chip.posterior[free[p].name].push_back(draw[p]);
-    }
-    return chip;
 }
 
 // `prefix`: "With --measured: " where the verb works without measurements too.
@@ -193,8 +178,9 @@ void add_comparison_options(CLI::App& verb, const std::string& prefix, Compariso
     verb.add_option("--run-seeds", args.seeds, prefix + "seeds of the emulated runs, for example 0..9");
     bind_fields(verb, {field("test_rows", args.test_rows,
                              range::between(100, 1e7, "Number of test rows for accuracies"))});
-    verb.add_option("--resume", args.resume,
-                    "Write every emulation to this file, and use those that it already has; with --measured");
+    verb.add_option(
+        "--resume", args.resume,
+        "Write every emulation to this file, and reuse those that it already has; with --measured");
     for (const auto* flag :
          {"--experiment", "--measured-backend", "--datasets", "--run-seeds", "--test-rows", "--resume"})
         verb.get_option(flag)->needs("--measured");
@@ -237,35 +223,6 @@ struct SignatureArgs {
     double least_log_ratio = 4.0;
 };
 
-// Cells of the same data set, kernel and sampler, in the sizes of interest.
-struct Group {
-    std::string dataset;
-    std::string kernel;
-    std::string sampler;
-    std::vector<std::size_t> cells;
-};
-std::vector<Group> groups_of(const std::vector<FidelityCell>& cells, double least_log_ratio) {
-    std::vector<Group> out;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-        const auto& c = cells[i];
-        if (c.log_ratio < least_log_ratio) continue;
-        auto it = std::ranges::find_if(out, [&](const Group& g) {
-            return g.dataset == c.dataset && g.kernel == c.kernel && g.sampler == c.sampler;
-        });
-        if (it == out.end()) it = out.insert(out.end(), {c.dataset, c.kernel, c.sampler, {}});
-        it->cells.push_back(i);
-    }
-    return out;
-}
-
-// Mean over the cells of a group of ln(a / b).
-template <class Ratio>
-double mean_over(const Group& group, Ratio ratio) {
-    double sum = 0.0;
-    for (const auto c : group.cells) sum += ratio(c);
-    return sum / static_cast<double>(group.cells.size());
-}
-
 using Emulations = std::vector<std::vector<FidelityCell>>;  // of the chip itself, then of every candidate
 
 Json signatures_json(const std::vector<Candidate>& candidates, const Emulations& all) {
@@ -285,23 +242,16 @@ void print_signatures(const SignatureArgs& args, const std::vector<Candidate>& c
                       const Emulations& all) {
     TextTable table = {{"data set", "kernel", "sampler", "measured"}};
     for (const auto& c : candidates) table.front().push_back(c.name);
-    const auto& base = all.front();
-    for (const auto& g : groups_of(base, args.least_log_ratio)) {
-        std::vector<std::string> row = {
-            g.dataset, g.kernel, g.sampler,
-            fmt::format("{:+.3f} ± {:.3f}", mean_over(g, [&](std::size_t c) { return -base[c].residual(); }),
-                        mean_over(g, [&](std::size_t c) { return base[c].residual_error(); }) /
-                            std::sqrt(static_cast<double>(g.cells.size())))};
-        for (std::size_t k = 1; k < all.size(); ++k)
-            row.push_back(fmt::format("{:+.3f}", mean_over(g, [&](std::size_t c) {
-                                          return std::log(all[k][c].error.mean / base[c].error.mean);
-                                      })));
+    for (const auto& s : signatures(all, args.least_log_ratio)) {
+        std::vector<std::string> row = {s.dataset, s.kernel, s.sampler,
+                                        fmt::format("{:+.3f} ± {:.3f}", s.missing, s.missing_error)};
+        for (const double change : s.changes) row.push_back(fmt::format("{:+.3f}", change));
         table.push_back(std::move(row));
     }
     print_out("mean of ln(Gram error / Gram error of {}) for r >= {}:\n{}\n", args.chip.chip,
               args.least_log_ratio, format_table(table));
     TextTable rms = {{"candidate", "chi²"}};
-    for (const auto& s : scores(base)) rms.front().push_back(s.kernel + " " + s.dataset);
+    for (const auto& s : scores(all.front())) rms.front().push_back(s.kernel + " " + s.dataset);
     for (std::size_t k = 0; k < all.size(); ++k) {
         std::vector<std::string> row = {k == 0 ? "(none)" : candidates[k - 1].name,
                                         fmt::format("{:.1f}", chi_squared(all[k]))};
@@ -399,14 +349,14 @@ void add_chip_signatures(CLI::App& chip, Context& context) {
     auto args = std::make_shared<SignatureArgs>();
     auto* verb = add_verb(
         chip, "signatures",
-        "Compare what candidate mechanisms would change with what is missing from the measured Gram errors",
+        "Compare the effects of candidate mechanisms with what is missing from the measured Gram errors",
         {"imka chip signatures --measured measured.csv --data-dir data --candidate 'limit: "
          "core.product_limit=3'",
          "imka chip signatures --measured measured.csv --run-seeds 0..5 --resume emulations.jsonl "
          "--candidate "
          "'nearest: core.output_rounding=nearest' --json"});
     add_common_options(*verb, context);
-    add_chip_options(*verb, args->chip);
+    add_own_chip_options(*verb, args->chip);
     add_comparison_options(*verb, "", args->comparison);
     verb->get_option("--measured")->required();
     verb->add_option("--candidate", args->candidates,

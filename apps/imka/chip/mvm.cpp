@@ -139,7 +139,7 @@ void add_chip_mvm(CLI::App& chip, Context& context) {
         {"imka chip mvm --at 1d --compensation global",
          "imka chip mvm --weights w.npy --input-law x.npy --input-range search --json"});
     add_common_options(*verb, context);
-    add_chip_options(*verb, args->trial.chip);
+    add_own_chip_options(*verb, args->trial.chip);
     add_seed_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
     add_enum_option(*verb, "--simulator", args->states.simulator,
@@ -147,19 +147,12 @@ void add_chip_mvm(CLI::App& chip, Context& context) {
     add_programming_option(*verb, args->trial.build);
     add_time_options(*verb, args->time);
     add_enum_option(*verb, "--compensation", args->states.read.compensation,
-                    "Compensation of drift: none, one factor (global), one factor per output (column), or "
+                    "Drift compensation: none, one factor (global), one factor per output (column), or "
                     "refit scales and offsets (outputs)");
     verb->add_flag_callback(
         "--no-output-calibration", [args] { args->trial.build.output_calibration = false; },
         "Keep the nominal scale of every output");
-    bind_fields(
-        *verb,
-        {field("replicas", args->trial.build.placement.replicas,
-               range::between(0, 65536,
-                              "Number of copies of the matrix on the chip; 0 = the maximum that fits"))});
-    add_enum_option(
-        *verb, "--replication", args->trial.build.placement.replication,
-        "Copies take turns (throughput), or all compute every product and are averaged (average)");
+    bind_fields(*verb, fields(args->trial.build.placement));
     add_load_option(*verb, args->trial.load);
     verb->callback([args, verb, &context] {
         if (args->trial.build.placement.replicas == 1)

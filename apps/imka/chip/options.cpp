@@ -12,7 +12,6 @@
 #include "imka/chip/spec/chip_fields.hpp"
 #include "imka/data/table.hpp"
 #include "imka/deploy/chip_file.hpp"
-#include "run_options.hpp"
 
 namespace imka::app {
 namespace {
@@ -44,6 +43,14 @@ Matrix<float> law_or_matrix(const std::string& option, const std::string& text, 
     return {};
 }
 
+void add_named_chip_options(CLI::App& verb, const std::string& backend, const std::string& chip_set,
+                            ChipArgs& args) {
+    verb.add_option(backend, args.chip, "Chip: a name ('imka chip info' lists them) or a YAML file")
+        ->type_name("NAME|FILE.yaml")
+        ->capture_default_str();
+    add_chip_set_option(verb, chip_set, [&args](const std::string& text) { args.chip_set = text; });
+}
+
 }  // namespace
 
 Json summary_json(const Summary& s) {
@@ -61,14 +68,11 @@ std::string mean_text(const Summary& s, double factor) {
 }
 
 void add_chip_options(CLI::App& verb, ChipArgs& args) {
-    verb.add_option("--backend,--chip", args.chip,
-                    "Chip: a name ('imka chip info' lists them) or a YAML file")
-        ->type_name("NAME|FILE.yaml")
-        ->capture_default_str();
-    verb.add_option("--chip-set,--set", args.overrides,
-                    "Change a constant of the chip, e.g. --chip-set core.adc_noise=2; may be repeated")
-        ->type_name("KEY=VALUE")
-        ->allow_extra_args(false);
+    add_named_chip_options(verb, "--backend", "--chip-set", args);
+}
+
+void add_own_chip_options(CLI::App& verb, ChipArgs& args) {
+    add_named_chip_options(verb, "--backend,--chip", "--chip-set,--set", args);
 }
 
 void add_seed_options(CLI::App& verb, ChipArgs& args) {
@@ -95,8 +99,11 @@ ChipSpec load_spec(const ChipArgs& args) {
     const bool file = args.chip.ends_with(".yaml") || args.chip.ends_with(".yml") ||
                       args.chip.find('/') != std::string::npos;
     auto spec = file ? load_chip(args.chip) : chip_preset(args.chip);
-    for (const auto& [key, value] : parse_assignments(args.overrides, "--chip-set"))
-        set_constant(spec, key, value);
+    try {
+        set_constants(spec, args.chip_set);
+    } catch (const Error& e) {
+        fail(e.code(), fmt::format("--chip-set: {}", e.what()));
+    }
     return spec;
 }
 
@@ -141,34 +148,28 @@ void add_load_option(CLI::App& verb, std::filesystem::path& file) {
 }
 
 void add_time_options(CLI::App& verb, TimeArgs& args) {
-    verb.add_option("--at,--time,--read-seconds", args.at,
-                    "Time since programming, in seconds or with a unit: 90, 30min, 1h, 7d, 1y")
-        ->type_name("TIME")
-        ->capture_default_str();
-    verb.add_option("--spacing", args.spacing, "Time between two products")
+    add_at_option(verb, "--at,--time,--read-seconds", args.at,
+                  [&args](const std::string& text) { args.at = text; });
+    add_spacing_option(verb, args);
+}
+
+void add_spacing_option(CLI::App& verb, TimeArgs& args) {
+    verb.add_option("--read-spacing,--spacing", args.spacing, "Time between two products")
         ->type_name("TIME")
         ->capture_default_str();
 }
 
 ReadTime read_time(const TimeArgs& args) {
     return {.seconds = parse_duration(args.at, "--at"),
-            .spacing_seconds = parse_duration(args.spacing, "--spacing")};
+            .spacing_seconds = parse_duration(args.spacing, "--read-spacing")};
 }
 
 void add_build_options(CLI::App& verb, BuildConfig& build) {
-    Fields chosen;
-    for (auto& f : fields(build)) {
-        for (const auto* name : {"input_range", "input_alpha", "calibration_inputs", "programming",
-                                 "output_calibration", "read_spacing", "compensation"}) {
-            if (f.name == name) chosen.push_back(f);
-        }
-    }
-    bind_fields(verb, chosen);
-    verb.add_option_function<std::string>(
-            "--at", [&build](const std::string& text) { build.read_seconds = parse_duration(text, "--at"); },
-            "Time since programming at which the chip is read: 90, 30min, 1h, 7d, 1y")
-        ->type_name("TIME")
-        ->default_str("0");
+    bind_fields(verb, fields(build),
+                {"input_range", "input_alpha", "calibration_inputs", "programming", "output_calibration",
+                 "read_spacing", "compensation"});
+    add_at_option(verb, "--at", "0",
+                  [&build](const std::string& text) { build.read_seconds = parse_duration(text, "--at"); });
 }
 
 ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {

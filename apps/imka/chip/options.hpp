@@ -22,9 +22,9 @@ Json summary_json(const Summary& s);
 std::string mean_text(const Summary& s, double factor = 1.0);
 
 struct ChipArgs {
-    std::string chip = "hermes";         // --backend
-    std::vector<std::string> overrides;  // --chip-set
-    std::vector<std::uint64_t> seeds;    // --seeds, --seed
+    std::string chip = "hermes";       // --backend
+    std::string chip_set;              // --chip-set: changed constants, "core.adc_noise=2,core.rows=64"
+    std::vector<std::uint64_t> seeds;  // --seeds, --seed
 };
 
 // An option whose values are the names of an enumeration.
@@ -38,9 +38,11 @@ void add_enum_option(CLI::App& verb, const std::string& flag, E& value, const st
 
 // --backend, --chip-set.
 void add_chip_options(CLI::App& verb, ChipArgs& args);
+// The same below `imka chip`, where their former names --chip and --set still work.
+void add_own_chip_options(CLI::App& verb, ChipArgs& args);
 // --seeds and --seed; the current value of `seeds` is the default.
 void add_seed_options(CLI::App& verb, ChipArgs& args);
-// A preset by name or a YAML file by path, with the overrides applied.
+// A preset by name or a YAML file by path, with the changed constants.
 ChipSpec load_spec(const ChipArgs& args);
 
 // Weights and inputs: drawn with a seed, or read from files.
@@ -66,12 +68,13 @@ struct TrialArgs {
 void add_programming_option(CLI::App& verb, ChipBuild& build);
 // --load FILE; excludes the options that build a chip.
 void add_load_option(CLI::App& verb, std::filesystem::path& file);
-// --at and --spacing: when products are read.
+// --at and --read-spacing: when products are read.
 struct TimeArgs {
     std::string at = "0";
     std::string spacing = "0.001";
 };
 void add_time_options(CLI::App& verb, TimeArgs& args);
+void add_spacing_option(CLI::App& verb, TimeArgs& args);  // only --read-spacing
 ReadTime read_time(const TimeArgs& args);
 // How a model is put on a chip: --input-range, --programming, ..., --compensation and --at.
 void add_build_options(CLI::App& verb, BuildConfig& build);

@@ -205,7 +205,7 @@ void add_chip_program(CLI::App& chip, Context& context) {
                           {"imka chip program --figure steps.svg",
                            "imka chip program --methods max_set_fill,gradient_descent --draws 10 --json"});
     add_common_options(*verb, context);
-    add_chip_options(*verb, args->trial.chip);
+    add_own_chip_options(*verb, args->trial.chip);
     add_problem_options(*verb, args->trial.problem);
     verb->add_option("--methods", args->methods,
                      "Programming methods, separated by commas; default: all methods that the chip models")
@@ -217,7 +217,7 @@ void add_chip_program(CLI::App& chip, Context& context) {
                         field("seed", args->seed,
                               {.help = "Seed of the first draw; the next draws use seed + 1, seed + 2, ..."}),
                         field("iterations", args->trial.build.programming.gradient.iterations,
-                              between(1, 100000, "Maximum number of iterations of gradient descent"))});
+                              between(1, 1000, "Maximum number of iterations of gradient descent"))});
     add_figure_option(*verb, args->figure, "Draw the steps of gradient descent");
     verb->add_option("--output", args->output,
                      "Save the first chip, programmed by the last method, for 'imka chip mvm --load'");

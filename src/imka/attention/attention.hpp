@@ -47,8 +47,8 @@ void validate(const AttentionInputs& inputs, const AttentionOptions& options);
 void exact_attention(const AttentionInputs& inputs, const AttentionOptions& options, const Exec& exec,
                      HeadsView<float> out);
 // Rows of softmax(scale Q Kᵀ) of one head: out(i, j) for query rows[i] and key j.
-Matrix<float> exact_attention_rows(const AttentionInputs& inputs, const AttentionOptions& options,
-                                   std::size_t head, std::span<const std::size_t> rows);
+Matrix<float> exact_attention_rows(const AttentionInputs& inputs, std::size_t head,
+                                   std::span<const std::size_t> rows, const AttentionOptions& options);
 
 // The features of kernelised attention. Names in brackets: as in Performer libraries.
 struct AttentionConfig {
@@ -66,7 +66,7 @@ Fields fields(AttentionConfig& config);
 void validate(const AttentionConfig& config);
 std::int64_t directions(const AttentionConfig& config, std::int64_t d);  // m
 
-// Which Ω: the draw of a layer at a step of a training. Ω changes only where redraw_count changes.
+// Which Ω: the draw of a layer at a training step. Ω changes only where redraw_count changes.
 struct OmegaDraw {
     std::uint64_t seed = 0;
     std::uint64_t layer = 0;
@@ -105,8 +105,8 @@ public:
     void run(std::span<const AttentionInputs> inputs, const AttentionOptions& options, const Exec& exec,
              std::span<const HeadsView<float>> out) const;
     // Rows of the matrix whose product with V is the output.
-    Matrix<float> rows(const AttentionInputs& inputs, const AttentionOptions& options, std::size_t head,
-                       std::span<const std::size_t> rows, const Exec& exec) const;
+    Matrix<float> rows(const AttentionInputs& inputs, std::size_t head, std::span<const std::size_t> rows,
+                       const AttentionOptions& options, const Exec& exec) const;
 
     // The same on a GPU, with Ω copied there by the first call. Lives as long as this.
     const GpuAttention& on_gpu(int gpu) const;
@@ -121,7 +121,7 @@ private:
     std::unique_ptr<GpuCopies> gpu_copies_;
 };
 
-// Causal attention one token after another: memory does not grow with the number of tokens. The outputs are
+// Causal attention, one token at a time: memory does not grow with the number of tokens. The outputs are
 // those of a causal run over all tokens so far, up to rounding.
 class AttentionState {
 public:
@@ -133,6 +133,8 @@ public:
     // attention must outlive the state.
     AttentionState(const KernelAttention& attention, const Shape& shape,
                    const AttentionOptions& options = {});
+    AttentionState(const KernelAttention&& attention, const Shape& shape,
+                   const AttentionOptions& options = {}) = delete;
     ~AttentionState();
     AttentionState(AttentionState&&) noexcept;
     AttentionState& operator=(AttentionState&&) noexcept;

@@ -37,8 +37,10 @@ void check_shapes(const AttentionInputs& x, const AttentionOptions& options) {
     if (options.causal && q.length() != k.length())
         wrong(fmt::format("causal attention needs as many queries as keys; there are {} and {}", q.length(),
                           k.length()));
-    if (options.scale && !(*options.scale > 0.0 && std::isfinite(*options.scale)))
-        fail(ErrorCode::bad_config, fmt::format("scale: {} is out of range; it must be > 0", *options.scale));
+}
+
+Fields fields(AttentionOptions& o) {
+    return {field("scale", o.scale, range::positive("of the scores"))};
 }
 
 void check_finite(const HeadsView<const float>& x, std::span<const std::uint8_t> mask, const char* what) {
@@ -68,6 +70,8 @@ void exact_on_gpu(const AttentionInputs& inputs, const AttentionOptions& options
 
 void validate(const AttentionInputs& inputs, const AttentionOptions& options) {
     check_shapes(inputs, options);
+    auto copy = options;
+    if (options.scale) check_ranges(fields(copy));  // a state checks every token
     check_finite(inputs.q, {}, "query");
     check_finite(inputs.k, inputs.key_mask, "key");
     check_finite(inputs.v, inputs.key_mask, "value");
@@ -105,8 +109,8 @@ void exact_attention(const AttentionInputs& inputs, const AttentionOptions& opti
     });
 }
 
-Matrix<float> exact_attention_rows(const AttentionInputs& inputs, const AttentionOptions& options,
-                                   std::size_t head, std::span<const std::size_t> rows) {
+Matrix<float> exact_attention_rows(const AttentionInputs& inputs, std::size_t head,
+                                   std::span<const std::size_t> rows, const AttentionOptions& options) {
     validate(inputs, options);
     assert(inputs.k.heads() > 0);
     const auto q = inputs.q.head(head);

@@ -202,8 +202,8 @@ Matrix<float> rows_on_gpu(const GpuAttention& attention, const AttentionInputs& 
 
 }  // namespace
 
-Matrix<float> KernelAttention::rows(const AttentionInputs& inputs, const AttentionOptions& options,
-                                    std::size_t head, std::span<const std::size_t> rows,
+Matrix<float> KernelAttention::rows(const AttentionInputs& inputs, std::size_t head,
+                                    std::span<const std::size_t> rows, const AttentionOptions& options,
                                     const Exec& exec) const {
     check_size(*this, inputs.q.size());
     if (exec.device.kind == DeviceKind::cuda)

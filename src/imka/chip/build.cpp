@@ -61,7 +61,7 @@ CalibrationConfig calibration_of(const BuildConfig& c, MatrixView<const float> x
 }
 
 BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibration) {
-    BuildSteps steps{.placement = {.replicas = config.replicas, .replication = config.replication},
+    BuildSteps steps{.placement = config.placement,
                      .calibration = calibration,
                      .programming = {.method = config.programming},
                      .time = {.seconds = config.read_seconds, .spacing_seconds = config.read_spacing},
@@ -120,7 +120,7 @@ BuiltChip build_chip(const ProjectionJob& job, const Exec& exec) {
 }
 
 Fields fields(BuildConfig& c) {
-    return {
+    Fields list = {
         field("input_range", c.input_range,
               {.help = "Range of a core's inputs; auto: max, or deviation with input_alpha"}),
         field("input_alpha", c.input_alpha,
@@ -145,11 +145,9 @@ Fields fields(BuildConfig& c) {
         field("lost_rows", c.lost_rows,
               range::not_negative(
                   "Every n-th product is returned as 0, as in a measured run that lost some; 0: none")),
-        field("replicas", c.replicas,
-              range::between(0, 65536, "Copies of the matrix on the chip; 0: the maximum that fits")),
-        field("replication", c.replication,
-              {.help = "Copies share the inputs, or all process every input and are averaged"}),
     };
+    for (auto& f : fields(c.placement)) list.push_back(std::move(f));
+    return list;
 }
 
 void validate(const BuildConfig& config) {

@@ -79,8 +79,7 @@ struct BuildConfig {
     bool range_scaling = false;
     // Every n-th product is returned as 0, as some measured runs seem to have had; 0: none.
     std::int64_t lost_rows = 0;
-    int replicas = 1;  // copies of the matrix; 0: the maximum that fits
-    Replication replication = Replication::throughput;
+    PlacementConfig placement;  // copies of the matrix
 };
 Fields fields(BuildConfig& config);
 // Error{bad_config}, also for settings that exclude each other.

@@ -65,9 +65,6 @@ std::string matrices_text(const std::vector<PlannedMatrix>& matrices, std::size_
 }
 
 std::size_t count_replicas(const ChipSpec& spec, std::size_t tiles, int replicas) {
-    if (replicas < 0)
-        fail(ErrorCode::bad_config,
-             fmt::format("replicas: {}; it must be >= 0, 0 for the maximum that fits", replicas));
     assert(tiles > 0);
     return replicas == 0 ? std::max<std::size_t>(1, core_count(spec) / tiles)
                          : static_cast<std::size_t>(replicas);
@@ -180,8 +177,23 @@ std::vector<Tile> tile_matrix(std::size_t inputs, std::size_t outputs, const Cor
     return tiles;
 }
 
+Fields fields(PlacementConfig& c) {
+    return {
+        field("replicas", c.replicas,
+              range::between(0, 65536, "Copies of the matrix on the chip; 0: the maximum that fits")),
+        field("replication", c.replication,
+              {.help = "Copies share the inputs, or all process every input and are averaged"}),
+    };
+}
+
+void validate(const PlacementConfig& config) {
+    PlacementConfig copy = config;
+    check_ranges(fields(copy));
+}
+
 Plan place(const ChipSpec& spec, std::vector<Matrix<float>> matrices, const PlacementConfig& config) {
     validate(spec);
+    validate(config);
     if (matrices.empty()) fail(ErrorCode::bad_config, "no matrix to place");
     Plan plan{.spec = spec};
     std::vector<std::vector<Tile>> tiles;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/base/matrix.hpp"
 #include "imka/base/names.hpp"
@@ -29,6 +30,8 @@ struct PlacementConfig {
     int replicas = 1;  // copies of each matrix; 0: the maximum that fits
     Replication replication = Replication::throughput;
 };
+Fields fields(PlacementConfig& config);
+void validate(const PlacementConfig& config);
 
 struct PlannedMatrix {
     Matrix<float> weights;  // inputs x outputs
@@ -52,7 +55,8 @@ std::vector<Tile> tile_matrix(std::size_t inputs, std::size_t outputs, const Cor
 
 // Places one tile on each core, at row 0 and column 0: tile t of replica r on core r * tiles + t, matrices
 // one after another. All columns use g_max, inputs have the range 1. Error{bad_data} for weights that are
-// not finite, naming the first; Error{bad_config} if there are too few cores, with the number missing.
+// not finite, naming the first; Error{bad_config} for a config out of range, and if there are too few cores,
+// with the number missing.
 Plan place(const ChipSpec& spec, Matrix<float> weights, const PlacementConfig& config = {});
 Plan place(const ChipSpec& spec, std::vector<Matrix<float>> matrices, const PlacementConfig& config = {});
 

@@ -83,8 +83,8 @@ DeviceIds device_ids(const CoreSpec& spec, const RegionIds& ids, std::uint64_t p
 std::uint64_t first_input(const CoreSpec& spec, const RegionIds& ids);
 std::uint64_t first_column(const CoreSpec& spec, const RegionIds& ids);
 
-// Identifies products and thereby the noise that is new in each. Product v of a batch has the number first
-// + v, below 2^32. Regions of one core share its converters: use different seeds for products of two
+// Identifies products, and so determines the noise that is new in each. Product v of a batch has the number
+// first + v, below 2^32. Regions of one core share its converters: use different seeds for products of two
 // matrices with the same numbers, or both get the same noise.
 struct ProductIds {
     std::uint64_t seed = 0;

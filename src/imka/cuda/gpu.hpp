@@ -1,5 +1,5 @@
-// GPUs of this machine and the CUDA version of the build. Also there in a build without CUDA, which has no
-// GPU.
+// GPUs of this machine and the CUDA version of the build. Also available in a build without CUDA, which
+// finds no GPU.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace imka::cuda {
 bool is_compiled();
 
 struct Build {
-    std::string architectures;  // "90": for which machine code was compiled; empty without CUDA
+    std::string architectures;  // "90": those with compiled machine code; empty without CUDA
     std::string runtime;        // "13.0"; empty without CUDA
     std::string driver;         // the latest version that the driver supports; empty without a driver
 };

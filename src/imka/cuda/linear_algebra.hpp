@@ -44,7 +44,7 @@ public:
     void multiply(const Product<float>& work);
     void multiply(const Product<double>& work);
 
-    // Solves a x = b for a symmetric positive definite n x n matrix, of which the lower triangle is read and
+    // Solves a x = b for a symmetric positive definite n x n matrix, whose lower triangle is read and
     // overwritten; b is n x columns and becomes x. Waits. Returns the first pivot that is not positive,
     // counted from 1, or 0.
     std::size_t solve(double* a, std::size_t n, double* b, std::size_t columns);

@@ -1,4 +1,4 @@
-// Rows on the host of which a copy is in memory of a GPU, because many computations read them.
+// Rows on the host with a copy in the memory of a GPU, because many computations read them.
 #pragma once
 
 #include <cstddef>

@@ -126,7 +126,7 @@ void standardize_stretches(Arrangement& a, const Exec& exec) {
     std::size_t first = 0;
     for (const std::size_t end : a.stretch_ends) {
         const auto rows = a.table.x.view().slice_rows(first, end - first);
-        apply_standardization(compute_standardization(rows, exec), rows, exec);
+        apply_standardization(compute_standardization(rows, exec), exec, rows);
         first = end;
     }
 }
@@ -145,8 +145,8 @@ Dataset finish(Arrangement a, const std::string& name, const LoadOptions& option
     check_test_classes(data);
     if (options.standardize && !measured) {
         data.standardization = compute_standardization(data.train.x.view(), exec);
-        apply_standardization(*data.standardization, data.train.x.view(), exec);
-        apply_standardization(*data.standardization, data.test.x.view(), exec);
+        apply_standardization(*data.standardization, exec, data.train.x.view());
+        apply_standardization(*data.standardization, exec, data.test.x.view());
     }
     return data;
 }
@@ -232,11 +232,11 @@ Dataset load_generated(Generator g, const LoadOptions& options, const Exec& exec
     check_test_classes(data);
     if (!options.standardize) return data;
     const auto s = compute_standardization(data.train.x.view(), exec);
-    apply_standardization(s, data.train.x.view(), exec);
+    apply_standardization(s, exec, data.train.x.view());
     if (options.protocol == Protocol::measured) {
-        apply_standardization(compute_standardization(data.test.x.view(), exec), data.test.x.view(), exec);
+        apply_standardization(compute_standardization(data.test.x.view(), exec), exec, data.test.x.view());
     } else {
-        apply_standardization(s, data.test.x.view(), exec);
+        apply_standardization(s, exec, data.test.x.view());
         data.standardization = s;
     }
     return data;

@@ -134,8 +134,14 @@ std::filesystem::path labels_beside(const std::filesystem::path& path) {
     return beside.replace_extension(".labels.npy");
 }
 
+Fields fields(GenerateOptions& o) {
+    return {field("rows", o.rows, range::between(1, 1e15, "Number of rows to write")),
+            field("seed", o.seed, {.help = "Seed for the generator"})};
+}
+
 void generate_file(const GenerateOptions& options, const Exec& exec) {
-    if (options.rows == 0) fail(ErrorCode::bad_usage, "rows: must be at least 1");
+    auto copy = options;
+    check_ranges(fields(copy));
     const auto format = output_format(options.output);
     check_disk_space(options.output, estimated_bytes(options, format));
     if (format == Format::npy) return write_npy_pair(options, exec);

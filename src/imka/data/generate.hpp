@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "imka/base/config.hpp"
 #include "imka/base/exec.hpp"
 #include "imka/data/row_reader.hpp"
 #include "imka/data/synthetic.hpp"
@@ -13,9 +14,10 @@ namespace imka {
 struct GenerateOptions {
     Generator generator = Generator::twonorm;
     std::uint64_t seed = 0;
-    std::uint64_t rows = 0;  // >= 1
+    std::uint64_t rows = 0;  // must be set
     std::filesystem::path output = {};
 };
+Fields fields(GenerateOptions& options);  // the numbers
 
 // Writes rows 0 .. rows-1 of the seed, with labels 1, 2, ... or numbers to predict, as LIBSVM, CSV or NPY by
 // the file extension. For NPY the labels go to a second file (labels_beside). Writes are atomic.

@@ -103,7 +103,7 @@ void for_each_block(const RowSource& source, const Exec& exec, const std::functi
     std::uint64_t filled = 0;
     for_each_raw_block(source, exec, [&](RowBlock& block) {
         if (source.options.missing == Missing::mean) filled += fill_missing(source, block.x);
-        if (source.scaling) apply_standardization(*source.scaling, block.x.view(), exec);
+        if (source.scaling) apply_standardization(*source.scaling, exec, block.x.view());
         body(block);
     });
     if (filled > 0)
@@ -126,7 +126,7 @@ Standardization compute_standardization(const RowSource& source, const Exec& exe
         n.resize(block.x.cols());
         mean.resize(block.x.cols());
         squares.resize(block.x.cols());
-        if (source.scaling) apply_standardization(*source.scaling, block.x.view(), exec);
+        if (source.scaling) apply_standardization(*source.scaling, exec, block.x.view());
         for (std::size_t r = 0; r < block.x.rows(); ++r) {
             for (std::size_t c = 0; c < mean.size(); ++c) {
                 if (std::isnan(block.x(r, c))) continue;

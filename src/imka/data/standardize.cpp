@@ -88,7 +88,7 @@ Standardization compute_standardization(MatrixView<const float> x, const Exec& e
     return s;
 }
 
-void apply_standardization(const Standardization& s, MatrixView<float> x, const Exec& exec) {
+void apply_standardization(const Standardization& s, const Exec& exec, MatrixView<float> x) {
     if (s.mean.size() != x.cols() || s.std.size() != x.cols()) {
         fail(ErrorCode::bad_data,
              fmt::format("cannot standardise {} features with statistics of {}", x.cols(), s.mean.size()));

@@ -20,6 +20,6 @@ Standardization compute_standardization(MatrixView<const float> x, const Exec& e
 
 // x(r, c) = (x(r, c) - mean[c]) / std[c], evaluated in double and rounded once to float, so that columns with
 // large values close together keep their digits. The number of columns must match.
-void apply_standardization(const Standardization& s, MatrixView<float> x, const Exec& exec);
+void apply_standardization(const Standardization& s, const Exec& exec, MatrixView<float> x);
 
 }  // namespace imka

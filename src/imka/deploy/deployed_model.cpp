@@ -52,7 +52,7 @@ ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const Deplo
     out.pipeline = pipeline_of(out.inference, out.matrices);
     const auto list = matrix_list(out.inference, out.matrices);
     out.result = options.mapping ? given_mapping(*options.mapping, list, grid_of(chip))
-                                 : map_matrices(list, grid_of(chip), options.map, out.pipeline);
+                                 : map_matrices(list, grid_of(chip), out.pipeline, options.map);
     out.graph = std::move(graph);
     return out;
 }

@@ -12,7 +12,7 @@ namespace imka {
 
 // The colour of a matrix in all pictures. Neighbouring matrices get hues far apart.
 std::string matrix_colour(std::size_t matrix);
-// A letter per number in pictures as text: A to Z, a to z, 0 to 9, and again.
+// A letter per number in pictures as text: A to Z, a to z, 0 to 9, then A again.
 char picture_letter(std::size_t number);
 // Text as content or attribute of XML.
 std::string xml_escaped(std::string_view text);

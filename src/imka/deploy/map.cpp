@@ -137,19 +137,21 @@ PackBound bound_of_copies(const TileSet& set, const CoreGrid& grid, const MapOpt
     return options.cuts == Cuts::free ? cut_bound(items, bin) : pack_bound(items, bin);
 }
 
-void check_options(const CoreGrid& grid, const MapOptions& options) {
-    const auto range = [](std::string_view what, std::size_t value, std::size_t least) {
-        if (value < least || value > 65536)
-            fail(ErrorCode::bad_config, fmt::format("{}: {}; expected {} to 65536", what, value, least));
+// Not settings: the sizes come from a chip or a file.
+void check_core_sizes(const CoreGrid& grid) {
+    const auto check = [](std::string_view what, std::size_t value) {
+        if (value < 1 || value > 65536)
+            fail(ErrorCode::bad_config, fmt::format("{}: {}; expected 1 to 65536", what, value));
     };
-    range("rows of a core", grid.rows, 1);
-    range("columns of a core", grid.cols, 1);
-    range("cores", grid.cores, 1);
-    range("chips", options.chips, 0);
-    range("replicas", options.replicas, 0);
-    if (!(options.core_products >= 0.0) || std::isinf(options.core_products))
-        fail(ErrorCode::bad_config,
-             fmt::format("products per core: {}; expected a number >= 0", options.core_products));
+    check("rows of a core", grid.rows);
+    check("columns of a core", grid.cols);
+    check("cores", grid.cores);
+}
+
+void check_options(const CoreGrid& grid, const MapOptions& options) {
+    check_core_sizes(grid);
+    auto copy = options;
+    check_ranges(fields(copy));
     if (options.core_products > 0.0 && options.replicas != 1)
         fail(ErrorCode::bad_config,
              "a limit of products per core chooses the copies of every matrix; it excludes replicas");
@@ -338,8 +340,26 @@ std::optional<MapResult> find_for_time(const MatrixList& list, const CoreGrid& g
 
 }  // namespace
 
-MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
-                       const Pipeline& pipeline) {
+Fields fields(MapOptions& o) {
+    using range::between;
+    return {
+        field("objective", o.objective,
+              {.help = "Fewest cores, least time (cores of their own and copies, on 1 chip if one is enough) "
+                       "or least energy (fewest core products)"}),
+        field("cuts", o.cuts,
+              {.help = "Where matrices are cut: at multiples of the core, also elsewhere to save cores, or "
+                       "evenly with one tile per core (as in imka ridge)"}),
+        field("chips", o.chips, between(0, 65536, "Maximum number of chips; 0 = as many as needed")),
+        field("replicas", o.replicas,
+              between(0, 65536, "Copies of all matrices, each on its own cores; 0: as many as fit")),
+        field("core_products", o.core_products,
+              range::not_negative("Maximum products of a core per inference; 0: no limit")),
+        field("seed", o.seed, {.help = "Seed of the search"}),
+    };
+}
+
+MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const Pipeline& pipeline,
+                       const MapOptions& options) {
     if (options.objective != Objective::least_time) return map_matrices(list, grid, options);
     validate(list);
     check_options(grid, options);
@@ -351,7 +371,7 @@ MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOp
 
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options) {
     if (options.objective == Objective::least_time)
-        return map_matrices(list, grid, options, pipeline_of(list));
+        return map_matrices(list, grid, pipeline_of(list), options);
     validate(list);
     check_options(grid, options);
     if (options.cuts == Cuts::even) return map_evenly(list, grid, options);

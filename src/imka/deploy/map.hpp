@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/base/config.hpp"
 #include "imka/base/names.hpp"
 #include "imka/deploy/mapping.hpp"
 #include "imka/deploy/pack.hpp"
@@ -42,13 +43,14 @@ struct EnumNames<Objective> {
 struct MapOptions {
     Objective objective = Objective::least_cores;
     Cuts cuts = Cuts::grid;
-    std::size_t chips = 0;     // most chips; 0: as many as needed, with copies for least_time only on those
+    std::size_t chips = 0;     // maximum; 0: as many as needed, with copies for least_time only on those
     std::size_t replicas = 1;  // copies of all matrices, each on cores of its own; 0: as many as fit
-    // Most products of a core per inference; 0: no limit. Matrices with more get several copies, so that
+    // Maximum products of a core per inference; 0: no limit. Matrices with more get several copies, so that
     // inferences can follow each other at this interval.
     double core_products = 0.0;
     std::uint64_t seed = 0;  // of the search
 };
+Fields fields(MapOptions& options);
 
 struct MapResult {
     Mapping mapping;
@@ -64,8 +66,8 @@ struct MapResult {
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options = {});
 
 // The same for matrices whose order is known: that of the steps instead of the list. Only least_time uses it.
-MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
-                       const Pipeline& pipeline);
+MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const Pipeline& pipeline,
+                       const MapOptions& options);
 
 // The tiles of a matrix that is cut at multiples of the core.
 std::vector<Tile> grid_tiles(const ListedMatrix& matrix, const CoreGrid& grid);

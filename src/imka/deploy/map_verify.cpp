@@ -114,7 +114,7 @@ void check_weights(const Mapping& mapping) {
             for (const auto& b : boxes) weights += (b.bottom - b.top) * (b.right - b.left);
             if (const auto pair = find_overlap(boxes))
                 fail_region(mapping, pair->first,
-                            "has weights that also are in " + region_text(mapping, pair->second));
+                            "has weights that are also in " + region_text(mapping, pair->second));
             if (weights != matrix.shape.inputs * matrix.shape.outputs)
                 fail(ErrorCode::bad_data, fmt::format("matrix {}, replica {}: {} of {} weights have a cell",
                                                       in_quotes(matrix.shape.name), r, weights,

@@ -12,6 +12,7 @@ namespace imka {
 namespace {
 
 constexpr double kPico = 1e-12;
+constexpr double kTeraOperations = 1e12;
 
 double vectors_of(const ListedMatrix& m) {
     return static_cast<double>(m.calls) * static_cast<double>(m.vectors);
@@ -96,6 +97,15 @@ void add_digital(const DigitalWork& work, const CostData& data, MappingCost& cos
 
 }  // namespace
 
+double MappingCost::tops() const {
+    return operations / interval_seconds / kTeraOperations;
+}
+
+std::optional<double> MappingCost::tops_per_watt() const {
+    if (!core_joules) return std::nullopt;
+    return operations / *core_joules / kTeraOperations;
+}
+
 double offloaded_share(double on_chip, const DigitalWork& work) {
     const double all = on_chip + work.multiplications + work.norm_elements;
     return all > 0.0 ? on_chip / all : 0.0;
@@ -153,7 +163,7 @@ MachineCost machine_cost(const Machine& machine, const MatrixList& list) {
         operations += 2.0 * inputs * outputs * vectors_of(m);
         values += inputs * outputs * static_cast<double>(m.calls) + (inputs + outputs) * vectors_of(m);
     }
-    const double compute = operations / (machine.tops * 1e12);
+    const double compute = operations / (machine.tops * kTeraOperations);
     const double memory = values * machine.bytes_per_value / machine.bytes_per_second;
     MachineCost cost{.seconds = std::max(compute, memory), .memory_bound = memory > compute};
     cost.joules = cost.seconds * machine.watts;

@@ -11,7 +11,7 @@
 
 namespace imka {
 
-// Digital operations of one inference beside those of the mapping.
+// Digital operations of one inference besides those of the mapping.
 struct DigitalWork {
     double exponentials = 0.0;
     double divisions = 0.0;
@@ -49,6 +49,9 @@ struct MappingCost {
     CostValue link_joules;
     std::optional<double> area_mm2;  // of all chips; none if it is unknown
     double lifetime_writes = 0;      // how often the chip can be written with new weights
+
+    double tops() const;                          // 10^12 operations per second, at the interval
+    std::optional<double> tops_per_watt() const;  // of the cores; none if their energy is unknown
 };
 
 // Regions of one matrix on different cores work at once, on one core one after another. Matrices follow each

@@ -10,8 +10,8 @@
 
 namespace imka {
 
-// What a call of a matrix waits for: names of matrices. A name stands for the call of the same number if both
-// matrices have as many calls, and otherwise for all calls; "name#1" is call 1.
+// What a call of a matrix waits for: names of matrices. A name refers to the call with the same number if
+// both matrices have the same number of calls, and otherwise to all calls; "name#1" is call 1.
 struct CallSite {
     std::vector<std::string> after;      // read row by row
     std::vector<std::string> after_all;  // all vectors are needed for the first one

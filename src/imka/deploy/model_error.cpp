@@ -90,10 +90,16 @@ public:
         : chip_(driver, seed), first_(first), last_(last) {}
     bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                   MatrixView<float> y) override {
-        return call.matrix >= first_ && call.matrix <= last_ && chip_.multiply(call, x, exec, y);
+        return on_chip(call) && chip_.multiply(call, x, exec, y);
+    }
+    bool takes_gpu_rows() const override { return chip_.takes_gpu_rows(); }
+    bool multiply_on_gpu(const ModelCall& call, const cuda::ProductRows& rows, const Exec& exec) override {
+        return on_chip(call) && chip_.multiply_on_gpu(call, rows, exec);
     }
 
 private:
+    bool on_chip(const ModelCall& call) const { return call.matrix >= first_ && call.matrix <= last_; }
+
     ChipHook chip_;
     std::uint32_t first_;
     std::uint32_t last_;
@@ -185,7 +191,10 @@ ModelError model_error(const DeployedModel& model, std::span<const graph::Tensor
 
 ErrorAttribution attribute_model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
                                        std::span<const std::uint64_t> seeds, const Exec& exec) {
-    const auto exact = run_with(model, inputs, nullptr, exec);
+    // GPUs do not emulate some of these chips.
+    Exec on_processor = exec;
+    on_processor.device = {};
+    const auto exact = run_with(model, inputs, nullptr, on_processor);
     const ChipSettings settings{.spec = model.chip.plan.spec};
     std::vector<CaseErrors> errors;
     for (const auto seed : seeds) {

@@ -36,7 +36,7 @@ double squared_error(std::span<const graph::Tensor> outputs, std::span<const gra
 ModelError model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
                        std::span<const std::uint64_t> seeds, const Exec& exec);
 
-// What causes the squared error of the outputs.
+// What causes the squared error of the outputs. On the processor, whatever exec.device is.
 ErrorAttribution attribute_model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
                                        std::span<const std::uint64_t> seeds, const Exec& exec);
 

@@ -29,7 +29,7 @@ struct PackSpot {
     std::uint32_t col = 0;
 };
 
-// A number of bins that no packing can be below, and why.
+// A lower bound on the number of bins of any packing, and why.
 struct PackBound {
     std::size_t bins = 0;
     std::string reason;  // "area", "rectangles of more than half a core in both directions", ...

@@ -24,7 +24,7 @@ std::vector<MapOptions> all_options(std::size_t cores, std::size_t needed, std::
 std::optional<MapResult> try_mapping(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
                                      const Pipeline& pipeline) {
     try {
-        return map_matrices(list, grid, options, pipeline);
+        return map_matrices(list, grid, pipeline, options);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::bad_config) throw;
         return std::nullopt;  // does not fit

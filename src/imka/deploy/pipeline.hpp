@@ -96,7 +96,7 @@ std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, cons
                         std::size_t rows);
 
 // One line per chain, or one per branch where there are several; branches that fork are indented. Digital
-// operators are in brackets behind the product before them; "(cached X)": reads the result of X, of a chain
+// operators are in brackets after the product before them; "(cached X)": reads the result of X, of a chain
 // before the previous one.
 std::string pipeline_text(const Pipeline& pipeline);
 

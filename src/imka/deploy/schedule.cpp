@@ -16,7 +16,6 @@
 namespace imka {
 namespace {
 
-constexpr std::size_t kMostInferences = 65536;
 constexpr std::size_t kMostSpans = 10'000'000;
 constexpr std::size_t kMostSamples = 16384;  // of a step, on the critical path
 
@@ -90,13 +89,7 @@ std::vector<std::vector<std::size_t>> readers_of(const Pipeline& pipeline) {
 }
 
 void check(const Pipeline& pipeline, const Mapping& mapping, const ScheduleOptions& options) {
-    if (options.inferences < 1 || options.inferences > kMostInferences)
-        fail(ErrorCode::bad_config,
-             fmt::format("{} inferences; expected 1 to {}", options.inferences, kMostInferences));
-    if (options.link && !(options.link->bytes_per_second > 0.0 && options.link->latency_seconds >= 0.0))
-        fail(ErrorCode::bad_config,
-             fmt::format("a host link of {} B/s and {} s; expected more than 0 B/s and at least 0 s",
-                         options.link->bytes_per_second, options.link->latency_seconds));
+    validate(options);
     for (const auto& step : pipeline.steps) {
         for (const auto m : step.matrices) {
             if (m >= mapping.matrices.size())
@@ -684,6 +677,25 @@ CallSlots call_slots(const std::vector<std::size_t>& steps, const std::vector<St
         out.groups.resize(out.slots.size(), count);
     }
     return out;
+}
+
+Fields fields(HostLink& link) {
+    return {
+        field("host_link_rate", link.bytes_per_second, range::positive("Rate of the host link", "B/s")),
+        field("host_link_latency", link.latency_seconds,
+              range::not_negative("Latency from sending to arrival on the host link", "s")),
+    };
+}
+
+Fields fields(ScheduleOptions& o) {
+    return {field("inferences", o.inferences,
+                  range::between(1, 65536, "Inferences in the schedule, one after another"))};
+}
+
+void validate(const ScheduleOptions& options) {
+    auto copy = options;
+    check_ranges(fields(copy));
+    if (copy.link) check_ranges(fields(*copy.link));
 }
 
 Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,

@@ -1,4 +1,4 @@
-// Who works when: the products and digital operations of inferences on cores, digital unit and host link.
+// What runs when: the products and digital operations of inferences on cores, digital unit and host link.
 #pragma once
 
 #include <compare>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "imka/base/config.hpp"
 #include "imka/base/names.hpp"
 #include "imka/deploy/cost_data.hpp"
 #include "imka/deploy/mapping.hpp"
@@ -50,10 +51,11 @@ struct Span {
 // Between host and chips, and between chips. A row arrives `latency` after it was sent; the link can send the
 // next one in the meantime.
 struct HostLink {
-    double bytes_per_second = 0.0;  // > 0
+    double bytes_per_second = 0.0;
     double latency_seconds = 0.0;
     bool operator==(const HostLink&) const = default;
 };
+Fields fields(HostLink& link);
 
 struct ScheduleOptions {
     std::size_t inferences = 1;  // that follow each other
@@ -63,8 +65,11 @@ struct ScheduleOptions {
     // Rows are scheduled in blocks, so that there are at most about this many spans.
     std::size_t most_spans = 100'000;
 };
+Fields fields(ScheduleOptions& options);
+// Error{bad_config}, also for the link.
+void validate(const ScheduleOptions& options);
 
-// What no schedule of this mapping can be faster than if every call uses the same copies, and why.
+// A time that no schedule of this mapping can beat if every call uses the same copies, and why.
 struct ScheduleBound {
     double seconds = 0.0;
     std::string reason;                  // "critical path", "core 3", "digital unit", "host link"

@@ -260,7 +260,7 @@ private:
                 const auto ready = available({key.first, static_cast<std::uint32_t>(input.step)}, rows);
                 if (ready > span->begin)
                     fail_span(*span,
-                              fmt::format("begins at {} s; {} rows of step {} are there at {} s", span->begin,
+                              fmt::format("begins at {} s; {} rows of step {} are ready at {} s", span->begin,
                                           rows, in_quotes(pipeline_.steps[input.step].name), ready));
             }
         }

@@ -254,7 +254,7 @@ std::string timeline_svg(const Schedule& schedule, const Pipeline& pipeline, con
         ".a{{font-size:11px;fill:#555;text-anchor:middle}}.g{{stroke:#ddd}}</style>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
         "<text x=\"16\" y=\"24\" font-size=\"16\">{2}</text>\n"
-        "<text x=\"16\" y=\"42\" class=\"t\">{3}; the share of time at work is on the right</text>\n"
+        "<text x=\"16\" y=\"42\" class=\"t\">{3}; the share of busy time is on the right</text>\n"
         "{4}{5}{6}{7}</svg>\n",
         kWidth, y, xml_escaped(title), summary(schedule), axis, paths_svg(picture.paths, pipeline),
         picture.labels, legend);

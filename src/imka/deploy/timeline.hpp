@@ -12,11 +12,11 @@ namespace imka {
 
 // One line per resource, one colour per matrix as in the floor plan, digital work in grey, a time axis and a
 // legend. Every other inference is lighter. Self-contained SVG. Where several steps share a point of the
-// picture, the one with most time in it is drawn.
+// picture, the one with the most time in it is drawn.
 std::string timeline_svg(const Schedule& schedule, const Pipeline& pipeline, const std::string& title);
 
 // One line of `columns` characters per resource: a letter per matrix, '+' digital work, '>' the host link,
-// '.' idle; and what the letters are.
+// '.' idle; and what the letters mean.
 std::string timeline_text(const Schedule& schedule, const Pipeline& pipeline, std::size_t columns = 80);
 
 // Spans of a step that follow each other on a resource without a break, as one; by begin.

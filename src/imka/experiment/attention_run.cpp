@@ -28,7 +28,7 @@ constexpr std::size_t kMatrixValues = std::size_t{1} << 22U;  // of the attentio
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) {
+double seconds_after(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
@@ -133,8 +133,8 @@ Difference matrix_difference(const SeededAttention& seeded, const AttentionData&
     const auto inputs = data.inputs(sequence);
     Difference sum;
     for_matrix_rows(data, count, exec, [&](std::size_t head, std::span<const std::size_t> rows) {
-        const auto exact = exact_attention_rows(inputs, options, head, rows);
-        const auto kernel = seeded.attention.rows(inputs, options, head, rows, exec);
+        const auto exact = exact_attention_rows(inputs, head, rows, options);
+        const auto kernel = seeded.attention.rows(inputs, head, rows, options, exec);
         sum.add(exact.values(), kernel.values());
     });
     return sum;
@@ -336,7 +336,7 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
     const auto begin = Clock::now();
     const auto& exact = runs.exact_attention(config, exec);
     SeedResult out;
-    out.times.gram = seconds_since(begin);
+    out.times.gram = seconds_after(begin);
     Trace trace;
     Exec counted = exec;
     counted.trace = &trace;
@@ -358,7 +358,7 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
             attention_options(config, derived_seed(seeded->products, static_cast<std::uint32_t>(s)));
         const auto done = run_sequence(config, *seeded, runs, s, options, without_progress(counted));
         out.times.chip += std::chrono::duration<double>(built - start).count();
-        out.times.features += seconds_since(built);
+        out.times.features += seconds_after(built);
         const auto difference = output_difference(data, exact[s], done.outputs);
         mse += difference.errors / static_cast<double>(difference.values);
         trivial += difference.squares / static_cast<double>(difference.values);
@@ -369,7 +369,7 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
                 (done.there ? matrix_difference(*done.there, data, rows, exec)
                             : matrix_difference(*seeded, data, s, options, rows, without_progress(exec)))
                     .relative();
-        out.times.gram += seconds_since(compared);
+        out.times.gram += seconds_after(compared);
         progress.update(s + 1);
     }
     const auto n = static_cast<double>(data.sequences.size());
@@ -415,7 +415,7 @@ Cost measure(const Call& call, const Exec& exec) {
         const MemoryPeak memory;
         const auto begin = Clock::now();
         call();
-        seconds.push_back(seconds_since(begin));
+        seconds.push_back(seconds_after(begin));
         cost.bytes = std::max(cost.bytes, memory.bytes());
         sum += seconds.back();
         if (sum > 2.0) break;
@@ -471,7 +471,7 @@ AttentionPicture attention_picture(const RunConfig& config, std::size_t size, co
         picture.matrices.push_back(std::move(square));
     };
     const auto inputs = data.inputs(0);
-    add("exact", exact_attention_rows(inputs, attention_options(config, 0), 0, picture.positions));
+    add("exact", exact_attention_rows(inputs, 0, picture.positions, attention_options(config, 0)));
     auto digital = config;
     digital.backend = {};
     const OmegaDraw draw{.seed = config.seeds.front()};
@@ -479,8 +479,8 @@ AttentionPicture attention_picture(const RunConfig& config, std::size_t size, co
         if (one == &config && !config.backend.is_chip()) break;
         const auto seeded = seeded_attention(*one, data, draw, exec);
         add(one == &digital ? "FP32" : config.backend.name,
-            seeded.attention.rows(inputs, attention_options(config, derived_seed(seeded.products, 0)), 0,
-                                  picture.positions, exec));
+            seeded.attention.rows(inputs, 0, picture.positions,
+                                  attention_options(config, derived_seed(seeded.products, 0)), exec));
     }
     return picture;
 }

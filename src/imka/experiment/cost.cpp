@@ -32,7 +32,7 @@ constexpr double kPerTokenOnChip = 5.5e-5;
 constexpr double kPerformerBytes = 4e8;
 
 double copies(const RunConfig& config) {
-    return std::max(1.0, static_cast<double>(config.chip.projection.replicas));
+    return std::max(1.0, static_cast<double>(config.chip.projection.placement.replicas));
 }
 
 // Number of chips whose features the fit uses.
@@ -57,7 +57,7 @@ void add_chip(const RunConfig& config, const FeatureSizes& sizes, const Rows& ro
     const double chips = 1.0 + rows.fits;
     const double calibration = 2.0 * std::min(rows.train, static_cast<double>(how.calibration_inputs));
     const double products = chips * calibration * copies(config) + rows.tested + rows.fits * rows.train;
-    const double sum = how.replication == Replication::average ? copies(config) : 1.0;
+    const double sum = how.placement.replication == Replication::average ? copies(config) : 1.0;
     cost.seconds += chips * copies(config) * 2.0 * cells * kPerDevice +
                     sum * products * (cells * kPerChipProjection + m * kPerChipOutput);
     cost.bytes += copies(config) * cells * kBytesPerCell;

@@ -303,6 +303,12 @@ double Posterior::coverage(double model) const {
     return static_cast<double>(inside) / static_cast<double>(cells.size());
 }
 
+std::vector<double> Posterior::values(std::size_t constant) const {
+    std::vector<double> out;
+    for (const auto& draw : draws) out.push_back(draw[constant]);
+    return out;
+}
+
 Posterior sample_posterior(const ChipComparison& comparison, const ChipSpec& chip,
                            const std::vector<FreeConstant>& free, const FittedChip& fit,
                            const PosteriorConfig& config, const Exec& exec) {
@@ -338,6 +344,15 @@ Posterior sample_posterior(const ChipComparison& comparison, const ChipSpec& chi
     for (const auto k : permutation(config.seed, Stream::subsample, static_cast<std::uint32_t>(chain.size())))
         out.draws.push_back(chain[k]);
     return out;
+}
+
+ChipSpec measured_chip(ChipSpec chip, const std::vector<FreeConstant>& free, const FittedChip& fit,
+                       const std::optional<Posterior>& posterior) {
+    chip = with_constants(std::move(chip), free, fit.values);
+    chip.posterior.clear();
+    if (!posterior) return chip;
+    for (std::size_t p = 0; p < free.size(); ++p) chip.posterior[free[p].name] = posterior->values(p);
+    return chip;
 }
 
 }  // namespace imka

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct FreeConstant {
 struct FittedChip {
     std::vector<double> values;
     std::vector<double> errors;   // standard errors
-    std::vector<double> matters;  // change that raises chi² by 4 while the other constants stay
+    std::vector<double> matters;  // change that raises chi² by 4 while the other constants stay fixed
     Matrix<double> correlations;
     double chi2 = 0.0;    // of Gram errors and accuracies
     double excess = 1.0;  // chi² per degree of freedom, at least 1; errors are scaled by its root
@@ -64,7 +65,8 @@ struct Posterior {
     std::vector<std::vector<double>> draws;  // states of the chain, one per proposal, in random order
     double accepted = 0.0;                   // share of the proposals
     std::vector<CellPrediction> cells;
-    double coverage(double model) const;  // share of cells
+    double coverage(double model) const;                     // share of cells
+    std::vector<double> values(std::size_t constant) const;  // of one constant, in the order of the draws
 };
 
 struct PosteriorConfig {
@@ -76,5 +78,8 @@ struct PosteriorConfig {
 Posterior sample_posterior(const ChipComparison& comparison, const ChipSpec& chip,
                            const std::vector<FreeConstant>& free, const FittedChip& fit,
                            const PosteriorConfig& config, const Exec& exec);
+// The fitted chip, with the draws of its constants if there are any.
+ChipSpec measured_chip(ChipSpec chip, const std::vector<FreeConstant>& free, const FittedChip& fit,
+                       const std::optional<Posterior>& posterior);
 
 }  // namespace imka

@@ -25,7 +25,7 @@ public:
     RecordWriter(const RecordWriter&) = delete;
     RecordWriter& operator=(const RecordWriter&) = delete;
 
-    // Other processes can read the line when it returns, but it may not be on disk.
+    // Other processes can read the line when it returns, but it may not be on disk yet.
     void append(const Record& record);
     // All lines that were appended before are on disk when it returns. Also while another thread appends; one
     // write to the disk serves all threads that wait for it.

@@ -16,7 +16,9 @@
 #include "imka/cuda/gpu.hpp"
 #include "imka/experiment/attention_run.hpp"
 #include "imka/experiment/performer_run.hpp"
+#include "imka/experiment/run_fields.hpp"
 #include "imka/features/gpu_feature_map.hpp"
+#include "imka/io/text.hpp"
 
 namespace imka {
 namespace {
@@ -29,6 +31,12 @@ constexpr std::array<std::string_view, 4> kTimeResults = {"kernel_seconds", "exa
                                                           "kernel_memory_mb", "exact_memory_mb"};
 constexpr std::array<std::string_view, 5> kPerformerResults = {"accuracy", "loss", "examples", "cores",
                                                                "saturated_share"};
+
+// A Gram error fits nothing.
+constexpr std::array<std::string_view, 4> kFitSettings = {"alpha", "intercept", "fit_on", "fit_draws"};
+// eval_words says those that matter.
+constexpr std::array<std::string_view, 6> kOfEvalWords = {"dataset",     "checkpoint", "origin",
+                                                          "saved_omega", "chip_hash",  "read_seconds"};
 
 // Data sets up to this part of the free memory of a GPU stay there for all their runs.
 constexpr std::size_t kResidentShare = 8;
@@ -122,10 +130,6 @@ SeedResult run_gram(const RunConfig& config, std::uint64_t seed, RunData& data, 
     return out;
 }
 
-RunConfig usual_defaults() {
-    return {};
-}
-
 DatasetFacts set_facts(const RunConfig& config, const std::filesystem::path& data_dir, const Exec& exec) {
     return dataset_facts(config.dataset, load_options(config, data_dir), exec);
 }
@@ -134,11 +138,20 @@ RunInputs load_set(const RunConfig& config, const std::filesystem::path& data_di
     return load_dataset(config.dataset, load_options(config, data_dir), exec);
 }
 
+DatasetFacts loaded_set_facts(const RunSource& source) {
+    const auto& set = *source.set;
+    return {.source_sha256 = set.source_sha256,
+            .features = set.train.x.cols(),
+            .train_rows = set.train.x.rows(),
+            .test_rows = set.test.x.rows(),
+            .classes = set.classes.size()};
+}
+
 RunSizes map_sizes(const RunConfig& config, const RunSource& source) {
     const auto recipe = feature_recipe(config, *source.set, config.seeds.front());
     validate(recipe);
     RunSizes sizes{.sizes = run_sizes(config, recipe.omega.d)};
-    if (kernel_row(config.features.kernel).uses_gamma) sizes.gamma = recipe.omega.gamma;
+    if (kernel_info(config.features.kernel).uses_gamma) sizes.gamma = recipe.omega.gamma;
     return sizes;
 }
 
@@ -148,6 +161,14 @@ DatasetFacts sequence_facts(const RunConfig& config, const std::filesystem::path
 
 RunInputs load_sequences(const RunConfig& config, const std::filesystem::path&, const Exec&) {
     return load_attention(attention_source(config));
+}
+
+DatasetFacts loaded_sequence_facts(const RunSource& source) {
+    const auto& data = *source.attention;
+    return {.source_sha256 = data.source_sha256,
+            .features = data.d,
+            .train_rows = data.length,
+            .test_rows = data.sequences.size()};
 }
 
 RunSizes sequence_sizes(const RunConfig& config, const RunSource& source) {
@@ -162,6 +183,10 @@ RunInputs load_model(const RunConfig& config, const std::filesystem::path& data_
     return load_performer_data(performer_source(config), data_dir, exec);
 }
 
+DatasetFacts loaded_model_facts(const RunSource& source) {
+    return performer_facts(*source.performer);
+}
+
 RunSizes model_sizes(const RunConfig&, const RunSource& source) {
     return {.sizes = performer_sizes(source.performer->model.config)};
 }
@@ -172,63 +197,112 @@ void check_time(const RunConfig& config) {
         fail(ErrorCode::bad_config, "query_rows: times are those of all queries; expected 0");
 }
 
+void validate_model(const RunConfig& config) {
+    validate(performer_source(config));
+    if (config.uses_chip() && !config.backend.is_chip())
+        fail(ErrorCode::bad_config, fmt::format("backend: mode {} needs a chip, for example hermes",
+                                                to_string(config.performer->mode)));
+}
+
+std::vector<std::string> eval_words(const SettingsText& settings) {
+    const auto value = [&](const std::string& name) {
+        const auto place = settings.find(name);
+        return place == settings.end() ? std::string() : place->second;
+    };
+    const PerformerSource source{.task = value("dataset"), .checkpoint = value("checkpoint")};
+    std::vector<std::string> words = {"--checkpoint", checkpoint_path(source).string()};
+    if (value("saved_omega") == "true") words.emplace_back("--saved-omega");
+    const auto at = value("read_seconds");
+    if (parse_double(at).value_or(0.0) != 0.0) words.insert(words.end(), {"--at", at});
+    return words;
+}
+
+constexpr RunFamily kDatasetRuns = {
+    .defaults = [] { return RunConfig(); },
+    .fields = dataset_fields,
+    .chip_fields = dataset_chip_fields,
+    .input_fields = [](RunConfig& c) { return fields(c.read); },
+    .validate = [](const RunConfig& c) { validate(c.features); },
+    .facts = set_facts,
+    .load = load_set,
+    .facts_of = loaded_set_facts,
+    .sizes = map_sizes,
+};
+constexpr RunFamily kAttentionRuns = {
+    .defaults = attention_defaults,
+    .fields = attention_fields,
+    .chip_fields = attention_chip_fields,
+    .input_fields = [](RunConfig& c) { return fields(c.attention->source); },
+    .validate = validate_attention,
+    .facts = sequence_facts,
+    .load = load_sequences,
+    .facts_of = loaded_sequence_facts,
+    .sizes = sequence_sizes,
+};
+constexpr RunFamily kPerformerRuns = {
+    .defaults = performer_defaults,
+    .fields = performer_fields,
+    .chip_fields = performer_chip_fields,
+    .input_fields = [](RunConfig& c) { return fields(c.performer->source); },
+    .validate = validate_model,
+    .facts = model_facts,
+    .load = load_model,
+    .facts_of = loaded_model_facts,
+    .sizes = model_sizes,
+    .place = "models",
+};
+
 constexpr std::array kKinds = {
     RunKind{.name = "ridge",
             .help = "fit and test a kernel ridge classifier or regressor",
+            .family = kDatasetRuns,
+            .verb = {.name = "ridge"},
             .results = kRidgeResults,
             .check = [](const RunConfig&) {},
             .run = run_ridge,
             .cost = ridge_cost,
-            .defaults = usual_defaults,
-            .facts = set_facts,
-            .load = load_set,
-            .sizes = map_sizes,
             .shares_gpu = true},
     RunKind{.name = "gram",
             .help = "error of the Gram matrix",
+            .family = kDatasetRuns,
+            .verb = {.name = "gram", .no_flags = kFitSettings},
             .results = kGramResults,
             .check = check_gram,
             .run = run_gram,
             .cost = gram_cost,
-            .defaults = usual_defaults,
-            .facts = set_facts,
-            .load = load_set,
-            .sizes = map_sizes,
-            .shares_gpu = true},
+            .shares_gpu = true,
+            .may_be_short = true},
     RunKind{.name = "attention",
             .help = "error of kernelised attention against exact attention",
+            .family = kAttentionRuns,
+            .verb = {.name = "attention"},
             .results = kAttentionResults,
             .check = [](const RunConfig&) {},
             .run = run_attention,
             .cost = attention_cost,
-            .defaults = attention_defaults,
-            .facts = sequence_facts,
-            .load = load_sequences,
-            .sizes = sequence_sizes,
-            .shares_gpu = true},
+            .shares_gpu = true,
+            .may_be_short = true},
     RunKind{.name = "attention_time",
             .help = "time and memory of kernelised and exact attention",
+            .family = kAttentionRuns,
+            .verb = {.name = "attention"},
             .results = kTimeResults,
             .check = check_time,
             .run = time_attention,
             .cost = attention_cost,
-            .defaults = attention_defaults,
-            .facts = sequence_facts,
-            .load = load_sequences,
-            .sizes = sequence_sizes,
-            .measures_time = true},
+            .measures_time = true,
+            .may_be_short = true},
     RunKind{.name = "performer",
             .help = "test a trained Performer digitally or on a chip",
+            .family = kPerformerRuns,
+            .verb = {.name = "eval", .no_flags = kOfEvalWords, .words = eval_words},
             .results = kPerformerResults,
             .check = [](const RunConfig&) {},
             .run = run_performer,
             .cost = performer_cost,
-            .defaults = performer_defaults,
-            .facts = model_facts,
-            .load = load_model,
-            .sizes = model_sizes,
             .shares_gpu = true,
-            .may_lack_inputs = true},
+            .may_lack_inputs = true,
+            .tests_models = true},
 };
 
 }  // namespace
@@ -292,6 +366,11 @@ RunSource source_of(const RunInputs& inputs) {
     return std::visit([](const auto& one) { return RunSource(one); }, inputs);
 }
 
+const RunFamily& run_family(const RunConfig& config) {
+    if (config.attention) return kAttentionRuns;
+    return config.performer ? kPerformerRuns : kDatasetRuns;
+}
+
 std::span<const RunKind> run_kinds() {
     return kKinds;
 }
@@ -313,6 +392,11 @@ const RunKind& run_kind(std::string_view name) {
     fail(ErrorCode::bad_config, fmt::format("'{}' is not a known kind; known: {}", name, run_kind_names()));
 }
 
+const RunKind& recorded_kind(std::string_view name) {
+    const auto* kind = find_run_kind(name);
+    return kind == nullptr ? kKinds.front() : *kind;
+}
+
 namespace {
 
 // Known from the sizes, so refused before any work. A chip has its own check, and a team shares the memory.
@@ -323,35 +407,19 @@ void check_memory(const RunCost& cost, const RunConfig& config, const FeatureSiz
                      cost.bytes * 1e-9, physical_memory_bytes() * 1e-9));
 }
 
-DatasetFacts facts_of(const RunSource& source) {
-    if (const auto* data = source.attention)
-        return {.source_sha256 = data->source_sha256,
-                .features = data->d,
-                .train_rows = data->length,
-                .test_rows = data->sequences.size()};
-    if (source.performer != nullptr) return performer_facts(*source.performer);
-    const auto& set = *source.set;
-    return {.source_sha256 = set.source_sha256,
-            .features = set.train.x.cols(),
-            .train_rows = set.train.x.rows(),
-            .test_rows = set.test.x.rows(),
-            .classes = set.classes.size()};
-}
-
 }  // namespace
 
 RunResult run_seeds(std::string_view kind, const RunConfig& config, const RunSource& data, const Exec& exec) {
     const auto& what = run_kind(kind);
     validate(config);
     what.check(config);
-    const auto sizes = what.sizes(config, data);
-    check_memory(what.cost(config, facts_of(data)), config, sizes.sizes, exec);
+    const auto sizes = what.family.sizes(config, data);
+    check_memory(what.cost(config, what.family.facts_of(data)), config, sizes.sizes, exec);
     RunResult result{.sizes = sizes.sizes, .gamma = sizes.gamma};
     RunData shared(data);
     std::map<std::string, std::vector<double>> values;
     std::uint64_t done = 0;
-    // A run of these kinds may take little time: the progress is that of the seeds.
-    const bool many = (data.attention != nullptr || kind == "gram") && config.seeds.size() > 1;
+    const bool many = what.may_be_short && config.seeds.size() > 1;
     std::optional<Progress> progress;
     if (many) progress.emplace(exec, "seeds", config.seeds.size());
     for (const auto seed : config.seeds) {

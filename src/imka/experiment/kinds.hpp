@@ -91,23 +91,51 @@ struct RunSizes {
     std::optional<double> gamma = {};  // absent if the kernel has none
 };
 
+// What kinds with the same settings and inputs share.
+struct RunFamily {
+    RunConfig (*defaults)();
+    // Settings of every run, and those that only runs on a chip use.
+    Fields (*fields)(RunConfig&);
+    Fields (*chip_fields)(RunConfig&);
+    // Settings that determine the inputs, with data set, protocol, task and split seed.
+    Fields (*input_fields)(RunConfig&);
+    // Error{bad_config}: everything that does not depend on the data.
+    void (*validate)(const RunConfig&);
+    DatasetFacts (*facts)(const RunConfig&, const std::filesystem::path& data_dir, const Exec&);
+    RunInputs (*load)(const RunConfig&, const std::filesystem::path& data_dir, const Exec&);
+    DatasetFacts (*facts_of)(const RunSource&);  // of loaded inputs
+    // Error{bad_config} if the settings do not fit the inputs.
+    RunSizes (*sizes)(const RunConfig&, const RunSource&);
+    std::string_view place = {};  // the setting that says where inputs are; their content identifies them
+};
+// The family of these settings: that of their part `attention` or `performer`, else that of data sets.
+const RunFamily& run_family(const RunConfig& config);
+
+// How the command line runs one setting.
+struct RunVerb {
+    std::string_view name;
+    // Settings that are no flags of the verb: they have no effect, or `words` says them.
+    std::span<const std::string_view> no_flags = {};
+    // What comes before the flags. nullptr: nothing.
+    std::vector<std::string> (*words)(const SettingsText&) = nullptr;
+};
+
 struct RunKind {
     std::string_view name;
     std::string_view help;
+    RunFamily family;
+    RunVerb verb;
     std::span<const std::string_view> results;  // names of the values; some are optional
     // Error{bad_config} if this kind cannot run with the settings.
     void (*check)(const RunConfig&);
     SeedResult (*run)(const RunConfig&, std::uint64_t seed, RunData&, const Exec&);
     RunCost (*cost)(const RunConfig&, const DatasetFacts&);
-    RunConfig (*defaults)();
-    DatasetFacts (*facts)(const RunConfig&, const std::filesystem::path& data_dir, const Exec&);
-    RunInputs (*load)(const RunConfig&, const std::filesystem::path& data_dir, const Exec&);
-    // Error{bad_config} if the settings do not fit the inputs.
-    RunSizes (*sizes)(const RunConfig&, const RunSource&);
     bool measures_time = false;  // runs alone; its results differ from run to run
     bool shares_gpu = false;     // runs use a GPU at the same time, or in turns (cuda::turns)
+    bool may_be_short = false;   // progress counts seeds
     // Sweeps leave out runs whose inputs are not there (Error{missing_part} of `facts`).
     bool may_lack_inputs = false;
+    bool tests_models = false;  // reports show its results by task and checkpoint, not by Ω
 };
 std::span<const RunKind> run_kinds();
 // nullptr if unknown.
@@ -115,5 +143,7 @@ const RunKind* find_run_kind(std::string_view name);
 std::string run_kind_names();  // "ridge, gram, ..."
 // Error{bad_config} listing the known kinds if unknown.
 const RunKind& run_kind(std::string_view name);
+// The kind of a record; the first one if it is unknown.
+const RunKind& recorded_kind(std::string_view name);
 
 }  // namespace imka

@@ -60,10 +60,10 @@ Fields fields(PerformerSource& s) {
         field("checkpoint", s.checkpoint,
               {.help = "File in that folder, written by 'imka train'; TASK is replaced by the task"}),
         field("samples", s.samples,
-              {.help = "Test examples, drawn by data_seed; auto: all", .min = 1.0, .max = 1e7}),
+              {.help = "Number of test examples, drawn with data_seed; auto: all", .min = 1.0, .max = 1e7}),
         field("data_seed", s.data_seed, {.help = "Seed of generated tasks and of samples"}),
         field("calibration_examples", s.calibration_examples,
-              range::between(1, 1e5, "Training examples that calibrate a chip")),
+              range::between(1, 1e5, "Training examples used to calibrate a chip")),
     };
 }
 
@@ -92,7 +92,7 @@ PerformerData load_performer_data(const PerformerSource& source, const std::file
     if (!std::filesystem::exists(path, ignored)) fail_missing_model(path);
     PerformerData data{.model = load_performer(path)};
     if (data.model.task != source.task)
-        fail(ErrorCode::bad_config, fmt::format("{}: a model of the task {}, not {}", path.string(),
+        fail(ErrorCode::bad_config, fmt::format("{}: a model for the task {}, not {}", path.string(),
                                                 in_quotes(data.model.task), in_quotes(source.task)));
     const auto task = parse_enum<LraTask>(source.task);
     LraSource examples{.data_dir = data_dir, .seed = source.data_seed};

@@ -29,7 +29,7 @@ struct PerformerSource {
 Fields fields(PerformerSource& source);
 void validate(const PerformerSource& source);
 std::filesystem::path checkpoint_path(const PerformerSource& source);
-// The command that trains a checkpoint with a name of ours, <recipe>-vanilla or <recipe>-hwa; "" for others.
+// The command that trains a checkpoint with one of our names, <recipe>-vanilla or <recipe>-hwa; otherwise "".
 std::string training_command(const std::filesystem::path& checkpoint);
 // Error{missing_part} with that command.
 [[noreturn]] void fail_missing_model(const std::filesystem::path& path);

@@ -16,23 +16,12 @@ namespace {
 
 constexpr double kRecordBytes = 1300.0;
 
-using FactsKey = std::tuple<std::string, std::string, Protocol, Task, std::string>;
+using FactsKey = std::tuple<std::string, std::string, Protocol, Task>;
 using DataKey = std::pair<FactsKey, std::uint64_t>;
 
-// The settings of runs of attention and of Performers that determine their inputs.
-std::string other_inputs(const RunConfig& c) {
-    if (c.performer) {
-        auto source = c.performer->source;
-        return to_json(fields(source));
-    }
-    if (!c.attention) return {};
-    auto source = c.attention->source;
-    return to_json(fields(source));
-}
-
 FactsKey facts_key(const RunConfig& c) {
-    auto read = c.read;
-    return {c.dataset, to_json(fields(read)), c.protocol, c.task, other_inputs(c)};
+    auto copy = c;
+    return {c.dataset, to_json(run_family(c).input_fields(copy)), c.protocol, c.task};
 }
 
 // Collects runs and the data sets that they share.
@@ -77,7 +66,7 @@ private:
         const auto place = facts_.find(key);
         if (place != facts_.end()) return place->second ? &*place->second : nullptr;
         try {
-            return &*facts_.emplace(key, kind_.facts(c.config, data_dir_, exec_)).first->second;
+            return &*facts_.emplace(key, kind_.family.facts(c.config, data_dir_, exec_)).first->second;
         } catch (const Error& e) {
             if (kind_.may_lack_inputs && e.code() == ErrorCode::missing_part) {
                 plan_.missing.emplace_back(e.what());

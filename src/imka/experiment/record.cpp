@@ -51,7 +51,7 @@ std::string plain_message(const nlohmann::json::exception& e) {
 }
 
 Record from_json(const nlohmann::json& j) {
-    if (!j.at("seed").is_number_unsigned()) fail(ErrorCode::bad_data, "the seed is not an integer from 0");
+    if (!j.at("seed").is_number_unsigned()) fail(ErrorCode::bad_data, "the seed is not an integer >= 0");
     Record r{.key = j.at("key"),
              .experiment = j.at("experiment"),
              .kind = j.at("kind"),
@@ -82,8 +82,7 @@ public:
         }
         Record& known = set_.records[place->second];
         if (record.ok() && known.ok()) {
-            const auto* kind = find_run_kind(record.kind);
-            if (record.results != known.results && (kind == nullptr || !kind->measures_time)) {
+            if (record.results != known.results && !recorded_kind(record.kind).measures_time) {
                 add_problem(RecordProblem::Kind::disagrees, file, line,
                             fmt::format("run {} has an earlier record with different results", record.key));
             }

@@ -10,7 +10,6 @@
 #include "imka/base/sha256.hpp"
 #include "imka/base/version.hpp"
 #include "imka/chip/spec/chip_fields.hpp"
-#include "imka/experiment/attention_run.hpp"
 #include "imka/experiment/kinds.hpp"
 #include "imka/metrics/metrics.hpp"
 
@@ -22,78 +21,6 @@ SettingsText texts_of(const Fields& list) {
     SettingsText texts;
     for (const auto& f : list) texts[f.name] = plain_text(f);
     return texts;
-}
-
-void append(Fields more, Fields& list) {
-    std::ranges::move(more, std::back_inserter(list));
-}
-
-// Without the settings of fits and Gram errors.
-Fields projection_fields(ChipRun& run) {
-    auto list = fields(run);
-    std::erase_if(list, [](const Field& f) { return f.name.starts_with("fit_") || f.name == "gram_copies"; });
-    return list;
-}
-
-Fields attention_fields(RunConfig& c) {
-    auto& run = *c.attention;
-    Fields list = {field("dataset", c.dataset,
-                         {.help = "Queries, keys and values: normal, text, or a file of shape (N, 3, L, d)"}),
-                   field("protocol", c.protocol,
-                         {.help = "How directions are drawn: default, or as in the measured runs"})};
-    append(fields(run.source), list);
-    for (auto& f : fields(run.features)) {
-        if (f.name != "shared") list.push_back(std::move(f));  // a run has one layer
-    }
-    list.push_back(field("matrix_rows", run.matrix_rows,
-                         {.help = "Rows of the attention matrix in matrix_error; 0 = none; auto: all up to a "
-                                  "length of 4096, else none",
-                          .min = 0.0,
-                          .max = 1e6}));
-    list.push_back(field("published_slips", run.published_slips,
-                         {.help = "Repeat the two slips of the published figure: 2π in cos and sin, unit "
-                                  "directions divided by sqrt(m/d)"}));
-    list.push_back(
-        field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
-    list.push_back(field("split_seed", c.split_seed, {.help = "Seed of generated data and sampled queries"}));
-    list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
-    append(projection_fields(c.chip), list);
-    return list;
-}
-
-// The chip has the seed of the run.
-Fields model_chip_fields(ChipRun& run) {
-    auto list = projection_fields(run);
-    std::erase_if(list, [](const Field& f) { return f.name == "chip_seed"; });
-    return list;
-}
-
-Fields performer_fields(RunConfig& c) {
-    auto& run = *c.performer;
-    Fields list = {field("dataset", c.dataset, {.help = "Task of Long Range Arena, for example cifar10"})};
-    append(fields(run.source), list);
-    list.push_back(field("mode", run.mode, {.help = "What runs on the chip"}));
-    list.push_back(field("saved_omega", run.saved_omega,
-                         {.help = "Use the Ω of the checkpoint instead of a new one per seed"}));
-    list.push_back(field("omega_law", run.omega_law, {.help = "Law of the drawn Ω"}));
-    list.push_back(
-        field("origin", run.origin, {.help = "Where the examples come from; set when a sweep is planned"}));
-    list.push_back(field("seeds", c.seeds, {.help = "Each seed has an Ω and a chip of its own"}));
-    list.push_back(field("backend", c.backend, {.help = "Chip of the modes other than fp32"}));
-    append(model_chip_fields(c.chip), list);
-    return list;
-}
-
-std::size_t chip_field_count(RunConfig& c) {
-    if (c.performer) return 1 + model_chip_fields(c.chip).size();  // with the name of the chip
-    return (c.attention ? projection_fields(c.chip) : fields(c.chip)).size();
-}
-
-void validate_performer(const RunConfig& config) {
-    validate(performer_source(config));
-    if (config.uses_chip() && !config.backend.is_chip())
-        fail(ErrorCode::bad_config, fmt::format("backend: mode {} needs a chip, for example hermes",
-                                                to_string(config.performer->mode)));
 }
 
 }  // namespace
@@ -127,34 +54,16 @@ PerformerSource performer_source(const RunConfig& config) {
 }
 
 Fields fields(RunConfig& c) {
-    if (c.attention) return attention_fields(c);
-    if (c.performer) return performer_fields(c);
-    Fields list = {
-        field("dataset", c.dataset,
-              {.help = "Data set, generator, file with labels, or two files TRAIN:TEST"}),
-    };
-    append(fields(c.read), list);
-    list.push_back(field("protocol", c.protocol,
-                         {.help = "How data are split and scaled: default, or as in the measured runs"}));
-    list.push_back(field("task", c.task, {.help = "What the labels are: classes, or numbers to predict"}));
-    append(fields(c.features), list);
-    append(fields(c.ridge), list);
-    list.push_back(
-        field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
-    list.push_back(field("split_seed", c.split_seed, {.help = "Seed of random splits and generated data"}));
-    list.push_back(field("gram_rows", c.gram_rows,
-                         {.help = "Test rows in the Gram error; 0 = none", .min = 0.0, .max = 20000.0}));
-    list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
-    append(fields(c.chip), list);
+    const auto& family = run_family(c);
+    auto list = family.fields(c);
+    std::ranges::move(family.chip_fields(c), std::back_inserter(list));
     return list;
 }
 
 Fields used_fields(RunConfig& c) {
-    auto list = fields(c);
-    // The chip settings are last.
-    if (!c.uses_chip()) list.resize(list.size() - chip_field_count(c));
-    // A checkpoint is known by its content.
-    if (c.performer) std::erase_if(list, [](const Field& f) { return f.name == "models"; });
+    const auto& family = run_family(c);
+    auto list = c.uses_chip() ? fields(c) : family.fields(c);
+    std::erase_if(list, [&](const Field& f) { return f.name == family.place; });
     return list;
 }
 
@@ -165,13 +74,7 @@ void pin_chip(RunConfig& config) {
 void validate(const RunConfig& config) {
     RunConfig copy = config;
     check_ranges(fields(copy));
-    if (config.attention) {
-        validate_attention(config);
-    } else if (config.performer) {
-        validate_performer(config);
-    } else {
-        validate(config.features);
-    }
+    run_family(config).validate(config);
     if (!config.uses_chip()) return;
     validate(config.chip.projection);
     (void)resolve_chip(config.backend, config.chip);
@@ -187,13 +90,12 @@ const SettingsText& default_settings_text(std::string_view kind) {
     static const auto all = [] {
         std::map<std::string_view, SettingsText> texts;
         for (const auto& known : run_kinds()) {
-            auto config = known.defaults();
+            auto config = known.family.defaults();
             texts[known.name] = texts_of(fields(config));
         }
         return texts;
     }();
-    const auto place = all.find(kind);  // a record may have an unknown one
-    return place == all.end() ? all.at("ridge") : place->second;
+    return all.at(recorded_kind(kind).name);
 }
 
 SettingsText changed_settings(const SettingsText& settings, const SettingsText& defaults) {
@@ -208,8 +110,8 @@ SettingsText changed_settings(const SettingsText& settings, const SettingsText& 
 std::string config_hash(const RunConfig& config) {
     RunConfig copy = config;
     pin_chip(copy);
-    const nlohmann::json changed = changed_settings(
-        texts_of(used_fields(copy)), default_settings_text(copy.attention ? "attention" : "ridge"));
+    auto usual = run_family(copy).defaults();
+    const nlohmann::json changed = changed_settings(texts_of(used_fields(copy)), texts_of(fields(usual)));
     return sha256_hex(changed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

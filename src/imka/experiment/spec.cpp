@@ -121,7 +121,7 @@ RunPoint combine(const Experiment& experiment, const RunPoint& start, const Case
 
 // Settings of base and the case, before the grid, and the seeds of the grid, which are one value.
 RunPoint start_of(const Experiment& experiment, const Case& one) {
-    RunPoint c{.config = run_kind(experiment.kind).defaults()};
+    RunPoint c{.config = run_kind(experiment.kind).family.defaults()};
     for (const auto& setting : experiment.base) apply(setting, c);
     for (const auto& setting : one) apply(setting, c);
     for (const auto& axis : experiment.grid) {
@@ -190,7 +190,7 @@ private:
     // Reports an invalid value immediately, with its line.
     void check_value(const std::string& name, const std::string& value, int line) const {
         if (is_own_seed(name, value)) return;
-        auto scratch = kind_->defaults();
+        auto scratch = kind_->family.defaults();
         try {
             set_field(fields(scratch), name, value);
         } catch (const Error& e) {
@@ -318,7 +318,7 @@ void override_setting(Experiment& experiment, const std::string& name, const std
     const bool is_list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
     std::vector<std::string> values = is_list ? list_of(text, place) : std::vector<std::string>{text};
     if (name == "seeds") values = {fmt::format("{}", fmt::join(values, ","))};
-    RunPoint scratch{.config = run_kind(experiment.kind).defaults()};
+    RunPoint scratch{.config = run_kind(experiment.kind).family.defaults()};
     for (const auto& value : values) apply(name, value, place, scratch);
     if (has_duplicates(values)) fail(ErrorCode::bad_config, fmt::format("{}: duplicate value", place));
 

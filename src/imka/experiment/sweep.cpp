@@ -61,7 +61,7 @@ public:
         if (!runs_) {
             const auto begin = Clock::now();
             try {
-                inputs_ = kind.load(planned.load, data_dir, exec);
+                inputs_ = kind.family.load(planned.load, data_dir, exec);
                 check_unchanged(planned, inputs_);
                 runs_.emplace(source_of(inputs_));
             } catch (const Error& e) {
@@ -402,7 +402,8 @@ private:
             const auto begin = Clock::now();
             auto done = kind_.run(config, planned.seed, data, exec);
             record.wall_seconds = seconds_since(begin);
-            record.results = record_results(kind_.sizes(config, data.source()).sizes, std::move(done.values));
+            record.results =
+                record_results(kind_.family.sizes(config, data.source()).sizes, std::move(done.values));
             add_times({done.times}, job.threads, times);
         } catch (const cuda::DeviceLost&) {
             throw;  // it would fail all other runs as well

@@ -131,7 +131,7 @@ double resolve_truncation(const FeatureConfig& config, const FeatureUse& use) {
     if (config.truncation) return *config.truncation;
     if (use.convention == Convention::measured) return 3.0;
     // Not for other laws: truncating their tails would change the kernel.
-    const bool gaussian = kernel_row(config.kernel).feature_law(1.0, 1).law == Law::gaussian;
+    const bool gaussian = kernel_info(config.kernel).feature_law(1.0, 1).law == Law::gaussian;
     return use.on_chip && gaussian ? 3.0 : 0.0;
 }
 

@@ -27,7 +27,7 @@ Form own_form(Functions functions) {
 
 // The form in use; Form::auto_ is returned for the step functions, which have only one form.
 Form resolve_form(Kernel kernel, Form asked) {
-    const auto& row = kernel_row(kernel);
+    const auto& row = kernel_info(kernel);
     const Form own = own_form(row.feature_law(1.0, 1).functions);
     if (asked == Form::auto_ || asked == own) return own;
     const bool has = (asked == Form::offset_cos && row.shift_invariant) ||
@@ -80,7 +80,7 @@ std::size_t functions_per_direction(Kernel kernel, Form form) {
 FeatureFunctions feature_functions(const FeatureRecipe& recipe) {
     const auto& omega = recipe.omega;
     const Form form = resolve_form(omega.kernel, recipe.form);
-    auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
+    auto law = kernel_info(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
     if (form == Form::cos_sin && law.functions == Functions::exp_pm) {
         // exp(xᵀy) = exp(|x|²/2) E[cos ωᵀ(x - y)] exp(|y|²/2).
         law.prefactor = 1.0;

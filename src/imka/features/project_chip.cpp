@@ -102,7 +102,7 @@ std::unique_ptr<const Projector> make_chip_projector(const ProjectionJob& job, c
 
 ChipMap chip_feature_map(const FeatureRecipe& recipe, ProjectionJob job, const Exec& exec) {
     const auto& omega = recipe.omega;
-    const auto law = kernel_row(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
+    const auto law = kernel_info(omega.kernel).feature_law(omega.gamma, static_cast<std::size_t>(omega.d));
     job.input_scale = law.input_scale;
     auto placed = chip_projection(job, exec);
     return {

@@ -292,7 +292,7 @@ void verify(const Graph& graph) {
     check_definitions(graph);
     for (const auto& value : graph.values) {
         if (value.constant && type_of(value.constant->view()) != value.type)
-            fail(ErrorCode::bad_data, fmt::format("constant {} has another type than its value {}",
+            fail(ErrorCode::bad_data, fmt::format("constant {} has a different type from its value {}",
                                                   in_quotes(value.name), to_text(value.type)));
     }
     for (const auto& node : graph.nodes) {

@@ -351,7 +351,7 @@ private:
         (void)operator_of(node);
         for (const auto& a : from.attribute()) {
             if (!node.attributes.try_emplace(a.name(), attribute_of(a, node, source_)).second)
-                fail_node(node, fmt::format("attribute {} twice", in_quotes(a.name())));
+                fail_node(node, fmt::format("duplicate attribute {}", in_quotes(a.name())));
         }
         for (const auto& name : from.input()) node.inputs.push_back(refer(name));
         for (const auto& name : from.output()) node.outputs.push_back(output(node, name));

@@ -64,7 +64,8 @@ void run_features(const Operands& o) {
     const auto d = o.has(1) ? row_length(o.in(1).shape) : 0;
     const auto offsets = o.has(2) ? o.in(2).values<float>() : std::span<const float>{};
     const auto rows = m == 0 ? 0 : u.size() / m;
-    if (row.norm_exponent != 0.0 && x.size() != rows * d) fail_node(o.node, "x has another number of rows");
+    if (row.norm_exponent != 0.0 && x.size() != rows * d)
+        fail_node(o.node, "x has a different number of rows");
     if (row.function == ops::FeatureFunction::offset_cos && offsets.size() != m)
         fail_node(o.node, "expected one offset per projection");
     for_rows(o.exec, rows, [&](std::size_t r) {

@@ -265,14 +265,14 @@ void infer_einsum(Inference& i) {
         if (!sizes.contains(label))
             fail_node(i.node, fmt::format("label '{}' of the output is in no input", label));
         if (std::ranges::count(e.output, label) > 1)
-            fail_node(i.node, fmt::format("label '{}' twice in the output", label));
+            fail_node(i.node, fmt::format("duplicate label '{}' in the output", label));
         dims.push_back(sizes[label]);
     }
     i.set(0, i.type(0), std::move(dims));
 }
 
 // Sizes and strides of all labels for a direct evaluation: output labels first, then those that are summed.
-struct EinsumPlan {
+struct EinsumLoops {
     std::string labels;
     std::vector<std::size_t> sizes;
     std::vector<std::vector<std::size_t>> strides;  // per input and label
@@ -280,8 +280,8 @@ struct EinsumPlan {
     std::size_t terms = 1;
 };
 
-EinsumPlan einsum_plan(const Operands& o, const Equation& e) {
-    EinsumPlan p;
+EinsumLoops einsum_loops(const Operands& o, const Equation& e) {
+    EinsumLoops p;
     p.labels = e.output;
     for (const auto& term : e.inputs) {
         for (const char label : term) {
@@ -306,7 +306,7 @@ EinsumPlan einsum_plan(const Operands& o, const Equation& e) {
 }
 
 void run_einsum_directly(const Operands& o, const Equation& e) {
-    const auto p = einsum_plan(o, e);
+    const auto p = einsum_loops(o, e);
     visit_dtype(o.out(0).type, [&](auto zero) {
         using T = decltype(zero);
         using C = std::conditional_t<std::is_same_v<Wide<T>, float>, double, Wide<T>>;

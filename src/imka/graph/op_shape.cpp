@@ -122,7 +122,7 @@ void infer_unsqueeze(Inference& i) {
     std::vector<bool> added(rank);
     for (const auto axis : *axes) {
         const auto a = axis_of(i.node, axis, rank);
-        if (added[a]) fail_node(i.node, fmt::format("axis {} twice", axis));
+        if (added[a]) fail_node(i.node, fmt::format("duplicate axis {}", axis));
         added[a] = true;
     }
     Dims out;
@@ -159,7 +159,7 @@ std::vector<std::size_t> order_of(const Node& node, std::size_t rank) {
         fail_node(node, fmt::format("perm has {} axes, the input has {}", perm.size(), rank));
     for (std::size_t a = 0; a < rank; ++a) {
         order[a] = axis_of(node, perm[a], rank);
-        if (seen[order[a]]) fail_node(node, fmt::format("perm has axis {} twice", perm[a]));
+        if (seen[order[a]]) fail_node(node, fmt::format("duplicate axis {} in perm", perm[a]));
         seen[order[a]] = true;
     }
     return order;

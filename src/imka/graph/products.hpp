@@ -17,7 +17,7 @@ struct ProductSizes {
 };
 
 // Products of many pairs of matrices: pair p multiplies matrix a_index[p] of a with matrix b_index[p] of b
-// into matrix p of c. Elements of any type; f32 through BLAS, others in their wide type.
+// into matrix p of c. Elements of any type; f32 as in linalg/gemm.hpp, others in their wide type.
 struct ProductBatch {
     ProductSizes sizes;
     std::vector<std::size_t> a_index;

@@ -124,54 +124,54 @@ FeatureLaw softmax_law(double, std::size_t d) {
 
 // In the order of the enumerators.
 constexpr std::array kRows = {
-    KernelRow{.kernel = Kernel::rbf,
-              .formula = "exp(-γ|x-y|²)",
-              .law_text = "sqrt(2γ) N(0, I)",
-              .shift_invariant = true,
-              .uses_gamma = true,
-              .value = rbf,
-              .feature_law = radial_law<Law::gaussian>},
-    KernelRow{.kernel = Kernel::laplace,
-              .formula = "exp(-γ|x-y|₁)",
-              .law_text = "γ × independent Cauchy entries",
-              .shift_invariant = true,
-              .uses_gamma = true,
-              .value = laplace,
-              .feature_law = laplace_law},
-    KernelRow{.kernel = Kernel::matern32,
-              .formula = "(1+a) exp(-a), a = sqrt(3)|x-y|/ℓ, ℓ = 1/sqrt(2γ)",
-              .law_text = "sqrt(2γ) × multivariate t, 3 degrees of freedom",
-              .shift_invariant = true,
-              .uses_gamma = true,
-              .value = matern32,
-              .feature_law = radial_law<Law::student3>},
-    KernelRow{.kernel = Kernel::matern52,
-              .formula = "(1+a+a²/3) exp(-a), a = sqrt(5)|x-y|/ℓ, ℓ = 1/sqrt(2γ)",
-              .law_text = "sqrt(2γ) × multivariate t, 5 degrees of freedom",
-              .shift_invariant = true,
-              .uses_gamma = true,
-              .value = matern52,
-              .feature_law = radial_law<Law::student5>},
-    KernelRow{.kernel = Kernel::arccos0,
-              .formula = "(π-θ)/π; 0 where x or y is 0",
-              .law_text = "N(0, I)",
-              .value = arccos0,
-              .feature_law = arccos_law<Functions::step>},
-    KernelRow{.kernel = Kernel::arccos1,
-              .formula = "|x||y| (sinθ+(π-θ)cosθ)/π; 0 where x or y is 0",
-              .law_text = "N(0, I)",
-              .value = arccos1,
-              .feature_law = arccos_law<Functions::relu>},
-    KernelRow{.kernel = Kernel::arccos2,
-              .formula = "(|x||y|)² (3 sinθ cosθ+(π-θ)(1+2cos²θ))/π; 0 where x or y is 0",
-              .law_text = "N(0, I)",
-              .value = arccos2,
-              .feature_law = arccos_law<Functions::relu2>},
-    KernelRow{.kernel = Kernel::softmax,
-              .formula = "exp(xᵀy/sqrt(d))",
-              .law_text = "N(0, I)",
-              .value = softmax,
-              .feature_law = softmax_law},
+    KernelInfo{.kernel = Kernel::rbf,
+               .formula = "exp(-γ|x-y|²)",
+               .law_text = "sqrt(2γ) N(0, I)",
+               .shift_invariant = true,
+               .uses_gamma = true,
+               .value = rbf,
+               .feature_law = radial_law<Law::gaussian>},
+    KernelInfo{.kernel = Kernel::laplace,
+               .formula = "exp(-γ|x-y|₁)",
+               .law_text = "γ × independent Cauchy entries",
+               .shift_invariant = true,
+               .uses_gamma = true,
+               .value = laplace,
+               .feature_law = laplace_law},
+    KernelInfo{.kernel = Kernel::matern32,
+               .formula = "(1+a) exp(-a), a = sqrt(3)|x-y|/ℓ, ℓ = 1/sqrt(2γ)",
+               .law_text = "sqrt(2γ) × multivariate t, 3 degrees of freedom",
+               .shift_invariant = true,
+               .uses_gamma = true,
+               .value = matern32,
+               .feature_law = radial_law<Law::student3>},
+    KernelInfo{.kernel = Kernel::matern52,
+               .formula = "(1+a+a²/3) exp(-a), a = sqrt(5)|x-y|/ℓ, ℓ = 1/sqrt(2γ)",
+               .law_text = "sqrt(2γ) × multivariate t, 5 degrees of freedom",
+               .shift_invariant = true,
+               .uses_gamma = true,
+               .value = matern52,
+               .feature_law = radial_law<Law::student5>},
+    KernelInfo{.kernel = Kernel::arccos0,
+               .formula = "(π-θ)/π; 0 where x or y is 0",
+               .law_text = "N(0, I)",
+               .value = arccos0,
+               .feature_law = arccos_law<Functions::step>},
+    KernelInfo{.kernel = Kernel::arccos1,
+               .formula = "|x||y| (sinθ+(π-θ)cosθ)/π; 0 where x or y is 0",
+               .law_text = "N(0, I)",
+               .value = arccos1,
+               .feature_law = arccos_law<Functions::relu>},
+    KernelInfo{.kernel = Kernel::arccos2,
+               .formula = "(|x||y|)² (3 sinθ cosθ+(π-θ)(1+2cos²θ))/π; 0 where x or y is 0",
+               .law_text = "N(0, I)",
+               .value = arccos2,
+               .feature_law = arccos_law<Functions::relu2>},
+    KernelInfo{.kernel = Kernel::softmax,
+               .formula = "exp(xᵀy/sqrt(d))",
+               .law_text = "N(0, I)",
+               .value = softmax,
+               .feature_law = softmax_law},
 };
 
 constexpr std::size_t kTileRows = 16;
@@ -187,7 +187,7 @@ void check_shapes(MatrixView<const float> x, MatrixView<const float> y, MatrixVi
     }
 }
 
-void check_gamma(const KernelRow& row, double gamma) {
+void check_gamma(const KernelInfo& row, double gamma) {
     if (row.uses_gamma && !(gamma > 0.0 && std::isfinite(gamma))) {
         fail(ErrorCode::bad_config, fmt::format("gamma: {} is out of range; it must be finite and > 0 for {}",
                                                 gamma, to_string(row.kernel)));
@@ -209,11 +209,11 @@ Angle angle_between(std::span<const float> x, std::span<const float> y) {
     return a;
 }
 
-std::span<const KernelRow> kernel_registry() {
+std::span<const KernelInfo> kernel_registry() {
     return kRows;
 }
 
-const KernelRow& kernel_row(Kernel kernel) {
+const KernelInfo& kernel_info(Kernel kernel) {
     const auto& row = kRows[static_cast<std::size_t>(kernel)];
     assert(row.kernel == kernel);
     return row;
@@ -221,7 +221,7 @@ const KernelRow& kernel_row(Kernel kernel) {
 
 void exact_gram(Kernel kernel, double gamma, MatrixView<const float> x, MatrixView<const float> y,
                 const Exec& exec, MatrixView<double> out) {
-    const auto& row = kernel_row(kernel);
+    const auto& row = kernel_info(kernel);
     check_gamma(row, gamma);
     check_shapes(x, y, out);
     if (exec.device.kind == DeviceKind::cuda)

@@ -50,7 +50,7 @@ struct FeatureLaw {
     double norm_exponent = 0.0;  // h(x) = prefactor × exp(norm_exponent |x'|²); softmax: -1/2
 };
 
-struct KernelRow {
+struct KernelInfo {
     Kernel kernel;
     std::string_view formula;      // k(x, y), for display
     std::string_view law_text;     // law of ω, for display
@@ -62,8 +62,8 @@ struct KernelRow {
     FeatureLaw (*feature_law)(double gamma, std::size_t d);
 };
 
-const KernelRow& kernel_row(Kernel kernel);
-std::span<const KernelRow> kernel_registry();
+const KernelInfo& kernel_info(Kernel kernel);
+std::span<const KernelInfo> kernel_registry();
 
 // Norms of two points and the angle between them, for the arc-cosine kernels.
 struct Angle {

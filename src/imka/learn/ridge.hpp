@@ -60,7 +60,7 @@ private:
     Matrix<float> values_;  // rows are aligned to cache lines
 };
 
-// Sums of products of rows [z, 1, y] over fixed tiles of rows: within a tile in float by BLAS, over tiles in
+// Sums of products of rows [z, 1, y] over fixed tiles of rows: within a tile in float, over tiles in
 // double in a fixed order. The bits do not depend on batches or threads. Sums within a tile have the rounding
 // error of a float product of kRowsPerTile terms, for any number of rows.
 //

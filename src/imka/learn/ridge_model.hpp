@@ -81,7 +81,9 @@ public:
         return classify(x, 0, exec);
     }
     std::size_t outputs() const { return weights_.w.cols(); }
-    SeededMap feature_map() const { return {&map_, product_seed_}; }
+    // Refers to this predictor.
+    SeededMap feature_map() const& { return {&map_, product_seed_}; }
+    SeededMap feature_map() const&& = delete;
 
 private:
     // On the processor.

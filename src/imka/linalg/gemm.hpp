@@ -38,7 +38,7 @@ void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Ex
 void gemm_rows(MatrixView<const float> a, const ops::Panels& b, const Exec& exec, MatrixView<float> c);
 
 // gemm_nt by BLAS, for comparisons. Its speed and its bits depend on the kernels that BLAS chose, and the
-// bits of a row on its place.
+// bits of a row on its position.
 void blas_gemm_nt(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c);
 
 // Copies of a matrix and of its transpose, as operands of other products or in another precision.

@@ -45,6 +45,11 @@ double accuracy(std::span<const std::int32_t> truth, std::span<const std::int32_
     return static_cast<double>(count_right(truth, predicted)) / static_cast<double>(truth.size());
 }
 
+double binomial_error(double share, std::size_t count) {
+    assert(count > 0);
+    return std::sqrt(share * (1.0 - share) / static_cast<double>(count));
+}
+
 // Welford's method for the spread: it does not lose digits if the mean is large.
 void SquaredErrors::add(double target, double prediction) {
     ++rows;

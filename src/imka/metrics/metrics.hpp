@@ -21,6 +21,9 @@ std::size_t count_right(std::span<const std::int32_t> truth, std::span<const std
 // Fraction of equal entries. Needs at least one row.
 double accuracy(std::span<const std::int32_t> truth, std::span<const std::int32_t> predicted);
 
+// Standard error of a share of `count` examples, from the choice of the examples. Needs at least one.
+double binomial_error(double share, std::size_t count);
+
 // R² and RMSE of predicted numbers, row by row.
 struct SquaredErrors {
     std::uint64_t rows = 0;

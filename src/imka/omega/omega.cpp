@@ -158,7 +158,7 @@ void sample_rows(const OmegaRecipe& recipe, std::int64_t first, MatrixView<float
 }
 
 FeatureLaw law_of(const OmegaRecipe& recipe) {
-    return kernel_row(recipe.kernel).feature_law(recipe.gamma, static_cast<std::size_t>(recipe.d));
+    return kernel_info(recipe.kernel).feature_law(recipe.gamma, static_cast<std::size_t>(recipe.d));
 }
 
 double mixing_factor(const OmegaRecipe& recipe, Law law, std::uint64_t i) {

@@ -14,7 +14,7 @@ struct Knowledge {
 
 // The constant and the mixing factor in front of a block.
 std::string scale_text(Kernel kernel) {
-    switch (kernel_row(kernel).feature_law(1.0, 1).law) {
+    switch (kernel_info(kernel).feature_law(1.0, 1).law) {
         case Law::student3:
             return "sqrt(2γ) diag(sqrt(3/χ²₃)) ";
         case Law::student5:

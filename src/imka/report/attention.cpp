@@ -53,12 +53,12 @@ const std::vector<QuantityRow>& quantities() {
          {{"exact_seconds", "exact"}, {"kernel_seconds", "kernelised"}},
          "time",
          "seconds",
-         "Time of one call on all threads, with the projection"},
+         "Time of one call on all threads, including the projection"},
         {kTimes,
          {{"exact_memory_mb", "exact"}, {"kernel_memory_mb", "kernelised"}},
          "memory",
          "MB",
-         "Peak of the resident memory of one call beyond its inputs, with the outputs"},
+         "Peak resident memory of one call beyond its inputs, including its outputs"},
     };
     return rows;
 }

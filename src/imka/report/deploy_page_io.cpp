@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "imka/deploy/error_causes.hpp"
 #include "imka/deploy/floor_plan.hpp"
 #include "imka/deploy/layer_cost.hpp"
 #include "imka/report/deploy_page.hpp"
@@ -189,12 +190,12 @@ Json timeline_json(const Schedule& schedule) {
 
 Json error_json(const ExplainedError& explained) {
     Json causes = Json::array();
-    for (const auto& a : explained.causes.items)
-        causes.push_back({{"name", a.item->name},
-                          {"help", a.item->help},
-                          {"alone_error", mean_json(summarize(a.alone_error))},
-                          {"alone_share", mean_json(summarize(a.alone))},
-                          {"saved_share", mean_json(summarize(a.saved))}});
+    for (const auto& c : summarize_causes(explained.causes))
+        causes.push_back({{"name", c.item->name},
+                          {"help", c.item->help},
+                          {"alone_error", mean_json(c.alone_error)},
+                          {"alone_share", mean_json(c.alone)},
+                          {"saved_share", mean_json(c.saved)}});
     return {{"squared_error", mean_json(explained.error.total)},
             {"chips", explained.error.total.n},
             {"causes", causes}};

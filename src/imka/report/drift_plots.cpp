@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "imka/base/duration.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/io/text.hpp"
 #include "imka/metrics/metrics.hpp"
 
@@ -81,7 +82,7 @@ std::map<std::string, std::vector<Plot>> drift_plots(const std::vector<Record>& 
     std::map<std::pair<std::string, std::string>, Curves> tasks;
     std::map<std::string, std::set<double>> times;
     for (const auto& r : records) {
-        if (!r.ok() || r.kind != "performer" || !r.results.contains("accuracy")) continue;
+        if (!r.ok() || !recorded_kind(r.kind).tests_models || !r.results.contains("accuracy")) continue;
         tasks[{r.experiment, r.setting("dataset")}][label_of(r)][seconds_of(r)].push_back(
             r.results.at("accuracy"));
         times[r.experiment].insert(seconds_of(r));

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "imka/data/registry.hpp"
-#include "imka/experiment/run.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/experiment/spec.hpp"
 #include "imka/experiment/sweep.hpp"
 #include "imka/io/text.hpp"
@@ -47,7 +47,7 @@ const Settings& default_settings(const std::string& backend) {
 
 // Settings of the published runs on a data set: the defaults, overridden by the experiment that repeats the
 // runs.
-Settings published_settings(const std::string& dataset, const std::string& backend) {
+Settings settings_of_measured(const std::string& dataset, const std::string& backend) {
     static const auto repetition = find_experiment(paper().published_runs);
     auto settings = default_settings(backend);
     for (const auto& one : repetition.cases) {
@@ -133,7 +133,7 @@ std::map<FigureKey, FigureRuns> group(const std::vector<Record>& records) {
     for (const auto& r : records) variants.add(r);
     std::map<FigureKey, FigureRuns> groups;
     for (const auto& r : records) {
-        if (!r.ok() || r.kind == "performer") continue;
+        if (!r.ok() || recorded_kind(r.kind).tests_models) continue;
         for (const auto quantity : {Quantity::accuracy, Quantity::gram_error}) {
             const auto value = r.results.find(std::string(to_string(quantity)));
             if (value == r.results.end() || !std::isfinite(value->second)) continue;
@@ -184,7 +184,7 @@ Figure make_figure(const FigureRuns& runs, Quantity quantity) {
 
 // The first setting that differs from the published runs; "" if all agree.
 std::string other_setting(const Settings& config, const Published& published) {
-    for (const auto& [name, usual] : published_settings(published.dataset, published.backend)) {
+    for (const auto& [name, usual] : settings_of_measured(published.dataset, published.backend)) {
         if (kShownByFigure.contains(name) || (name == "gamma" && published.kernel.starts_with("arccos")))
             continue;
         const auto place = config.find(name);
@@ -369,6 +369,14 @@ void Counts::add(const Counts& other) {
     unpublished += other.unpublished;
 }
 
+std::size_t Counts::cells() const {
+    return reproduced + deviates + missing;
+}
+
+double Counts::share() const {
+    return cells() == 0 ? 0.0 : static_cast<double>(reproduced) / static_cast<double>(cells());
+}
+
 Counts count(const Figure& figure) {
     Counts counts;
     for (const auto& curve : figure.curves) {
@@ -440,38 +448,19 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
     return fmt::format("{}", fmt::join(parts, ","));
 }
 
-namespace {
-
-// Settings of tests of Performers that are no options of imka eval, or that eval_command has written.
-const std::set<std::string, std::less<>> kOfEvalCommand = {"dataset",     "checkpoint", "origin",
-                                                           "saved_omega", "chip_hash",  "read_seconds"};
-
-std::string eval_command(const Settings& config) {
-    const auto value = [&](const std::string& name) {
-        const auto place = config.find(name);
-        return place == config.end() ? std::string() : place->second;
-    };
-    const PerformerSource source{.task = value("dataset"), .checkpoint = value("checkpoint")};
-    auto command = fmt::format("imka eval --checkpoint {}", shell_word(checkpoint_path(source).string()));
-    if (value("saved_omega") == "true") command += " --saved-omega";
-    const auto at = value("read_seconds");
-    if (!at.empty() && !same_setting(at, "0")) command += fmt::format(" --at {}", shell_word(at));
-    return command;
-}
-
-}  // namespace
-
 std::string run_command(const std::string& kind, const Settings& config,
                         const std::vector<std::uint64_t>& seeds) {
-    std::string command = kind == "performer"             ? eval_command(config)
-                          : kind.starts_with("attention") ? "imka attention"
-                                                          : "imka ridge";
+    const auto& verb = recorded_kind(kind).verb;
+    auto command = fmt::format("imka {}", verb.name);
+    if (verb.words != nullptr) {
+        for (const auto& word : verb.words(config)) command += " " + shell_word(word);
+    }
     // Settings that a command need not contain, also for runs on a chip.
     const Settings& usual = default_settings_text(kind);
     for (const auto& [name, value] : config) {
         const auto place = usual.find(name);
         if (name == "seeds" || (place != usual.end() && same_setting(place->second, value))) continue;
-        if (kind == "performer" && kOfEvalCommand.contains(name)) continue;
+        if (std::ranges::find(verb.no_flags, name) != verb.no_flags.end()) continue;
         std::string flag = name;
         std::ranges::replace(flag, '_', '-');
         command += fmt::format(" --{} {}", shell_word(flag), shell_word(value));

@@ -87,7 +87,12 @@ struct Counts {
     std::size_t unpublished = 0;
     void add(Verdict verdict);
     void add(const Counts& other);
+    std::size_t cells() const;  // that runs could reproduce
+    double share() const;       // of these cells that are reproduced; 0 if there are none
 };
+// Smallest share of a successful reproduction. Not all cells are required: of several hundred, a few lie
+// beyond 3 standard errors by chance (docs/validation.md).
+inline constexpr double kShareWanted = 0.9;
 Counts count(const Figure& figure);
 
 // Figures of the runs, ordered by experiment, data set, kernel, quantity. Values published for the chip are
@@ -115,8 +120,7 @@ inline constexpr double kApart = 0.045;  // shift between curves, in log2(m/d)
 
 // "0..9" or "0,2,5", as --seeds takes it.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds);
-// The command that repeats runs with these settings, optionally with other seeds: imka attention for runs of
-// attention, else imka ridge.
+// The command that repeats runs with these settings, optionally with other seeds, by the verb of their kind.
 std::string run_command(const std::string& kind, const std::map<std::string, std::string>& config,
                         const std::vector<std::uint64_t>& seeds);
 // The commands that repeat a figure, one per line.

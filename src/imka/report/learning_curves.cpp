@@ -119,9 +119,8 @@ std::vector<TrainingLog> read_training_logs(const std::filesystem::path& folder)
     std::erase_if(logs, [](const TrainingLog& log) { return log.events.empty(); });
     if (logs.empty())
         fail(ErrorCode::bad_data,
-             fmt::format(
-                 "{}: no logs of trainings; expected files *.jsonl, or folders that 'imka train' wrote",
-                 folder.string()));
+             fmt::format("{}: no training logs; expected files *.jsonl, or folders that 'imka train' wrote",
+                         folder.string()));
     std::ranges::sort(logs, {}, &TrainingLog::name);
     return logs;
 }

@@ -1,4 +1,4 @@
-// Learning curves of trainings, from their logs.
+// Learning curves of training runs, from their logs.
 #pragma once
 
 #include <filesystem>

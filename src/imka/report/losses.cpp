@@ -11,6 +11,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "imka/experiment/kinds.hpp"
+
 namespace imka::report {
 namespace {
 
@@ -36,7 +38,7 @@ std::string pair_key(const Record& r) {
 std::map<std::string, const Record*> references(const std::vector<Record>& records) {
     std::map<std::string, const Record*> out;
     for (const auto& r : records) {
-        if (on_chip(r) || r.kind == "performer" || !r.results.contains("accuracy")) continue;
+        if (on_chip(r) || recorded_kind(r.kind).tests_models || !r.results.contains("accuracy")) continue;
         auto& place = out[pair_key(r)];
         if (place == nullptr || r.setting("norms") == "auto") place = &r;
     }

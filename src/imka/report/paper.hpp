@@ -1,5 +1,5 @@
-// Claims of one paper as data: experiments/published/paper.yaml. The rest of report/ does not depend on the
-// paper.
+// What one paper states, as data: experiments/published/paper.yaml. Its numbers and words are there, not in
+// the code of report/.
 #pragma once
 
 #include <cstddef>

@@ -54,8 +54,8 @@ void add_failed(const RecordSet& set, std::vector<Flag>& flags) {
 std::string place_of(const Record& r) {
     const auto protocol = r.setting("protocol");
     // The hash of a test of a Performer is also that of its checkpoint.
-    const auto model = r.kind == "performer" ? ", " + r.setting("checkpoint") : "";
-    return fmt::format("{}, {}{}{}", r.experiment, r.setting("dataset"), model,
+    const auto model = r.setting("checkpoint");
+    return fmt::format("{}, {}{}{}", r.experiment, r.setting("dataset"), model.empty() ? "" : ", " + model,
                        protocol == "default" || protocol.empty() ? "" : " (" + protocol + ")");
 }
 

@@ -82,7 +82,7 @@ Report make_report(RecordSet set, const std::string& title,
 // Adds pictures of attention matrices, which are not in the records.
 void add_heat_maps(Report& report, const Exec& exec);
 
-// Adds the learning curves of trainings to an experiment.
+// Adds the learning curves of training runs to an experiment.
 void add_learning_curves(Report& report, const std::string& experiment, const std::vector<TrainingLog>& logs);
 
 // Adds a table of settings, as the section with its name.

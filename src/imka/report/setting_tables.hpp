@@ -40,7 +40,7 @@ using TaskSettings = std::map<std::string, std::map<std::string, std::string>>;
 struct SettingCell {
     std::string imka;       // "-": none
     std::string published;  // "-": none
-    bool differs = false;   // both are there, or the paper has a value that we have not
+    bool differs = false;   // both are there, or the paper has a value that we do not have
     std::string reason;     // why it differs; may be empty
 };
 struct SettingRow {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "imka/base/duration.hpp"
-#include "imka/experiment/run.hpp"
+#include "imka/experiment/kinds.hpp"
 #include "imka/io/text.hpp"
 #include "imka/io/yaml_list.hpp"
 
@@ -20,8 +20,6 @@ extern const std::string_view published_tables;
 
 namespace imka::report {
 namespace {
-
-constexpr std::string_view kKind = "performer";
 
 // Reading
 
@@ -99,7 +97,7 @@ RowKey row_key(const Record& r) {
     if (r.setting("saved_omega") == "true") key.omega = ", Ω of the checkpoint";
     if (r.setting("omega_law") == "poisson") key.omega = ", Ω of the Poisson law";
     key.seconds = parse_double(r.setting("read_seconds")).value_or(0.0);
-    for (const auto& [name, value] : changed_settings(r.config, default_settings_text(kKind))) {
+    for (const auto& [name, value] : changed_settings(r.config, default_settings_text(r.kind))) {
         const bool idle = key.mode == "fp32" && name == "calibration_examples";  // no chip is calibrated
         if (!kShownByTable.contains(name) && !idle) key.chip += fmt::format(", {} {}", name, value);
     }
@@ -307,8 +305,7 @@ TaskTable make_table(const PublishedTable& published, const TableKey& key, const
 }  // namespace
 
 double TaskCell::example_error() const {
-    if (examples == 0) return 0.0;
-    return std::sqrt(accuracy.mean * (1.0 - accuracy.mean) / static_cast<double>(examples));
+    return examples == 0 ? 0.0 : binomial_error(accuracy.mean, examples);
 }
 
 std::vector<PublishedTable> parse_tables(std::string_view yaml) {
@@ -324,7 +321,8 @@ std::vector<TaskTable> task_tables(const std::vector<Record>& records,
                                    const std::vector<PublishedTable>& published) {
     std::map<TableKey, Group> groups;
     for (const auto& r : records) {
-        if (!r.ok() || r.kind != kKind || !r.results.contains("accuracy") || !r.results.contains("examples"))
+        if (!r.ok() || !recorded_kind(r.kind).tests_models || !r.results.contains("accuracy") ||
+            !r.results.contains("examples"))
             continue;
         groups[{r.experiment, r.setting("samples"), r.setting("data_seed")}].push_back(&r);
     }

@@ -123,7 +123,7 @@ Batch unpadded(const PerformerConfig& config, const LraData& data, std::size_t m
 }
 
 [[noreturn]] void fail_data(const Performer& model, const LraData& data, const std::string& what) {
-    fail(ErrorCode::bad_config, fmt::format("a model of the task {} cannot run on examples of {}: {}",
+    fail(ErrorCode::bad_config, fmt::format("a model for the task {} cannot run on examples of {}: {}",
                                             in_quotes(model.task), to_string(data.task), what));
 }
 
@@ -143,8 +143,9 @@ void check_data(const Performer& model, const LraData& data) {
                   fmt::format("vocabulary {}; expected at least {}", config.vocabulary, task.symbols + 1));
     for (const auto length : data.lengths) {
         if (length > config.length || (task.pixels && length != config.length))
-            fail_data(model, data,
-                      fmt::format("a document has {} tokens; the model is for {}", length, config.length));
+            fail_data(
+                model, data,
+                fmt::format("a document has {} tokens; the model was built for {}", length, config.length));
     }
 }
 

@@ -144,7 +144,7 @@ Fields fields(PerformerConfig& c) {
               range::between(2, 257, "Rows of the table: symbols and one for padding")),
         field("pixel_mean", c.pixel_mean, range::between(-10, 10, "Subtracted from pixels / 255")),
         field("pixel_std", c.pixel_std, range::positive("Divides pixels / 255 after that")),
-        field("length", c.length, range::between(1, 65536, "Most tokens of a document")),
+        field("length", c.length, range::between(1, 65536, "Maximum number of tokens per document")),
         field("documents", c.documents, range::between(1, 2, "Documents per example")),
         field("classes", c.classes, range::between(2, 1000, "Classes")),
         field("layers", c.layers, range::between(1, kMostLayers, "Encoder layers")),
@@ -163,7 +163,7 @@ Fields fields(PerformerConfig& c) {
               range::not_negative("Standard deviation of the initial embedding; 0: 1/sqrt(width)")),
         field("attention", c.attention, {.help = "favor: positive random features; relu; exact: softmax"}),
         field("n_directions", c.n_directions, range::between(1, 4096, "Random directions m per head")),
-        field("omega_scale", c.omega_scale, range::positive("Factor of the random directions")),
+        field("omega_scale", c.omega_scale, range::positive("Factor applied to the random directions")),
         field("shared_omega", c.shared_omega, {.help = "One draw of the directions for all layers"}),
     };
 }

@@ -59,7 +59,7 @@ struct PerformerConfig {
     std::int64_t vocabulary = 257;  // of a table: token t has row t + 1, row 0 is padding
     double pixel_mean = 0.5;        // of pixels / 255
     double pixel_std = 0.5;
-    std::int64_t length = 1024;  // most tokens of a document
+    std::int64_t length = 1024;  // maximum tokens per document
     std::int64_t documents = 1;  // per example; their pooled vectors are concatenated
     std::int64_t classes = 2;
     std::int64_t layers = 2;

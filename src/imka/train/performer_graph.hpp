@@ -10,7 +10,7 @@
 
 namespace imka {
 
-// Inputs: "tokens" (u8, batch x tokens) and, for table embeddings, "lengths" (i64, batch): tokens behind a
+// Inputs: "tokens" (u8, batch x tokens) and, for table embeddings, "lengths" (i64, batch): tokens beyond a
 // document's length are padding and change nothing. Models of two documents also have "tokens2" and
 // "lengths2". Output: "logits" (batch x classes). `omega`: one m x head size matrix per layer; equal ones
 // share a matrix. Constants of products have the names of the parameters ("layer0.q.weight") and "omega0",

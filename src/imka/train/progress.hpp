@@ -1,4 +1,4 @@
-// How far a training is, and the files of its folder:
+// How far a training run is, and the files of its folder:
 //   recipe.yaml        all settings
 //   best.safetensors   the model with the best validation
 //   last.safetensors   the newest model, with the state of the optimiser while the training is unfinished
@@ -44,9 +44,9 @@ struct TrainingEvent {
     double seconds = 0.0;
 };
 std::string event_json(const TrainingEvent& event);
-// All events of a log. Error{bad_data} with the line that is none; a last line without an end is ignored.
+// All events of a log. Error{bad_data} with the line that is not one; a last line without an end is ignored.
 std::vector<TrainingEvent> read_training_log(const std::filesystem::path& path);
-// Lines of a log up to this step: a training that resumes repeats the later ones.
+// Lines of a log up to this step: a training run that resumes repeats the later ones.
 std::string log_until(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace imka

@@ -16,7 +16,7 @@ namespace {
 nlohmann::json training_of(const Performer& model) {
     auto json = nlohmann::json::parse(model.training, nullptr, false);
     if (!json.is_object() || !json.contains("recipe") || !json["recipe"].is_object())
-        fail(ErrorCode::bad_data, "metadata 'training' is not that of a training");
+        fail(ErrorCode::bad_data, "metadata 'training' does not describe a training run");
     return json;
 }
 
@@ -42,7 +42,7 @@ TrainingProgress progress_of(const Performer& model) {
                 .seconds = json.at("seconds"),
                 .finished = json.at("finished")};
     } catch (const nlohmann::json::exception&) {
-        fail(ErrorCode::bad_data, "metadata 'training' lacks the progress of a training");
+        fail(ErrorCode::bad_data, "metadata 'training' lacks the training progress");
     }
 }
 
@@ -98,8 +98,7 @@ std::vector<TrainingEvent> read_training_log(const std::filesystem::path& path) 
                               .tokens_per_second = json.value("tokens_per_second", 0.0),
                               .seconds = json.value("seconds", 0.0)});
         } catch (const nlohmann::json::exception&) {
-            fail(ErrorCode::bad_data,
-                 fmt::format("{}: line {}: not an event of a training", path.string(), line));
+            fail(ErrorCode::bad_data, fmt::format("{}: line {}: not a training event", path.string(), line));
         }
     }
     return events;

@@ -185,13 +185,13 @@ Fields fields(TrainConfig& c) {
                              "of the weights; 0 = no mean")),
         field("validate_every", c.validate_every, range::between(1, 1e8, "Steps between two validations")),
         field("validation_examples", c.validation_examples,
-              range::not_negative("Examples of a validation; 0 = all")),
+              range::not_negative("Examples per validation; 0 = all")),
         field(
             "test_new_omega", c.test_new_omega,
             {.help = "Every validation also logs the test accuracy with new directions, and with directions "
                      "of the Poisson law"}),
         field("patience", c.patience,
-              range::not_negative("Validations without improvement that end the training; 0 = never")),
+              range::not_negative("Validations without improvement after which training stops; 0 = never")),
         field("precision", c.precision, {.help = "Of matrix products on GPUs; processors always use fp32"}),
         field("seed", c.seed, {.help = "Of initial weights, order, dropout, noise and directions"}),
     };

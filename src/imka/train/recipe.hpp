@@ -1,4 +1,4 @@
-// What a training needs to be repeated: task, model, optimiser, emulated hardware. One flat YAML file.
+// What is needed to repeat a training run: task, model, optimiser, emulated hardware. One flat YAML file.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace imka {
 
 struct TrainOptions {
-    std::filesystem::path output;  // folder; a training that it holds is continued
+    std::filesystem::path output;  // folder; a training run in it is resumed
     std::filesystem::path from;    // start from this model instead of random weights; empty: random
     LraSource source;              // of the examples
     double minutes = 0.0;          // stop at a checkpoint after this time; 0: no limit

@@ -32,10 +32,10 @@ std::vector<Case> all_cases(const ChipSettings& settings, const std::vector<cons
                             CaseErrors& errors) {
     errors.alone.resize(items.size());
     errors.removed.resize(items.size());
-    std::vector<Case> cases = {{settings, &errors.full}, {without_all(settings), &errors.none}};
+    std::vector<Case> cases = {{settings, &errors.full}, {switched::without_all(settings), &errors.none}};
     for (std::size_t i = 0; i < items.size(); ++i) {
-        cases.push_back({only(settings, items[i]->name), &errors.alone[i]});
-        cases.push_back({without(settings, items[i]->name), &errors.removed[i]});
+        cases.push_back({switched::only(settings, items[i]->name), &errors.alone[i]});
+        cases.push_back({switched::without(settings, items[i]->name), &errors.removed[i]});
     }
     return cases;
 }

@@ -10,7 +10,7 @@ namespace {
 ChipBuild with_perfect_devices(ChipBuild build) {
     for (const auto* name : {"programming_error", "zero_threshold", "conductance_limits", "stuck_devices",
                              "drift", "frozen_read_noise", "fresh_read_noise"})
-        build.settings = without(std::move(build.settings), name);
+        build.settings = switched::without(std::move(build.settings), name);
     build.programming = {};
     return build;
 }

@@ -13,7 +13,6 @@ namespace {
 constexpr double kTera = 1e12;
 
 std::size_t replicas_that_fit(const ChipSpec& chip, std::size_t tiles, int wanted) {
-    if (wanted < 0) fail(ErrorCode::bad_config, fmt::format("replicas: {}; it must be >= 0", wanted));
     const std::size_t most = core_count(chip) / tiles;
     const std::size_t replicas = wanted == 0 ? most : static_cast<std::size_t>(wanted);
     if (replicas == 0 || replicas > most)
@@ -69,6 +68,7 @@ std::optional<double> product_joules(const CoreSpec& spec) {
 }
 
 ProductCost product_cost(const ChipSpec& chip, const Workload& work) {
+    validate(work.placement);
     const std::size_t tiles = tile_matrix(work.inputs, work.outputs, chip.core).size();
     const Copies copies{.tiles = tiles,
                         .replicas = replicas_that_fit(chip, tiles, work.placement.replicas),

@@ -172,6 +172,8 @@ const Nonideality& nonideality(std::string_view name) {
          fmt::format("'{}' is not a known non-ideality; known: {}", name, join_names(names)));
 }
 
+namespace switched {
+
 ChipSettings only(ChipSettings settings, std::string_view name) {
     const auto& kept = nonideality(name);
     for (const auto& n : kList) {
@@ -189,5 +191,7 @@ ChipSettings without_all(ChipSettings settings) {
     for (const auto& n : kList) n.switch_off(settings);
     return settings;
 }
+
+}  // namespace switched
 
 }  // namespace imka

@@ -33,9 +33,11 @@ std::span<const Nonideality> nonidealities();
 // Error{bad_usage} that lists the known names if there is none.
 const Nonideality& nonideality(std::string_view name);
 
-// Switches off all but one.
-ChipSettings only(ChipSettings settings, std::string_view name);
+// Settings with some of them switched off. Such short names would clash in imka.
+namespace switched {
+ChipSettings only(ChipSettings settings, std::string_view name);  // all but one are off
 ChipSettings without(ChipSettings settings, std::string_view name);
 ChipSettings without_all(ChipSettings settings);
+}  // namespace switched
 
 }  // namespace imka

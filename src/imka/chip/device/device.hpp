@@ -137,8 +137,8 @@ ReadNoiseParts read_noise_parts(const DeviceModel& model, const ReadTime& time);
 // device model, without pulses. Every draw is a function of (seed, device), so any part of an array can be
 // computed alone.
 
-// Identifies devices and thereby their random numbers. Device (r, c) of an array has the index first + r *
-// stride + c; arrays of one seed must not overlap.
+// Identifies devices, and so determines their random numbers. Device (r, c) of an array has the index first +
+// r * stride + c; arrays of one seed must not overlap.
 struct DeviceIds {
     std::uint64_t seed = 0;
     std::uint64_t first = 0;

@@ -183,11 +183,7 @@ std::vector<double> standard_errors(const Likelihood& likelihood, const std::vec
     return errors;
 }
 
-void check_reads(const DeviceReads& reads, const DeviceFitConfig& config) {
-    if (config.degree < 0 || config.degree > 3)
-        fail(ErrorCode::bad_config, fmt::format("degree: {}; it must be from 0 to 3", config.degree));
-    if (config.bins < 2 || config.bins > 1000)
-        fail(ErrorCode::bad_config, fmt::format("bins: {}; it must be from 2 to 1000", config.bins));
+void check_reads(const DeviceReads& reads) {
     const std::size_t n = reads.target_us.size();
     if (reads.read_us.size() != n || (!reads.seconds.empty() && reads.seconds.size() != n) ||
         (!reads.device.empty() && reads.device.size() != n))
@@ -412,8 +408,21 @@ bool is_fitted(const std::string& key, const DeviceFit& fit) {
 
 }  // namespace
 
+Fields fields(DeviceFitConfig& c) {
+    using range::between;
+    return {
+        field("degree", c.degree,
+              between(0, 3,
+                      "Degree of the polynomial in u = target / g_max that models the programming error")),
+        field("g_max", c.g_max_us, between(0.0, 1e6, "g_max; 0 = the largest target", "uS")),
+        field("bins", c.bins, between(2, 1000, "Number of bins of the target for the goodness of fit")),
+    };
+}
+
 DeviceFit fit_device(const DeviceReads& reads, const DeviceFitConfig& config) {
-    check_reads(reads, config);
+    auto copy = config;
+    check_ranges(fields(copy));
+    check_reads(reads);
     if (reads.target_us.empty()) fail(ErrorCode::bad_data, "no reads");
     const auto times = rows_by_time(reads);
     DeviceFit fit;
@@ -467,6 +476,10 @@ ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file) 
     for (const auto& key : keys) spec.provenance.push_back({.key = key, .source = source});
     validate(spec);
     return spec;
+}
+
+double ks_limit(std::size_t reads) {
+    return 1.63 / std::sqrt(static_cast<double>(reads));  // for many reads
 }
 
 double fitted_sigma_us(const DeviceFit& fit, double u) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "imka/base/config.hpp"
 #include "imka/chip/device/device.hpp"
 #include "imka/chip/spec/chip.hpp"
 
@@ -21,10 +22,11 @@ struct DeviceReads {
 };
 
 struct DeviceFitConfig {
-    int degree = 3;         // of the polynomial; 0 to 3
+    int degree = 3;         // of the polynomial
     double g_max_us = 0.0;  // u = target / g_max; 0: the largest target
-    std::size_t bins = 16;  // for the goodness of fit; 2 to 1000
+    std::size_t bins = 16;  // for the goodness of fit
 };
+Fields fields(DeviceFitConfig& config);
 
 struct FittedConstant {
     double value = 0.0;
@@ -69,9 +71,9 @@ struct DeviceFit {
 // Maximum likelihood of Gaussian errors around target + offset with standard deviation sigma(u). A read of
 // 0 counts as "0 or below", since a conductance cannot be negative. c_0 >= 0. Standard errors come from
 // the information matrix. Drift: slope of ln read against ln time per device, then mean and standard
-// deviation over devices. Error{bad_data} for values that are not finite, negative targets, fewer than 10
-// reads per constant, identical targets (degree above 0), times <= 0, or devices that differ between
-// times.
+// deviation over devices. Error{bad_config} for a config out of range; Error{bad_data} for values that are
+// not finite, negative targets, fewer than 10 reads per constant, identical targets (degree above 0),
+// times <= 0, or devices that differ between times.
 DeviceFit fit_device(const DeviceReads& reads, const DeviceFitConfig& config);
 
 // Replaces the programming error (and drift) of the model with the fitted one. The mean offset is not part
@@ -81,6 +83,9 @@ DeviceModel with_fit(DeviceModel model, const DeviceFit& fit);
 // The chip with the fitted devices; the file of the reads is the source of their constants. Removes the
 // pulse model, since the response of single devices was not measured.
 ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file);
+
+// 1 % of samples of the correct law have a larger Kolmogorov-Smirnov distance. Needs at least one read.
+double ks_limit(std::size_t reads);
 
 // Fitted standard deviation of the programming error at u = target / g_max.
 double fitted_sigma_us(const DeviceFit& fit, double u);

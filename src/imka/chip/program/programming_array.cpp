@@ -63,14 +63,14 @@ Fields fields(VerifyConfig& c) {
 
 constexpr double kDaySeconds = 86400.0;
 
-void fill_cell(const PulseContext& c, const FillPlan& plan, std::size_t cell, PulsedArray& a,
+void fill_cell(const PulseContext& c, const FillJob& job, std::size_t cell, PulsedArray& a,
                ProgrammingCost& cost) {
     const std::uint64_t polarity = device_index(a.ids, cell / a.cols, cell % a.cols);
     const std::span<PulsedDevice> devices(&a.devices[cell * a.depth], a.depth);
     for (std::size_t k = 0; k < a.depth; ++k) devices[k] = make_device(c, polarity * a.depth + k);
-    const auto fill = plan.method == FillMethod::equal ? equal_fill : max_set_fill;
-    const double target_us = plan.target_us(cell / a.cols, cell % a.cols);
-    a.outcomes[cell] = fill(c, plan.verify, target_us, devices, cost);
+    const auto fill = job.method == FillMethod::equal ? equal_fill : max_set_fill;
+    const double target_us = job.target_us(cell / a.cols, cell % a.cols);
+    a.outcomes[cell] = fill(c, job.verify, target_us, devices, cost);
 }
 
 }  // namespace
@@ -149,13 +149,13 @@ FillOutcome equal_fill(const PulseContext& c, const VerifyConfig& config, double
     return out;
 }
 
-PulsedArray fill_array(const PulseContext& context, const FillPlan& plan, const Exec& exec,
+PulsedArray fill_array(const PulseContext& context, const FillJob& job, const Exec& exec,
                        ProgrammingCost& cost) {
-    const auto target_us = plan.target_us;
+    const auto target_us = job.target_us;
     check_targets(context.device, target_us);
     const std::size_t cells = target_us.rows() * target_us.cols();
     const auto depth = static_cast<std::size_t>(context.device.devices_per_polarity);
-    PulsedArray a{.ids = plan.ids,
+    PulsedArray a{.ids = job.ids,
                   .rows = target_us.rows(),
                   .cols = target_us.cols(),
                   .depth = depth,
@@ -164,7 +164,7 @@ PulsedArray fill_array(const PulseContext& context, const FillPlan& plan, const 
                   .outcomes = std::vector<FillOutcome>(cells)};
     std::vector<ProgrammingCost> costs(a.rows);
     parallel_for(exec, a.rows, [&](std::size_t r) {
-        for (std::size_t c = 0; c < a.cols; ++c) fill_cell(context, plan, r * a.cols + c, a, costs[r]);
+        for (std::size_t c = 0; c < a.cols; ++c) fill_cell(context, job, r * a.cols + c, a, costs[r]);
     });
     for (const auto& part : costs) add_cost(part, cost);
     return a;

@@ -76,7 +76,7 @@ enum class FillMethod {
     max_set,  // max-SET-fill
 };
 
-struct FillPlan {
+struct FillJob {
     MatrixView<const float> target_us;
     DeviceIds ids;
     FillMethod method = FillMethod::max_set;
@@ -85,7 +85,7 @@ struct FillPlan {
 
 // Programs every polarity to its target. Error{bad_config} for targets outside [0, g_max], naming the
 // first. Same bits for any thread count.
-PulsedArray fill_array(const PulseContext& context, const FillPlan& plan, const Exec& exec,
+PulsedArray fill_array(const PulseContext& context, const FillJob& job, const Exec& exec,
                        ProgrammingCost& cost);
 
 // Conductance and read noise (for a power of 1) of one polarity, the sum of its devices, at a time on the

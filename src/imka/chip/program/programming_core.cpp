@@ -115,8 +115,8 @@ Arrays fill(const Work& job, const ProgrammedRegion& region, const VerifyConfig&
     const auto method =
         job.config.method == ProgrammingMethod::verify ? FillMethod::equal : FillMethod::max_set;
     const auto plane = [&](const Matrix<float>& target_us, const DeviceIds& ids) {
-        const FillPlan plan{.target_us = target_us.view(), .ids = ids, .method = method, .verify = verify};
-        return fill_array(job.context, plan, job.exec, cost);
+        const FillJob filling{.target_us = target_us.view(), .ids = ids, .method = method, .verify = verify};
+        return fill_array(job.context, filling, job.exec, cost);
     };
     auto plus = plane(job.mapped.plus_us, region.plus.ids);
     return {std::move(plus), plane(job.mapped.minus_us, region.minus.ids)};

@@ -23,8 +23,8 @@ public:
 };
 
 // On GPU exec.device.number. Error{missing_part} if it cannot be used, Error{bad_config} that names what the
-// chip has and this simulator does not: IR drop, input jitter, read noise with inputs applied bit by bit,
-// more than 127 input levels, regions of more than 512 inputs.
+// chip has and this simulator does not support: IR drop, input jitter, read noise with inputs applied bit by
+// bit, more than 127 input levels, regions of more than 512 inputs.
 std::unique_ptr<GpuDriver> make_cuda_emulator(const ProgrammedChip& chip, const Exec& exec);
 
 }  // namespace imka

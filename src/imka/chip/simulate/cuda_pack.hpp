@@ -101,8 +101,8 @@ struct GpuPlane {
 
 // The kernel is compiled three times. The usual ones, for charges of either sign or of one, have fixed rules:
 // one fold, whole steps, one gain, noise, counts rounded down, correction in half precision, at most a hard
-// limit, results rounded down to a number of bits, converters whose numbers are multiples of 4. All else is
-// in the general one.
+// limit, results rounded down to a number of bits, converters whose numbers are multiples of 4. Everything
+// else is in the general one.
 enum class GpuKind : std::uint32_t { general, usual_signed, usual_unsigned };
 
 struct GpuMatrix {

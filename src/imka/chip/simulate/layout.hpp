@@ -1,5 +1,5 @@
-// What drivers need to know of a chip beside its devices: copies of matrices, their regions, and the counts
-// of a trace.
+// What drivers need to know about a chip besides its devices: copies of matrices, their regions, and the
+// counts of a trace.
 #pragma once
 
 #include <cstdint>

@@ -324,8 +324,7 @@ void set_constants(ChipSpec& chip, std::string_view list) {
     while (!list.empty()) {
         const auto comma = list.find(',');
         const auto [key, value] = parse_assignment(list.substr(0, comma), "constant");
-        if (!keys.insert(key).second)
-            fail(ErrorCode::bad_config, fmt::format("constant: duplicate key '{}'", key));
+        if (!keys.insert(key).second) fail(ErrorCode::bad_config, fmt::format("duplicate key '{}'", key));
         set_unchecked(changed, key, value);
         list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
     }

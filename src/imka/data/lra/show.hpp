@@ -29,7 +29,7 @@ struct LraStatistics {
     std::size_t documents = 0;
     std::vector<std::size_t> class_counts;
     double mean_length = 0.0;
-    std::array<std::uint32_t, 3> lengths = {};  // least, median, most
+    std::array<std::uint32_t, 3> lengths = {};  // minimum, median, maximum
     struct Pixels {
         double mean = 0.0;
         double standard_deviation = 0.0;

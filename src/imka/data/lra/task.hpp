@@ -40,7 +40,7 @@ struct LraTaskInfo {
     std::string_view title;  // "gray CIFAR-10, 1,024 pixels"
     bool pixels;             // values are gray levels; otherwise symbols
     std::int64_t symbols;    // values are 0..symbols - 1
-    std::int64_t length;     // most tokens of a document
+    std::int64_t length;     // maximum tokens per document
     std::int64_t documents;  // per example
     std::int64_t classes;
     bool generated;  // needs no files
@@ -55,7 +55,7 @@ struct LraSource {
     std::optional<std::size_t> examples = {};  // only this many of the part, drawn by the seed; none: all
 };
 
-// Labelled documents. Values behind the end of a document are 0.
+// Labelled documents. Values beyond the end of a document are 0.
 struct LraData {
     LraTask task = LraTask::tiny;
     std::string origin;                  // where the examples come from, for results
@@ -70,7 +70,7 @@ struct LraData {
     std::vector<Example> examples;
 };
 
-// Error{missing_part} naming the files, if they are not there; Error{bad_data} with place if one is not
+// Error{missing_part} naming the files, if they are not there; Error{bad_data} with the place if one is not
 // valid.
 LraData load_lra(LraTask task, LraPart part, const LraSource& source, const Exec& exec);
 

@@ -12,7 +12,7 @@
 
 namespace imka::graph {
 
-// Products with a weight matrix that does not change, by something else than the graph.
+// Products with a weight matrix that does not change, by something other than the graph.
 class DeviceProducts {
 public:
     virtual ~DeviceProducts() = default;

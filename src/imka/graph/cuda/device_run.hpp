@@ -28,8 +28,8 @@ struct DeviceJob {
     MatrixHook* hook = nullptr;         // takes rows in GPU memory; may be null
 };
 
-// Inputs have the right types and shapes. Error{missing_part} if the GPU cannot be used or has not enough
-// memory; other errors are those of the processor.
+// Inputs have the right types and shapes. Error{missing_part} if the GPU cannot be used or does not have
+// enough memory; other errors are those of the processor.
 RunResult run_on_gpu(const DeviceJob& job, std::span<const TensorView> inputs, const Exec& exec,
                      DeviceConstants& constants);
 

@@ -18,7 +18,7 @@ IMKA_ON_BOTH constexpr std::uint32_t direction_at(std::uint32_t position) {
     return position / 16 * 16 + column / 2 * 4 + product * 2 + column % 2;
 }
 
-// Short rows: the value of each 16 that thread `q` of the four of a row has as its i-th.
+// Short rows: which of 16 values is the i-th of thread `q`, one of the four threads of a row.
 IMKA_ON_BOTH constexpr std::uint32_t value_of_thread(std::uint32_t q, std::uint32_t i) {
     return 2 * q + i % 2 + i / 2 * 8;
 }

@@ -23,7 +23,7 @@ namespace imka::ops {
 // documents x tokens rows of `width` elements. Tokens beyond the length of a document are padding: not read,
 // and their outputs and gradients are 0.
 struct TokenRows {
-    FusedType type = FusedType::bfloat16;  // of activations and their gradients; all else are floats
+    FusedType type = FusedType::bfloat16;  // of activations and their gradients; everything else is float
     std::int64_t documents = 0;
     std::int64_t tokens = 0;                // per document
     std::int64_t width = 0;                 // a multiple of 8; up to 256 for norms

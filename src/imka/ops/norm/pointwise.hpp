@@ -1,4 +1,4 @@
-// Passes over the tokens of training on a GPU that are no norms: activations with their bias, sums of
+// Passes over the tokens of training on a GPU that are not norms: activations with their bias, sums of
 // columns, means of documents. Rules of memory, streams, padding and errors as in norm.hpp.
 #pragma once
 

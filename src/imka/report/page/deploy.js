@@ -299,7 +299,7 @@
   };
   const timelineSection = () => make("section", { id: "time-line" }, make("h2", {}, "Time line"),
     note("One inference on the cores, the digital unit and the host link. The dashed line is the lower bound of the latency. Drag to move; Ctrl and the wheel, or the buttons, zoom."
-      + (timeline.window_seconds > 0 ? " Simplified: of work within " + si(timeline.window_seconds, "s") + " on one resource, only the step with the most time is drawn." : "")),
+      + (timeline.window_seconds > 0 ? " Simplified: of the work within " + si(timeline.window_seconds, "s") + " on one resource, only the step with the most time is drawn." : "")),
     make("div", { class: "card" }, timelineButtons(), canvas));
 
   // Bars: per row one or more tracks, each with parts one after another and an interval.

@@ -11,7 +11,7 @@
 
 namespace imka {
 
-// The hardware of a training.
+// The hardware of a training run.
 struct AnalogHardware {
     HardwareConfig config;
     std::optional<ChipSpec> chip = noise_chip(config);  // whose errors products have; none: Gaussian noise
@@ -21,8 +21,8 @@ struct AnalogHardware {
 torch::Tensor analog_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& range,
                              const AnalogHardware& hardware);
 
-// x between ±range. The gradient of the range pulls it apart where clipped values ask for it, and decays it
-// while nearly all inputs are inside.
+// x between ±range. The gradient of the range widens it where those of clipped values call for it, and
+// decays it while nearly all inputs are inside.
 torch::Tensor clipped(const torch::Tensor& x, const torch::Tensor& range, const HardwareConfig& config);
 
 // Rounds to `levels` steps per sign of ±range; the gradient is 1.

@@ -49,7 +49,7 @@ private:
         torch::Tensor x;
         torch::Tensor normed;
     };
-    // Where a part of a layer ends: the product whose output is added, the norm behind it, its dropout.
+    // Where a part of a layer ends: the product whose output is added, the norm after it, its dropout.
     struct Join {
         std::string product;
         std::string norm;

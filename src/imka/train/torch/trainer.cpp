@@ -49,7 +49,7 @@ Performer start_of(const TrainRecipe& recipe, const TrainOptions& options) {
     auto from = load_performer(options.from);
     if (from.task != task)
         fail(ErrorCode::bad_data,
-             fmt::format("{}: a model of the task {}, not {}", options.from.string(), from.task, task));
+             fmt::format("{}: a model for the task {}, not {}", options.from.string(), from.task, task));
     for (const auto& s : parameter_shapes(recipe.model)) {
         const auto found = from.weights.find(s.name);
         if (found == from.weights.end() || found->second.rows() != s.rows || found->second.cols() != s.cols)
@@ -129,7 +129,7 @@ private:
             const auto found = model_.state.find(name);
             if (found == model_.state.end() ||
                 found->second.values().size() != static_cast<std::size_t>(to.numel()))
-                fail(ErrorCode::bad_data, fmt::format("{}: no state of the optimiser to continue with",
+                fail(ErrorCode::bad_data, fmt::format("{}: no optimiser state to resume from",
                                                       (options_.output / "last.safetensors").string()));
             to.copy_(to_tensor(found->second.view()).view(-1));
         };

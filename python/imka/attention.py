@@ -126,7 +126,7 @@ class KernelAttention:
         return self
 
     def redraw(self) -> KernelAttention:
-        """Draws new directions, as happens every feature_redraw_interval training steps. A chip needs calibrate again."""
+        """Draws new directions, as happens every feature_redraw_interval training steps. With a chip, call calibrate again."""
         self._redraws += 1
         self._attention = None
         return self

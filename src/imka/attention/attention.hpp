@@ -77,9 +77,9 @@ std::uint64_t redraw_count(const AttentionConfig& config, std::uint64_t step);
 OmegaRecipe omega_recipe(const AttentionConfig& config, std::int64_t d, const OmegaDraw& draw,
                          bool on_chip = false);
 
-// Kernelised attention with a given Ω.
 class GpuAttention;  // attention/gpu_attention.hpp
 
+// Kernelised attention with a given Ω.
 class KernelAttention {
 public:
     // Ω is m x d. On this processor, projection and features are fused.

@@ -29,10 +29,10 @@ int exit_code(ErrorCode code) {
 }
 
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
-                   const std::vector<std::string>& examples) {
+                   const std::vector<std::string>& examples, const std::string& remarks) {
     auto* verb = parent.add_subcommand(name, summary);
-    std::string footer;
-    if (!examples.empty()) footer = "Examples:";
+    std::string footer = remarks;
+    if (!examples.empty()) footer += remarks.empty() ? "Examples:" : "\n\nExamples:";
     for (const auto& example : examples) footer += "\n  " + example;
     verb->footer(footer);
     return verb;

@@ -35,9 +35,9 @@ struct Context {
 // Exit code for an error.
 int exit_code(ErrorCode code);
 
-// Adds a verb to parent; --help ends with the examples.
+// Adds a verb to parent; --help ends with the remarks and the examples.
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& summary,
-                   const std::vector<std::string>& examples);
+                   const std::vector<std::string>& examples, const std::string& remarks = {});
 
 // --json, --threads, --data-dir, --quiet.
 void add_common_options(CLI::App& verb, Context& context);

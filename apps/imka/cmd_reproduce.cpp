@@ -297,12 +297,13 @@ void add_reproduce(CLI::App& root, Context& context) {
     auto args = std::make_shared<ReproduceArgs>();
     auto* verb = add_verb(root, "reproduce",
                           "Repeat a figure or table of the paper: run what is missing, then compare with the "
-                          "published numbers. Run the same command again to resume",
+                          "published numbers",
                           {"imka reproduce list", "imka reproduce ridge --data-dir data --device cuda",
                            "imka reproduce all --data-dir data --output results --figures",
                            "imka reproduce table1 --models models --data-dir data --set samples=200",
                            "imka reproduce hyper_parameters data --data-dir data",
-                           "imka reproduce ridge_measured liu --check --data-dir data"});
+                           "imka reproduce ridge_measured liu --check --data-dir data"},
+                          "Run the same command again to resume.");
     add_common_options(*verb, context);
     verb->add_option("name", args->names, "Names of reproductions, 'all', or 'list' to see them")
         ->required()

@@ -124,14 +124,14 @@ void run(const SweepArgs& args, Context& context) {
 void add_sweep(CLI::App& root, Context& context) {
     auto args = std::make_shared<SweepArgs>();
     auto* verb =
-        add_verb(root, "sweep",
-                 "Run an experiment: many settings and seeds, on all cores. Run the same command again to "
-                 "resume a stopped sweep; several processes can share one folder. Exit code 1: some runs "
-                 "failed; their errors are recorded, and the next start retries them",
+        add_verb(root, "sweep", "Run an experiment: many settings and seeds, on all cores; resumable",
                  {"imka sweep smoke", "imka sweep ridge_fp32 --data-dir data --dry-run",
                   "imka sweep ridge --data-dir data --device cuda",
                   "imka sweep my.yaml --set dataset=letter --set log_ratio=[1,2] --output runs/letter",
-                  "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"});
+                  "mpirun -n 4 imka sweep ridge_fp32 --data-dir data"},
+                 "Run the same command again to resume a stopped sweep. Several processes can share one "
+                 "folder.\nExit code 1: some runs failed. Their errors are recorded, and the next start "
+                 "retries them.");
     add_common_options(*verb, context);
     add_device_option(*verb,
                       "Where the runs compute. Runs of ridge, gram and attention share a GPU; with mpirun "

@@ -38,6 +38,16 @@ def write_records(path):
                             file.write(json.dumps(record(dataset, kernel, sampler, ratio, seed)) + "\n")
 
 
+def write_unpublished_records(path):
+    """Runs that have no published values."""
+    with open(path, "w", encoding="utf-8") as file:
+        for sampler in ["rff", "orf", "sorf"]:
+            for seed in range(3):
+                line = record("ringnorm", "rbf", sampler, 5, seed)
+                line["experiment"] = "demo"
+                file.write(json.dumps(line) + "\n")
+
+
 def write_chip_records(path):
     """Two data sets in FP32 and on the chip, in the protocol and sizes of the published runs."""
     with open(path, "w", encoding="utf-8") as file:
@@ -222,6 +232,22 @@ class Page(Report):
         self.assertGreater(len(pdf), 50_000)
         # A print in between leaves the page as it was.
         self.assertEqual(self.run_js("return document.documentElement.dataset.theme ?? null"), None)
+
+
+class PageWithoutPublishedValues(Report):
+    write = staticmethod(write_unpublished_records)
+
+    def test_nothing_is_judged(self):
+        summary = self.browser.find_element(By.ID, "summary")
+        self.assertIn("no published values", summary.text)
+        self.assertNotIn("published means", summary.text)
+        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, ".tile, .badge"), [])
+        columns = self.run_js("""return [...document.querySelectorAll('figure table')].map(
+            (table) => [...table.querySelectorAll('th')].map((cell) => cell.textContent.trim()));""")
+        self.assertEqual(len(columns), 4, "two figures with two tables each")
+        for names in columns:
+            self.assertIn("imka", names)
+            self.assertEqual([n for n in names if n in ("published", "Δ", "Δ / se", "verdict")], [])
 
 
 class ChipPage(Report):

@@ -60,17 +60,22 @@
   };
   const plainCards = (list, caption) => (list.length ? make("div", { class: "grid" }, list.map((plot) => card(plot, { title: plot.title, caption }))) : null);
 
+  const hasPublished = (v) => v.reproduced + v.deviates + v.other_protocol + v.missing > 0;
   const badge = (v) => {
+    if (!hasPublished(report.verdicts)) return null;
     const all = v.reproduced + v.deviates;
     const [kind, words] = v.deviates > 0 ? ["bad", v.deviates + " of " + all + " deviate"] : all > 0 ? ["good", v.reproduced + " of " + all + " reproduced"]
       : v.other_protocol > 0 ? ["mute", "another protocol"] : ["mute", "no published value"];
     return make("span", { class: "badge " + kind }, words);
   };
 
-  // imka, published, difference, in standard errors
-  const comparison = (p, as) => {
+  // imka, published, difference, in standard errors; only imka where the figure has no published values
+  const comparisonColumns = (figure) => (hasPublished(figure.verdicts) ? ["imka", "published", "Δ", "Δ / se"] : ["imka"]);
+  const comparison = (figure, p, as) => {
     const both = p.imka && p.published;
-    return [p.imka ? number(p.imka.mean, meanText(p.imka.mean, p.imka.std, as)) : nothing(),
+    const imka = p.imka ? number(p.imka.mean, meanText(p.imka.mean, p.imka.std, as)) : nothing();
+    if (!hasPublished(figure.verdicts)) return [imka];
+    return [imka,
       p.published ? number(p.published.mean, meanText(p.published.mean, p.published.std, as)) : nothing(),
       both ? number(p.difference, signed(as.scale * p.difference, as.digits)) : nothing(),
       both ? judged(inErrors(p), 1, p.verdict) : nothing()];
@@ -81,18 +86,18 @@
   const headlineTable = (figure) => {
     const as = shownAs(figure.quantity);
     const last = Math.max(...points(figure).filter((p) => p.imka).map((p) => p.log_ratio));
-    return table("At log2(m/d) = " + ratioText(last) + ": mean ± standard deviation over seeds" + (as.percent ? ", in percent" : "") + "; Δ in combined standard errors (se): ✓ reproduced, ✗ deviates",
-      ["sampler", "imka", "published", "Δ", "Δ / se"],
-      points(figure).filter((p) => p.log_ratio === last).map((p) => [text(p.label), ...comparison(p, as)]));
+    return table("At log2(m/d) = " + ratioText(last) + ": mean ± standard deviation over seeds" + (as.percent ? ", in percent" : "") + (hasPublished(figure.verdicts) ? "; Δ in combined standard errors (se): ✓ reproduced, ✗ deviates" : ""),
+      ["sampler", ...comparisonColumns(figure)],
+      points(figure).filter((p) => p.log_ratio === last).map((p) => [text(p.label), ...comparison(figure, p, as)]));
   };
 
   const interval = (s, as) => fixed(as.scale * (s.mean - s.half_width), as.digits) + " to " + fixed(as.scale * (s.mean + s.half_width), as.digits);
   const allValues = (figure) => {
     const as = shownAs(figure.quantity);
     return details("All values", {}, table("All points" + (as.percent ? ", in percent" : ""),
-      ["sampler", "log2(m/d)", "m", "seeds", "95 % interval of the mean", "imka", "published", "Δ", "Δ / se", "verdict"],
+      ["sampler", "log2(m/d)", "m", "seeds", "95 % interval of the mean", ...comparisonColumns(figure), ...(hasPublished(figure.verdicts) ? ["verdict"] : [])],
       points(figure).map((p) => [text(p.label), number(p.log_ratio, ratioText(p.log_ratio)), integer(p.m), integer(p.imka ? p.imka.n : 0),
-        p.imka && p.imka.n > 1 ? number(p.imka.half_width, interval(p.imka, as)) : nothing(), ...comparison(p, as), verdictCell(p)])));
+        p.imka && p.imka.n > 1 ? number(p.imka.half_width, interval(p.imka, as)) : nothing(), ...comparison(figure, p, as), ...(hasPublished(figure.verdicts) ? [verdictCell(p)] : [])])));
   };
 
   const reasons = (figure) => {
@@ -112,7 +117,7 @@
     return (figure.quantity === "accuracy" ? "Test accuracy of the ridge classifier on random features" : "Relative error of the approximate Gram matrix in the Frobenius norm")
       + " for the " + figure.kernel + " kernel on " + figure.dataset + (figure.protocol === "measured" ? " in the protocol of the published runs" : "")
       + ", against log2(m/d): m directions in d dimensions. Points are means over " + seedsText(figure) + "; error bars are one standard deviation over seeds."
-      + (v.reproduced + v.deviates + v.other_protocol + v.missing > 0 ? " Hollow marks are the published means with their standard deviation." : "");
+      + (hasPublished(v) ? " Hollow marks are the published means with their standard deviation." : "");
   };
   const figureCard = (figure) => card(figure.plot, {
     title: figure.kernel + ", " + quantityName(figure.quantity),
@@ -233,6 +238,9 @@
     const all = v.reproduced + v.deviates;
     const runs = make("p", {}, "These runs are not judged one by one; their figures and tables explain themselves.");
     if (report.experiments.length > 0 && report.experiments.every((e) => e.figures.length === 0)) return make("section", { id: "summary" }, make("h2", {}, "Summary"), runs);
+    const reading = boldNote("note", "Reading the figures.", "Points are means over seeds; error bars are one standard deviation over seeds, the spread of single runs and not the uncertainty of the mean (tables give its 95 % interval). Violet circles are rff, blue squares orf, green triangles sorf; solid lines FP32, dashed lines a chip"
+      + (hasPublished(v) ? "; hollow marks published means" : "") + ". Click the names under a figure to show or hide its curves.");
+    if (!hasPublished(v) && report.absent.length === 0) return make("section", { id: "summary" }, make("h2", {}, "Summary"), make("p", {}, "There are no published values for these settings, so nothing is judged."), reading);
     return make("section", { id: "summary" }, make("h2", {}, "Summary"),
       make("div", { class: "tiles" },
         tile("good", grouped(v.reproduced), "reproduced", "means within " + report.allowed_standard_errors + " standard errors"),
@@ -242,7 +250,7 @@
       boldNote("rule", "The rule.", "A mean is reproduced if it lies within " + report.allowed_standard_errors + " combined standard errors of the published mean. A standard error is the standard deviation over seeds divided by √n; ours and the published one are combined as √(a² + b²)."
         + (all > 0 ? " By chance alone, about " + fixed(report.expected_by_chance, 1) + " of " + grouped(all) + " means would lie beyond." : "")),
       deviationTable(), absent(),
-      boldNote("note", "Reading the figures.", "Points are means over seeds; error bars are one standard deviation over seeds, the spread of single runs and not the uncertainty of the mean (tables give its 95 % interval). Violet circles are rff, blue squares orf, green triangles sorf; solid lines FP32, dashed lines a chip; hollow marks published means. Click the names under a figure to show or hide its curves."));
+      reading);
   };
 
   const flag = (f) => {

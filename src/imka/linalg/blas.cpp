@@ -2,11 +2,13 @@
 
 #include <cblas.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <exception>
 #include <future>
 #include <mutex>
@@ -16,7 +18,8 @@
 
 #include "imka/base/error.hpp"
 
-// Exported by OpenBLAS, without a header. A buffer stays mapped after it is freed and serves a later call.
+// Exported by OpenBLAS, without a header. A buffer stays mapped after it is freed and is reused by a later
+// call.
 extern "C" {
 void* blas_memory_alloc(int position);
 void blas_memory_free(void* buffer);
@@ -25,8 +28,8 @@ void blas_memory_free(void* buffer);
 namespace imka {
 namespace {
 
-// Address space of a buffer (128 MiB for x86-64 in OpenBLAS 0.3) with its alignment, and some for what else
-// the call needs.
+// Address space of a buffer (128 MiB for x86-64 in OpenBLAS 0.3) with its alignment, and a reserve for the
+// rest of the call.
 constexpr std::size_t kBufferBytes = std::size_t{160} << 20U;
 
 bool has_space() {
@@ -36,10 +39,26 @@ bool has_space() {
     return true;
 }
 
-// The buffers that OpenBLAS has mapped. A call in progress uses one; calls wait if there are no more.
+// Processor time, not time: a thread that waits for a busy processor has not tried yet.
+constexpr double kAttemptSeconds = 0.2;
+
+clockid_t clock_of_this_thread() {
+    clockid_t clock{};
+    pthread_getcpuclockid(pthread_self(), &clock);
+    return clock;
+}
+
+// 0 if the thread of the clock has ended.
+double seconds_on(clockid_t clock) {
+    timespec t{};
+    if (clock_gettime(clock, &t) != 0) return 0.0;
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// The buffers that OpenBLAS has mapped. A call in progress uses one; further calls wait for a free one.
 class Buffers {
 public:
-    // False if there is none and no space for one.
+    // False if there is no buffer and no space for one.
     bool take() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return !growing_; });
@@ -62,7 +81,7 @@ private:
         return (!last_.valid() || last_.wait_for(0s) == std::future_status::ready) && has_space();
     }
 
-    // Without calls in progress, which might otherwise map the buffers that they do not find.
+    // Waits until no call is in progress: a call that finds no free buffer might map one itself.
     void grow(std::unique_lock<std::mutex>& lock) {
         std::vector<void*> taken(mapped_);
         growing_ = true;
@@ -75,26 +94,32 @@ private:
     }
 
     // Makes OpenBLAS take a buffer, which maps a new one if all are taken. If another thread takes the free
-    // space first, OpenBLAS retries forever. So this runs in a thread of its own, which can be abandoned.
+    // space first, OpenBLAS retries forever. So this runs in a separate thread, which can be abandoned.
     bool map_another() {
         try {
-            std::packaged_task<void()> attempt([] { blas_memory_free(blas_memory_alloc(0)); });
+            std::promise<clockid_t> started;
+            auto clock = started.get_future();
+            std::packaged_task<void()> attempt([started = std::move(started)]() mutable {
+                started.set_value(clock_of_this_thread());
+                blas_memory_free(blas_memory_alloc(0));
+            });
             last_ = attempt.get_future();
             std::thread(std::move(attempt)).detach();
+            return wait_for_last(clock.get());
         } catch (const std::exception&) {
             last_ = {};
             return false;
         }
-        return wait_for_last();
     }
 
-    // False if there was no space for a second; the attempt then continues in the background.
-    bool wait_for_last() const {
+    // False if the attempt has used its processor time in vain; it then continues in the background. Looking
+    // for space in the meantime would take it away from the attempt.
+    bool wait_for_last(clockid_t clock) const {
         using namespace std::chrono_literals;
-        for (int looks = 0; looks < 100; looks = has_space() ? 0 : looks + 1) {
-            if (last_.wait_for(10ms) == std::future_status::ready) return true;
+        while (last_.wait_for(10ms) != std::future_status::ready) {
+            if (seconds_on(clock) > kAttemptSeconds) return false;
         }
-        return false;
+        return true;
     }
 
     std::mutex mutex_;

@@ -151,7 +151,7 @@ const std::map<std::string, Body (*)()> kOps = {{"attention", attention},
 
 }  // namespace
 
-// Named for --toggle-collect.
+// --toggle-collect needs this name.
 extern "C" __attribute__((noinline)) void counted(const Body& body) {
     body();
 }

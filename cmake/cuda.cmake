@@ -3,10 +3,10 @@
 set(IMKA_HAVE_CUDA 0)
 set(IMKA_HAVE_CUBLAS 0)
 if(NOT IMKA_CUDA STREQUAL "OFF")
-    # nvcc is often installed outside the path.
+    # nvcc is often installed outside PATH.
     find_program(IMKA_NVCC NAMES nvcc PATHS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin)
     set(least_nvcc 12.5)
-    set(missing "nvcc was not found in the path or in /usr/local/cuda/bin")
+    set(missing "nvcc was not found in PATH or in /usr/local/cuda/bin")
     if(IMKA_NVCC)
         execute_process(COMMAND ${IMKA_NVCC} --version OUTPUT_VARIABLE nvcc_says ERROR_VARIABLE nvcc_says)
         string(REGEX MATCH "release ([0-9.]+)" found "${nvcc_says}")
@@ -17,11 +17,11 @@ if(NOT IMKA_CUDA STREQUAL "OFF")
     endif()
     if(IMKA_NVCC AND nvcc_version VERSION_GREATER_EQUAL least_nvcc)
         set(CMAKE_CUDA_COMPILER ${IMKA_NVCC})
-        # Hopper has instructions that its code alone may use (90a); later GPUs get the code without them.
+        # Some instructions exist only on Hopper (90a); later GPUs get code without them.
         set(CMAKE_CUDA_ARCHITECTURES ${IMKA_CUDA_ARCHITECTURES})
         list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90$" "90a-real;90-virtual")
         enable_language(CUDA)
-        # CMake 3.25 does not know the flag of nvcc for C++20.
+        # CMake 3.25 lacks nvcc's flag for C++20.
         if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
             set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
             set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -35,12 +35,12 @@ if(NOT IMKA_CUDA STREQUAL "OFF")
         if(IMKA_CUBLAS_INCLUDE AND IMKA_CUSOLVER_INCLUDE)
             set(IMKA_HAVE_CUBLAS 1)
         else()
-            message(STATUS "ridge fits on GPUs add up on the processor: the headers of cuBLAS and cuSOLVER were not found")
+            message(STATUS "ridge fits on GPUs compute their sums on the processor: the headers of cuBLAS and cuSOLVER were not found")
         endif()
         message(STATUS "imka with CUDA ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${IMKA_CUDA_ARCHITECTURES}")
     elseif(IMKA_CUDA STREQUAL "ON")
         message(FATAL_ERROR "IMKA_CUDA=ON: ${missing}. Install the CUDA toolkit (${least_nvcc} or later) or set CUDA_PATH to "
-                            "its folder; IMKA_CUDA=AUTO does without")
+                            "its folder; IMKA_CUDA=AUTO builds without it")
     else()
         message(STATUS "imka without CUDA: ${missing}")
     endif()

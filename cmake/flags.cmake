@@ -36,7 +36,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports overflows that cannot happen inside inlined standard containers.
     list(APPEND cxx_flags -Wno-error=stringop-overflow -Wno-restrict -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
 elseif(IMKA_UNITY)
-    # clang also reports local names that hide those of another file of a group. Builds of single files check shadowing.
+    # In a unity build, clang also reports local names that hide names of another file in the group. Builds of single files
+    # check shadowing.
     list(APPEND cxx_flags -Wno-shadow)
 endif()
 # nvcc: no fused multiply-add unless written, for the same reason; divisions and square roots are IEEE by default.
@@ -49,18 +50,18 @@ if(IMKA_SANITIZE)
     add_link_options(-fsanitize=${IMKA_SANITIZE})
 endif()
 
-# imka_light(target): compiles code that parses, prints and checks with -O1, because optimisation took half of its compile
-# time. Results do not change: every level keeps IEEE arithmetic.
+# imka_light(target): uses -O1 for code that parses, prints and checks, because optimisation took half of its compile time.
+# Results do not change: every level keeps IEEE arithmetic.
 function(imka_light target)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # imka_unity(target): compiles the .cpp files of a folder together, a few at a time, if IMKA_UNITY is on, because headers took
 # most of the compile time. Names without linkage must differ within a folder. Ops are left out: they are compiled once per
-# instruction set. So are sources with options of their own.
+# instruction set. Sources with their own options are left out too.
 set(IMKA_UNITY_FILES 8)
 if(IMKA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # g++ frees memory less often, in kB: an eighth less time.
+    # Minimum heap in kB before g++ collects garbage: saves an eighth of the compile time.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
 endif()
 function(imka_unity target)

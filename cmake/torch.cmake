@@ -1,12 +1,12 @@
-# Optional: training with LibTorch. Sets IMKA_HAVE_TORCH. The library of training is a target of its own (imka_train), and
-# only the program imka-train links LibTorch: loading it takes longer than most commands.
+# Optional: training with LibTorch. Sets IMKA_HAVE_TORCH. Training is a separate library (imka_train), and only the program
+# imka-train links LibTorch, because loading it takes longer than most commands.
 set(IMKA_HAVE_TORCH 0)
 if(NOT IMKA_TORCH STREQUAL "OFF" AND IMKA_SANITIZE)
-    # The sanitizers report what a library does that was built without them.
+    # Sanitizers raise reports about libraries that were built without them.
     message(STATUS "imka without LibTorch: sanitizers are on")
 elseif(NOT IMKA_TORCH STREQUAL "OFF")
-    # LibTorch's configuration changes flags of this project and warns about parts that training does not need.
-    # Its GPU architectures would have no warpgroup products.
+    # LibTorch's configuration warns about parts that training does not need, and changes flags of this project. With its GPU
+    # architectures there would be no warpgroup products.
     set(kept CMAKE_CXX_FLAGS CMAKE_CUDA_FLAGS CMAKE_CUDA_ARCHITECTURES)
     foreach(name ${kept})
         set(kept_${name} "${${name}}")
@@ -25,7 +25,7 @@ elseif(NOT IMKA_TORCH STREQUAL "OFF")
         endif()
         message(STATUS "imka with LibTorch ${Torch_VERSION}, CUDA: ${IMKA_TORCH_CUDA}")
     elseif(IMKA_TORCH STREQUAL "ON")
-        imka_require(Torch libtorch-dev "training; IMKA_TORCH=AUTO does without")
+        imka_require(Torch libtorch-dev "training; IMKA_TORCH=AUTO builds without it")
     else()
         message(STATUS "imka without LibTorch: libtorch-dev is not installed")
     endif()

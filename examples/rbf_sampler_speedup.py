@@ -25,7 +25,7 @@ def main():
     for features in maps.values():
         features.fit(x)
     best = dict.fromkeys(maps, float("inf"))
-    for _ in range(ROUNDS):  # in turns, so that both meet the same load
+    for _ in range(ROUNDS):  # in turns, so that both run under the same load
         for name, features in maps.items():
             begin = time.perf_counter()
             features.transform(x)

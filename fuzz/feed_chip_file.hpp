@@ -1,6 +1,5 @@
-// What the fuzzer of chip files, and the test that repeats its seeds, do with arbitrary bytes: those that are
-// safetensors get the checksum they need, and are then refused with imka::Error or give a chip that
-// multiplies.
+// Shared by the fuzzer of chip files and the test that replays its seeds: bytes that are safetensors get a
+// valid checksum, and are then rejected with imka::Error or give a chip that multiplies.
 #pragma once
 
 #include <string_view>
@@ -11,7 +10,7 @@
 
 namespace imka::fuzz {
 
-// Larger ones take the time of the fuzzer and reach nothing else.
+// Larger ones only slow down the fuzzer and reach no other code.
 inline bool is_small(const Plan& plan) {
     std::size_t weights = 0;
     for (const auto& m : plan.matrices) weights += m.weights.values().size();

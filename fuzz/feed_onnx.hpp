@@ -1,5 +1,5 @@
-// What the fuzzer of ONNX models, and the test that repeats its seeds, do with arbitrary bytes: they are
-// refused with imka::Error or give a graph that is simplified and, if it is small, runs.
+// Shared by the fuzzer of ONNX models and the test that replays its seeds: bytes are rejected with
+// imka::Error or give a graph that is simplified and, if it is small, runs.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace imka::fuzz {
 
-// Larger ones take the time of the fuzzer and reach nothing else.
+// Larger ones only slow down the fuzzer and reach no other code.
 inline bool is_small(const graph::Graph& g) {
     if (g.nodes.size() > 200) return false;
     for (const auto& value : g.values) {

@@ -47,7 +47,7 @@ inline bool feed_performer(std::string_view bytes) {
     }
 }
 
-// The text of a recipe. What is read is written so that it is read again.
+// The bytes are the text of a recipe. An accepted recipe must round-trip.
 inline bool feed_recipe(std::string_view bytes) {
     static const TempDir folder;
     const auto path = (folder / "recipe.yaml").string();

@@ -1,5 +1,5 @@
 // Shared by the fuzzer of deployed models and the test that replays its seeds: bytes that are safetensors get
-// the checksum they need, and are then rejected with imka::Error or give a model that runs.
+// a valid checksum, and are then rejected with imka::Error or give a model that runs.
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ inline bool feed_plan(std::string_view bytes) {
             graph::Shape shape;
             for (const auto& dim : type.dims.value_or(graph::Dims{}))
                 shape.push_back(dim.known() ? dim.size : 2);
-            // Larger ones take the time of the fuzzer and reach nothing else.
+            // Larger ones only slow down the fuzzer and reach no other code.
             if (graph::element_count(shape) > 1000) return false;
             inputs.emplace_back(type.type, shape);
         }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what is generated from the code of the package: docs/python_api.md and the stub of the estimators.
+"""Generates docs/python_api.md and the stub of the estimators from the code of the package.
 
   generate.py            writes both
   generate.py --check    exit code 1 if one of them is not current
@@ -13,7 +13,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Run as a script, this folder is on the path and holds the sources of the package, which are not built.
+# Python adds the folder of a script to the path; this one holds the sources of the package, without the extension module.
 sys.path = [p for p in sys.path if os.path.realpath(p or ".") != str(ROOT / "python")]
 import imka  # noqa: E402
 
@@ -31,7 +31,7 @@ SECTIONS = {
 }
 TYPES = {"number": "float", "integer": "int", "true|false": "bool", "text": "str", "text or dict": "str | dict[str, Any]"}
 
-# Methods of classes of scikit-learn, which have no types.
+# Methods of scikit-learn classes, which have no type annotations.
 SCORE = ["def score(self, X: Any, y: Any, sample_weight: Any = ...) -> float: ..."]
 INHERITED = {
     "ClassifierMixin": SCORE,
@@ -72,7 +72,7 @@ def members_of(cls):
 
 
 def is_constructed(thing):
-    """Whether users call it. Classes without types of parameters are results of functions."""
+    """Whether users construct it. Functions return the classes whose parameters have no annotations."""
     if not inspect.isclass(thing) or hasattr(thing, "_parameters"):
         return True
     if issubclass(thing, Exception):

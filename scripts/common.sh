@@ -9,8 +9,8 @@ die() {
     exit "${code:-1}"
 }
 
-# scripts/setup --test installs the optional parts: without them tests would be skipped silently.
-# GPU code is compiled if nvcc is there, which setup does not install.
+# scripts/setup --test installs the optional parts: without them tests would be skipped silently. GPU code is compiled if nvcc
+# is installed; scripts/setup does not install it.
 parts=(-DIMKA_MPI=ON -DIMKA_ONNX=ON -DIMKA_TORCH=ON -DIMKA_CUDA=AUTO)
 
 # Builds the preset $1 (everything, or the targets that follow).

@@ -124,7 +124,7 @@ void bind_fields(CLI::App& verb, const Fields& fields) {
             try {
                 set(text);
             } catch (const Error& e) {
-                // Settings are named as in files; here they are options.
+                // The message names the setting as in files; here it is an option.
                 const std::string message = e.what();
                 const bool named = message.starts_with(name + ":");
                 fail(e.code(), flag_of(name) + (named ? message.substr(name.size()) : ": " + message));

@@ -28,7 +28,7 @@ struct Context {
     bool json = false;                        // print only one JSON object on standard output
     int exit_code = 0;                        // 1: a check failed
     Trainer train = {};                       // only in the program imka-train
-    std::vector<std::string> arguments = {};  // of the command line, with the name of the program
+    std::vector<std::string> arguments = {};  // command line with the program name
     bool gpu_named = false;                   // --device cuda:N, not just cuda
 };
 
@@ -44,18 +44,18 @@ void add_common_options(CLI::App& verb, Context& context);
 
 // --device: sets context.exec.device.
 void add_device_option(CLI::App& verb, const std::string& what, Context& context);
-// Before any work: Error{missing_part} that says what to do if the device is a GPU that cannot be used.
+// Call this before any work. Error{missing_part} with advice if the device is a GPU that cannot be used.
 void require_device(const Context& context);
 
-// Options of a chip. `names`: the name, and the former names that a verb still accepts: "--at,--time".
+// Options of a chip. `names`: the name, then former names that still work: "--at,--time".
 // --at: when the chip is read; `take` gets the text of a duration.
 void add_at_option(CLI::App& verb, const std::string& names, const std::string& shown,
                    const std::function<void(const std::string&)>& take);
-// --chip-set, which may be repeated: changed constants; `take` gets them all as one list for set_constants.
+// --chip-set (repeatable): changed constants. `take` gets all of them as one list for set_constants.
 void add_chip_set_option(CLI::App& verb, const std::string& names,
                          const std::function<void(const std::string&)>& take);
 
-// Settings given as flags, in their order.
+// Settings given as flags, in the order of the command line.
 using Assignments = std::vector<std::pair<std::string, std::string>>;
 
 // One option per field: n_components becomes --n-components. Collects the given values, which are applied
@@ -63,8 +63,8 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;
 void add_field_options(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names,
                        Assignments& given);
 
-// One option per field that sets the field at once: "calibration_inputs" becomes --calibration-inputs. Use it
-// for every number, so that all have the same parser and a range.
+// One option per field that sets the field directly: "calibration_inputs" becomes --calibration-inputs. Use
+// it for every number, so that all numbers have the same parser and a range.
 void bind_fields(CLI::App& verb, const Fields& fields);
 // The same for the fields with these names, in their order; an unknown name is a bug.
 void bind_fields(CLI::App& verb, const Fields& fields, const std::vector<std::string>& names);
@@ -82,7 +82,7 @@ TextTable table_of(const Json& rows, const std::vector<std::string>& keys);
 // Indented, on standard output.
 void print_json(const Json& json);
 
-// The program that trains (imka-train), beside this one; it may be missing.
+// Path of the training program (imka-train), next to this program; it may not exist.
 std::filesystem::path training_program();
 
 // Verbs: one file each, cmd_<verb>.cpp.

@@ -36,7 +36,7 @@ std::string error_text(const Summary& s) {
 
 void print_offload(const Offload& offload) {
     const auto& products = offload.trace.core_products;
-    print_out("operations on the chip   {:.1f} % ({:.3g} of {:.3g}; {} products of cores)\n",
+    print_out("operations on the chip   {:.1f} % ({:.3g} of {:.3g}; {} core products)\n",
               100.0 * offload.share(), offload.chip, offload.chip + offload.digital,
               std::accumulate(products.begin(), products.end(), std::uint64_t{0}));
 }
@@ -94,7 +94,7 @@ void run(const AttentionArgs& args, Context& context) {
     if (!args.plan.empty()) print_out("deployed layer in {}; 'imka run' executes it\n", args.plan.string());
 }
 
-// Another name of a setting.
+// Adds another name for a setting.
 void add_alias(CLI::App& verb, RunArgs& args, const std::string& flag, const std::string& name) {
     const auto shown = flag_of(name);
     verb.add_option_function<std::string>(
@@ -153,7 +153,7 @@ void add_attention(CLI::App& root, Context& context) {
         ->type_name("FILE.svg");
     verb->add_option("--plan", args->plan,
                      "Write the layer of the first seed as a deployed model: 'imka run FILE --input qkv.npz' "
-                     "executes it, 'imka cost FILE' prices it")
+                     "executes it, 'imka cost FILE' shows its cost")
         ->type_name("FILE.plan");
     verb->callback([args, &context] {
         finish_run_args(args->run);

@@ -100,9 +100,8 @@ void print_cases(const std::vector<CostCase>& cases) {
               cost.chip_bytes, cost.host_bytes, value_text(cost.link_joules, 1e-6),
               value_text(cost.link_seconds, 1e-6));
     print_out(
-        "latency: matrices one after another. interval: between inferences that follow each other. Both "
-        "count the "
-        "cores only.\n");
+        "latency: matrices in sequence. interval: time between consecutive inferences. Both count the cores "
+        "only.\n");
     print_out("endurance: the weights can be written {:.3g} times\n", cost.lifetime_writes);
 }
 
@@ -117,11 +116,11 @@ void print_machines(const Json& machines) {
     print_out("\n{}", format_table(table));
 }
 
-// A mapping and its digital work: of a deployed model, or of a mapping file with the work that was given.
+// A mapping, either of a deployed model (with its digital work) or from a mapping file.
 struct CostSource {
     ChipSpec spec;
     Mapping mapping;
-    std::optional<Pipeline> pipeline;  // of a deployed model
+    std::optional<Pipeline> pipeline;  // only for a deployed model
 };
 
 CostSource read_source(const CostArgs& args) {
@@ -133,7 +132,7 @@ CostSource read_source(const CostArgs& args) {
     if (args.what.ends_with(".onnx") || args.what.ends_with(".safetensors"))
         fail(ErrorCode::bad_usage,
              fmt::format(
-                 "{}: expected a mapping or a deployed model; 'imka deploy {}' says what a model costs",
+                 "{}: expected a mapping or a deployed model; 'imka deploy {}' shows the cost of a model",
                  args.what, args.what));
     auto spec = load_spec(args.chip);
     auto mapping = load_mapping(args.what, grid_of(spec));
@@ -248,14 +247,15 @@ std::vector<std::string> work_flags() {
 
 void add_work_options(CLI::App& verb, DigitalWork& work) {
     const auto count = [](std::string_view help) { return FieldInfo{.help = help, .unit = "", .min = 0}; };
-    bind_fields(verb, {field("exponentials", work.exponentials, count("Exponentials per inference, digital")),
-                       field("divisions", work.divisions, count("Divisions per inference, digital")),
-                       field("norm_elements", work.norm_elements,
-                             count("Elements squared and added for norms per inference, digital")),
-                       field("additions", work.additions,
-                             count("Additions per inference besides the partial sums of tiles, digital")),
-                       field("multiplications", work.multiplications,
-                             count("Multiplications per inference, digital"))});
+    bind_fields(
+        verb,
+        {field("exponentials", work.exponentials, count("Digital exponentials per inference")),
+         field("divisions", work.divisions, count("Digital divisions per inference")),
+         field("norm_elements", work.norm_elements,
+               count("Digital norm elements per inference, each squared and added")),
+         field("additions", work.additions,
+               count("Digital additions per inference, not counting the partial sums of tiles")),
+         field("multiplications", work.multiplications, count("Digital multiplications per inference"))});
 }
 
 }  // namespace

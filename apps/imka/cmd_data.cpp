@@ -185,7 +185,7 @@ struct PartOptions {
     std::uint64_t train_rows = 0;
     std::uint64_t test_rows = 0;
     bool raw = false;
-    ReadOptions read;  // of a file
+    ReadOptions read;  // for a file
 };
 
 void add_part_options(CLI::App& verb, PartOptions& options) {
@@ -396,7 +396,7 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
                              {"problem", check.problem}});
         }
     }
-    // Having checked no file is a failure.
+    // It is a failure if no file was checked.
     const bool right = good > 0 && bad == 0;
     if (!right) context.exit_code = 1;
     if (context.json) return print_json({{"ok", right}, {"files", files}});
@@ -407,7 +407,7 @@ void run_verify(const std::vector<std::string>& names, Context& context) {
 
 struct GenerateArguments {
     std::string name;
-    GenerateOptions options;  // its generator has this name
+    GenerateOptions options;  // `generator` is set from the name
 };
 
 void run_generate(const GenerateArguments& arguments, const Context& context) {

@@ -48,14 +48,14 @@ struct DeployArgs {
     std::filesystem::path output;
     std::filesystem::path page;
     std::filesystem::path chart_js = default_chart_js();
-    std::string command;  // as given
+    std::string command;  // as given by the user
     bool explain = false;
     std::int64_t explain_inputs = 32;
     std::int64_t explain_chips = 4;
     std::vector<std::string> what_if;  // KEY=VALUE,VALUE,...
 };
 
-// What a placement costs: products on the chip, and the time line of one inference.
+// Cost of a placement: products on the chip, and the time line of one inference.
 struct Planned {
     std::string name;
     MapResult result;
@@ -238,8 +238,9 @@ void print_matrix_errors(const ModelError& error) {
     table.push_back({"sum", "", "", fmt::format("{:.1f}", alone), "100"});
     print_out("{}", format_table(table));
     print_out("own: compared with exact products of the same inputs; accumulated: with those of FP32.\n");
-    print_out("alone, added: squared error of the outputs with only this matrix on the chip, and when it\n");
-    print_out("joins those above it. The first sum differs from 100 where errors add up or cancel.\n");
+    print_out("alone: squared error of the outputs with only this matrix on the chip\n");
+    print_out("added: increase of the squared error when this matrix joins those above it on the chip\n");
+    print_out("The sum of 'alone' differs from 100 where errors add up or cancel.\n");
     print_out("±: half of the 95 % interval over chips\n\n");
 }
 
@@ -251,7 +252,7 @@ void print_causes(const ErrorAttribution& causes) {
     print_out("{}", format_table(list));
 }
 
-// What an error was measured with.
+// The inferences that an error was measured with.
 struct TestedWith {
     std::size_t inferences = 0;
     bool calibrated = false;  // the chip was calibrated with the same inferences
@@ -301,8 +302,8 @@ Mapping usable_mapping(const PlacementArgs& args) {
 Loaded load(const DeployArgs& args, const ChipSpec& spec) {
     if (args.model.extension() == ".plan")
         fail(ErrorCode::bad_usage,
-             fmt::format("{} is deployed already; 'imka run' executes it and 'imka cost' "
-                         "says what it costs",
+             fmt::format("{} is already deployed; 'imka run' executes it and 'imka cost' "
+                         "shows its cost",
                          args.model.string()));
     Loaded loaded{.graph = load_network(args.model),
                   .options = {.on_chip = args.on_chip, .map = map_options(args.placement, spec)}};
@@ -435,12 +436,13 @@ void add_output_options(CLI::App& verb, DeployArgs& args, Context& context) {
             "latency, energy, area and error of each; may be repeated, all axes are combined")
         ->type_name("KEY=VALUE,VALUE,...")
         ->allow_extra_args(false);
-    verb.add_flag("--explain", args.explain, "Show the error matrix by matrix, and what causes it");
+    verb.add_flag("--explain", args.explain,
+                  "Show the error of each matrix, and the causes of the total error");
     add_device_option(verb, "Where the errors of matrices (--explain) and chips (--what-if) are measured",
                       context);
 }
 
-// Options without effect next to another mode of the verb.
+// Rejects options that have no effect in the chosen mode of the verb.
 void check_modes(const CLI::App& verb, const DeployArgs& args) {
     const std::vector<std::string> programs{"--calibrate", "--output",  "--explain",     "--at",
                                             "--on-chip",   "--what-if", "--input-shape", "--from-mapping"};
@@ -461,13 +463,13 @@ void check_modes(const CLI::App& verb, const DeployArgs& args) {
         reject({"--output", "--explain"}, "--what-if and --pareto compare many placements");
     }
     if (!args.what_if.empty())
-        reject({"--host-link-rate", "--host-link-latency"}, "--what-if leaves the host link out");
+        reject({"--host-link-rate", "--host-link-latency"}, "--what-if ignores the host link");
     if (placement.pareto) reject({"--page"}, "--pareto compares many placements");
     if (args.what_if.empty() || args.page.empty()) reject({"--chart-js"}, "only --what-if --page needs it");
     if (!placement.from.empty()) {
         reject({"--cuts", "--chips", "--replicas", "--throughput", "--objective"},
-               "--from-mapping says where the matrices go");
-        reject({"--what-if", "--pareto"}, "--from-mapping says where the matrices go");
+               "--from-mapping already fixes the placement");
+        reject({"--what-if", "--pareto"}, "--from-mapping already fixes the placement");
     }
     if (args.model.empty()) reject(programs, "without a model there is only a plan");
     const bool explains = args.explain || !args.what_if.empty();

@@ -20,8 +20,8 @@
 namespace imka::app {
 namespace {
 
-// OpenBLAS falls back to old kernels on processors that it does not know. The core to ask for instead, or
-// null.
+// OpenBLAS falls back to old kernels on processors that it does not recognise. Returns the core type to
+// select instead, or null.
 Json faster_blas_core(const std::string& blas, const std::vector<std::string>& sets) {
     const auto has = [&](std::string_view name) { return std::ranges::find(sets, name) != sets.end(); };
     const bool old = blas.ends_with("core Prescott") || blas.ends_with("core Core2") ||
@@ -130,8 +130,9 @@ void print_report(const Json& j) {
         gpus.push_back({"  " + gpu["device"].get<std::string>(), gpu_text(gpu)});
     if (j["cuda"]["compiled"].get<bool>()) {
         const auto obstacle = j["cuda"]["linear_algebra"].get<std::string>();
-        gpus.push_back({"  cuBLAS, cuSOLVER",
-                        obstacle.empty() ? "present" : obstacle + ". Ridge fits add up on the processor"});
+        gpus.push_back(
+            {"  cuBLAS, cuSOLVER",
+             obstacle.empty() ? "present" : obstacle + ". Ridge fits compute their sums on the processor"});
     }
     rows.insert(cuda_row, gpus.begin(), gpus.end());
     if (!j["faster_blas_core"].is_null())

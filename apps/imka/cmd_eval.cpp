@@ -48,7 +48,7 @@ bool needs_chip(const EvaluateOptions& options) {
     return std::ranges::any_of(options.modes, [](EvalMode m) { return m != EvalMode::fp32; });
 }
 
-// What a result is about, besides the modes.
+// An evaluation with its options, model and data.
 struct Evaluated {
     const EvalArgs& args;
     const Performer& model;
@@ -232,7 +232,7 @@ void run(const CLI::App& verb, EvalArgs& args, const Context& context) {
     const auto test = load_lra(task, args.part, source, context.exec);
     LraData calibration;
     if (needs_chip(args.options)) {
-        // Half of them have at least the median length.
+        // Calibration uses only examples of at least the median length, which half of them have.
         source.examples = static_cast<std::size_t>(2 * args.calibration_examples);
         calibration = load_lra(task, LraPart::train, source, context.exec);
     }
@@ -247,7 +247,8 @@ void add_data_options(CLI::App& verb, EvalArgs& args) {
         ->type_name("FILE.safetensors")
         ->required()
         ->check(CLI::ExistingFile);
-    verb.add_option("--task", args.task, "Expected task of the model; an error if it has another one")
+    verb.add_option("--task", args.task,
+                    "Expected task of the model; error if the model has a different task")
         ->type_name(join_names(EnumNames<LraTask>::values, "|"));
     add_enum_option(verb, "--part", args.part, "Part of the data");
     bind_fields(verb,
@@ -268,8 +269,7 @@ void add_mode_options(CLI::App& verb, EvalArgs& args) {
                     "first, with the same Ω")
         ->type_name("fp32|attention|all|all-but-last")
         ->capture_default_str();
-    bind_fields(verb,
-                {field("seeds", args.options.seeds, {.help = "Each seed has an Ω and a chip of its own"})});
+    bind_fields(verb, {field("seeds", args.options.seeds, {.help = "Each seed draws its own Ω and chip"})});
     verb.add_option_function<std::string>(
             "--seed",
             [&args](const std::string& text) {
@@ -279,9 +279,10 @@ void add_mode_options(CLI::App& verb, EvalArgs& args) {
         ->type_name("integer")
         ->excludes("--seeds");
     verb.add_flag("--saved-omega", args.options.saved_omega,
-                  "Use the Ω of the checkpoint instead of a new one per seed");
+                  "Use the Ω of the checkpoint instead of drawing one per seed");
     add_enum_option(verb, "--omega-law", args.options.omega_law,
-                    "Law of the drawn Ω; poisson: entries with mean 1, to check that the law matters");
+                    "Distribution from which Ω is drawn; poisson: entries with mean 1, to check that the "
+                    "distribution matters");
     verb.add_option("--dump-qkv", args.dump,
                     "Write queries, keys and values of the last layer, for 'imka attention --input'. "
                     "Documents have at least the median length and are cut to it")

@@ -31,7 +31,7 @@ void run(const RunArgs& args, Context& context) {
     print_out("{}", unknowns_text(result));
 }
 
-// Nothing is fitted.
+// Rejects settings of fits, because a Gram error needs no fit.
 void refuse_fit_settings(const RunArgs& args) {
     auto used = setting_names();
     for (const auto name : run_kind("gram").verb.no_flags) used.erase(std::string(name));

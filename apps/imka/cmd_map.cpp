@@ -38,7 +38,7 @@ Timing timing_of(const MapArgs& args, const MatrixList& list, const Mapping& map
                         .link = host_link(args.placement)});
 }
 
-// Lists that are too long have a mapping, but no schedule.
+// nullopt for lists that are too long for a schedule.
 std::optional<Timing> find_timing(const MapArgs& args, const MatrixList& list, const Mapping& mapping,
                                   const ChipSpec& spec) {
     double calls = 0.0;
@@ -53,7 +53,7 @@ std::optional<Timing> find_timing(const MapArgs& args, const MatrixList& list, c
     return timing_of(args, list, mapping, spec);
 }
 
-// The mapping in the fewest cores, to compare with.
+// The mapping with the fewest cores, for comparison.
 struct Fewest {
     std::size_t cores = 0;
     double makespan_seconds = 0.0;
@@ -139,7 +139,7 @@ void list_networks(const MapArgs& args, const Context& context) {
         spec.name);
 }
 
-// Options without effect next to another mode of the verb.
+// Rejects options that have no effect in the chosen mode of the verb.
 void check_modes(const CLI::App& verb, const MapArgs& args) {
     const std::vector<std::string> sources{"--network", "--shapes", "--matrices", "--output", "--seed"};
     if (!args.placement.verify.empty()) {

@@ -85,12 +85,12 @@ std::vector<std::filesystem::path> all_folders(const std::filesystem::path& outp
     return folders;
 }
 
-// Runs what is missing for every reproduction.
+// Result of run_missing.
 struct Reproduced {
     std::vector<std::filesystem::path> folders;
-    std::set<std::string> keys;  // of the runs asked for
+    std::set<std::string> keys;  // of the requested runs
     std::uint64_t failed = 0;
-    std::vector<std::string> missing;                     // models and data that are not there
+    std::vector<std::string> missing;                     // models and data that were not found
     std::vector<std::string> tables;                      // reproductions without runs
     std::map<std::string, std::set<std::string>> models;  // names of the checkpoints, by reproduction
 };
@@ -137,7 +137,7 @@ void print_missing(const Reproduced& done) {
     for (const auto& text : done.missing) print_out("  {}\n", text);
 }
 
-// Learning curves of the models that were tested, where their logs are.
+// Adds learning curves of the tested models that have logs.
 void add_logs(const ReproduceArgs& args, const Reproduced& done, report::Report& report) {
     const auto folder = models_folder(args.models) / "logs";
     if (done.models.empty() || !std::filesystem::is_directory(folder)) return;
@@ -160,7 +160,7 @@ void render(const ReproduceArgs& args, const Reproduced& done, const Context& co
     report::add_heat_maps(report, context.exec);
     add_logs(args, done, report);
     add_tables(done, context, report);
-    std::filesystem::create_directories(args.output);  // tables have no runs that made it
+    std::filesystem::create_directories(args.output);  // no run has created it if there are only tables
     const auto name = fmt::format("{}", fmt::join(args.names, "_"));
     const ReportFiles files{.page = args.output / (name + ".html"),
                             .figures = args.figures ? args.output / (name + "_figures") : "",

@@ -55,7 +55,7 @@ void print_result(const RunConfig& config, const RunResult& r, const Dataset& da
     print_out("{}", unknowns_text(r));
 }
 
-// A singular system is solvable with a penalty.
+// Suggests a penalty if the system is singular.
 RunResult run_fit(const RunConfig& config, const Dataset& data, const Exec& exec) {
     try {
         return run_seeds("ridge", config, data, exec);
@@ -88,7 +88,7 @@ void fit_and_test(const RidgeArgs& args, Context& context) {
     }
 }
 
-// One fit over the processes of a job; the first one prints.
+// One fit, shared by the processes of a job; the first process prints.
 void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context& context) {
     const auto team = start_mpi_team();
     context.exec.team = team.get();
@@ -103,7 +103,7 @@ void fit_and_test_together(const RidgeArgs& args, const Launch& launch, Context&
     }
 }
 
-// What computes the predictions: the model's own features, or the same on a chip.
+// Computes the predictions from the model's features, digitally or on a chip.
 struct Loaded {
     RidgePredictor predictor;
     std::optional<ChipInfo> chip;
@@ -116,7 +116,7 @@ Loaded load_predictor(const RunConfig& config, const RidgeModel& model, const Ro
     return {.predictor = RidgePredictor(model, std::move(placed.map), placed.seed), .chip = placed.chip};
 }
 
-// Predictions of a file and how they compare with its labels.
+// Predictions for a file, and their scores if it has labels.
 class Predictions {
 public:
     Predictions(const RidgeModel& model, const RidgePredictor& predictor, const std::filesystem::path& file)
@@ -167,7 +167,7 @@ private:
         if (!target)
             fail(ErrorCode::bad_data,
                  fmt::format("{}: row {}: the label {} is not a number, but the model "
-                             "predicts numbers; use --label-column none if there is none",
+                             "predicts numbers; use --label-column none if the file has no labels",
                              file_.string(), block.first_row + r + 1, in_quotes(block.labels[r])));
         ++labelled_;
         errors_.add(*target, prediction);

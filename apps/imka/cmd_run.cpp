@@ -29,7 +29,7 @@ struct ModelRunArgs {
     std::vector<std::string> inputs;   // FILE, or NAME=FILE
     std::vector<std::string> outputs;  // the same
     ChipArgs chip{.chip = "fp32"};
-    std::vector<std::string> calibrate;  // as inputs
+    std::vector<std::string> calibrate;  // same form as inputs
     std::uint64_t seed = 0;              // of the noise
     std::optional<std::uint64_t> chip_seed;
     std::filesystem::path record;
@@ -101,11 +101,11 @@ void describe_model(const ModelRunArgs& args, const graph::Graph& g, const Deplo
               count_text(core_count(chip.plan), "core", "cores"), state_text(chip), chip.seed);
 }
 
-// What a run did, besides its outputs.
+// Outputs of a run, and what to print about it.
 struct Ran {  // NOLINT(bugprone-exception-escape): moving Json does not throw
     std::vector<graph::Tensor> outputs;
     double seconds = 0.0;
-    Json json;         // more keys
+    Json json;         // further keys
     std::string text;  // last lines
 };
 
@@ -116,7 +116,7 @@ double seconds_of(Body&& body) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Which nodes have no variant for the GPU.
+// Lists the nodes that ran on the processor because they have no GPU variant.
 void add_device(const std::vector<std::string>& on_processor, const Context& context, Ran& ran) {
     if (context.exec.device.kind == DeviceKind::cpu) return;
     ran.json["device"] = to_string(context.exec.device);
@@ -168,9 +168,8 @@ std::string trace_text(const ModelRun& run) {
         return all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
     };
     return fmt::format(
-        "{} products of cores, {} conversions ({:.3g} % saturated), {:.3g} % of the results limited, {:.3g} "
-        "% of "
-        "the inputs clipped, {:.3g} MB to and {:.3g} MB from the cores, {:.3g} MB over the host link\n",
+        "{} core products, {} conversions ({:.3g} % saturated), {:.3g} % of results limited, {:.3g} % of "
+        "inputs clipped, {:.3g} MB to and {:.3g} MB from the cores, {:.3g} MB over the host link\n",
         products, trace.conversions, share(trace.saturated, trace.conversions),
         share(trace.limited, trace.results), share(trace.clipped_inputs, trace.inputs),
         static_cast<double>(trace.bytes_in) / 1e6, static_cast<double>(trace.bytes_out) / 1e6,
@@ -195,7 +194,7 @@ std::string work_text(const ModelRun& run) {
         100.0 * offloaded_share(run.multiply_adds, work));
 }
 
-// The emulator, or what takes its place.
+// The emulator, optionally recorded, or a replayed recording.
 std::unique_ptr<ChipDriver> make_driver(const ModelRunArgs& args, const DeployedModel& model,
                                         const Exec& exec) {
     if (!args.replay.empty()) return std::make_unique<ReplayingDriver>(load_recording(args.replay));

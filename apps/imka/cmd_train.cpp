@@ -27,7 +27,7 @@ struct TrainArgs {
     bool list = false;
 };
 
-// The recipe NAME_hwa, or the recipe itself with noise if there is none.
+// The recipe NAME_hwa; if it does not exist, the recipe NAME with weight noise.
 TrainRecipe hardware_recipe(const std::string& task) {
     const auto known = known_recipes();
     const auto own = task + "_hwa";
@@ -44,7 +44,7 @@ TrainRecipe recipe_of(const TrainArgs& args) {
     return recipe;
 }
 
-// This program has no LibTorch: another one with the same commands does.
+// This program has no LibTorch; runs imka-train instead, which has the same commands.
 [[noreturn]] void run_with_libtorch(std::vector<std::string> words) {
     const auto program = training_program();
     if (!std::filesystem::exists(program))
@@ -59,7 +59,7 @@ TrainRecipe recipe_of(const TrainArgs& args) {
     fail(ErrorCode::io, fmt::format("{}: {}", program.string(), errno_text()));
 }
 
-// One line of progress with the newest loss; a line per validation stays.
+// A progress line with the latest loss, and one permanent line per validation.
 class TrainingLine {
 public:
     TrainingLine(const TrainRecipe& recipe, const Exec& exec) : steps_(recipe.train.steps), exec_(exec) {}

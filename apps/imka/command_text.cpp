@@ -6,7 +6,7 @@
 namespace imka::app {
 namespace {
 
-// In single quotes where a shell would change it.
+// Adds single quotes if a shell would change the text.
 std::string shell_word(const std::string& text) {
     constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+-";
     if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
@@ -29,7 +29,7 @@ std::string command_text(const CLI::App& verb) {
         if (flag) options += name;
         for (std::size_t i = 0; !flag && i < option->results().size(); ++i) {
             const auto word = " " + shell_word(option->results()[i]);
-            // The name again for every value, or for every group of values that belong together.
+            // Repeats the name for every value, or for every group of values.
             const bool first = i % static_cast<std::size_t>(option->get_items_expected_min()) == 0;
             if (option->get_positional())
                 positional += word;

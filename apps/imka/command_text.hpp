@@ -1,4 +1,4 @@
-// The command line of a verb as text that a shell reads back.
+// The command line of a verb as text, quoted for a shell.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -20,7 +20,7 @@ std::vector<std::filesystem::path> draw_figures(const std::vector<report::Plot>&
 // without gnuplot.
 void draw_file(const report::Plot& plot, const std::filesystem::path& file);
 
-// Reports the same errors before the work; accepts an empty path.
+// Throws the same errors before the work starts; accepts an empty path.
 void check_figure(const std::filesystem::path& file);
 
 }  // namespace imka::app

@@ -9,10 +9,11 @@ struct Launch {
     int rank = 0;
     int size = 1;
     int local_size = 1;  // processes of the job on this machine
-    int local_rank = 0;  // among them
+    int local_rank = 0;  // rank among them
 };
 
-// Reads the environment variables of Open MPI, MPICH and Slurm. Contradictory or invalid values mean alone.
+// Reads the environment variables of Open MPI, MPICH and Slurm. With contradictory or invalid
+// values, the process counts as alone.
 Launch current_launch();
 
 // Threads per process that share the cores of one machine: cores / local_size, at least 1.

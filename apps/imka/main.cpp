@@ -6,8 +6,8 @@
 
 namespace {
 
-// OpenBLAS starts its threads when the program is loaded, and ends it where they cannot start. Its calls use
-// one thread, so it needs none; this runs before its own start.
+// OpenBLAS starts its threads when it is loaded, and ends the program if they cannot start. We call it with
+// one thread only, so it needs no others; this function runs before OpenBLAS starts.
 __attribute__((constructor(101))) void start_no_blas_threads() {
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
 }

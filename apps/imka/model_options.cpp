@@ -61,7 +61,6 @@ std::vector<std::string> names_of(const graph::Graph& g, const std::vector<graph
     return names;
 }
 
-// The file of each name. Texts are NAME=FILE, or FILE if there is only one name.
 std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
                                             const std::vector<std::string>& names, std::string_view option) {
     std::map<std::string, std::string> files;

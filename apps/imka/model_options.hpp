@@ -13,15 +13,15 @@
 
 namespace imka::app {
 
-// An ONNX model, or a file of tensors, whatever its name: a graph, a ridge model or a Performer.
+// Reads an ONNX model, or a safetensors file of any name with a graph, a ridge model or a Performer.
 graph::Graph load_network(const std::filesystem::path& file);
 
-// For files of deployed models: the folder exists, and other verbs recognise the name.
+// Checks an output file for a deployed model: its folder exists, and other verbs recognise its name.
 void check_plan_file(const std::filesystem::path& file, std::string_view option);
 
 std::vector<std::string> names_of(const graph::Graph& graph, const std::vector<graph::ValueId>& ids);
 
-// The file of each name. Texts are NAME=FILE, or FILE if there is only one name.
+// Maps each name to its file. Texts are NAME=FILE, or FILE if there is only one name.
 std::map<std::string, std::string> files_of(const std::vector<std::string>& texts,
                                             const std::vector<std::string>& names, std::string_view option);
 

@@ -18,14 +18,14 @@
 namespace imka::app {
 namespace {
 
-// Of a core per inference; in the mean over inferences, as copies can take turns.
+// Products of the busiest core per inference: the mean over inferences, because copies can take turns.
 double most_products(const Mapping& mapping) {
     double most = 0.0;
     for (const auto& use : core_uses(mapping)) most = std::max(most, use.products);
     return most;
 }
 
-// Per inference, of all cores. Copies share the vectors.
+// Products of all cores per inference. Copies share the vectors.
 double core_products(const Mapping& mapping) {
     double sum = 0.0;
     for (const auto& use : core_uses(mapping)) sum += use.products;
@@ -56,7 +56,7 @@ Json chains_json(const Pipeline& pipeline) {
     return chains;
 }
 
-// What decided where the tiles are.
+// The rule that placed the tiles.
 std::string cuts_of(const PlacementArgs& args) {
     return std::string(args.from.empty() ? to_string(args.options.cuts) : "given");
 }
@@ -102,7 +102,7 @@ void add_placement_options(CLI::App& verb, const std::string& mapping_flag, Plac
     verb.add_flag("--timeline-text", args.timeline_text, "Print the time line as text");
     verb.add_flag("--floor-plan", args.floor_plan, "Print the floor plan of every core as text");
     verb.add_flag("--pareto", args.pareto,
-                  "Compare cuts, copies and objectives instead: cores, time and energy, and which are best");
+                  "Compare cuts, copies and objectives instead, by cores, time and energy; mark the best");
     add_figure_option(verb, args.figure, "Draw the comparison");
     verb.add_option("--verify", args.verify, "Check a deployed model or a mapping file instead")
         ->type_name("FILE");

@@ -1,4 +1,4 @@
-// Options and output shared by imka map and imka deploy: where matrices go, and who works when.
+// Options and output shared by imka map and imka deploy: placement of matrices, and schedule.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -39,20 +39,20 @@ struct PlacementArgs {
 
 // --backend, --cuts, --objective, ...; `mapping_flag` writes the mapping as JSON.
 void add_placement_options(CLI::App& verb, const std::string& mapping_flag, PlacementArgs& args);
-// Flags that have no effect on files that exist, and those that draw a schedule.
+// Flags that have no effect on an existing mapping, and flags of the schedule.
 std::vector<std::string> placement_flags();
 std::vector<std::string> timing_flags();
 
-// Error{bad_usage} for values that do not fit each other.
+// Error{bad_usage} for inconsistent values.
 MapOptions map_options(const PlacementArgs& args, const ChipSpec& spec);
 // None if transfers take no time.
 std::optional<HostLink> host_link(const PlacementArgs& args);
 // Checks the folders of all files to be written.
 void check_folders(const PlacementArgs& args);
 
-bool wants_timing(const PlacementArgs& args);  // a picture of it was asked for
+bool wants_timing(const PlacementArgs& args);  // a picture of it was requested
 
-// `timing` may be null if none of its pictures was asked for.
+// `timing` may be null if none of its pictures was requested.
 void write_pictures(const PlacementArgs& args, const Mapping& mapping, const Timing* timing,
                     const std::string& title);
 

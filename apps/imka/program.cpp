@@ -29,7 +29,7 @@ std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
 // The first signal asks the work to stop. A second one, or no end within the grace period (a reader that
-// waits for a pipe never looks), ends the program at once; unfinished files are removed.
+// waits for a pipe never checks), ends the program at once; unfinished files are removed.
 constexpr unsigned kGraceSeconds = 3;
 
 extern "C" void on_signal(int signal) {
@@ -42,7 +42,7 @@ extern "C" void on_signal(int signal) {
 
 void handle_signals() {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-        // What the caller ignores stays ignored (nohup, jobs in the background).
+        // Signals that the caller ignores stay ignored (nohup, background jobs).
         if (std::signal(signal, on_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
     }
     std::signal(SIGALRM, on_signal);
@@ -59,7 +59,7 @@ void open_standard_streams() {
     }
 }
 
-// The verb that the arguments name, with its subcommands.
+// The innermost verb that the arguments name.
 const CLI::App& named_verb(const CLI::App& root, int argc, char** argv) {
     const auto* verb = &root;
     for (int i = 1; i < argc; ++i) {
@@ -71,7 +71,7 @@ const CLI::App& named_verb(const CLI::App& root, int argc, char** argv) {
     return *verb;
 }
 
-// CLI11 takes the next argument as the value of an option, whatever it is.
+// Rejects missing and empty values: CLI11 takes any next argument as the value of an option.
 void check_arguments(const CLI::App& root, int argc, char** argv) {
     const auto& verb = named_verb(root, argc, argv);
     for (int i = 1; i < argc; ++i) {
@@ -87,7 +87,7 @@ void check_arguments(const CLI::App& root, int argc, char** argv) {
     }
 }
 
-// The verb of the command line, with its subcommands.
+// The innermost verb of the parsed command line.
 const CLI::App& called_verb(const CLI::App& root) {
     const auto verbs = root.get_subcommands();
     return verbs.empty() ? root : called_verb(*verbs.front());

@@ -5,8 +5,8 @@
 
 namespace imka::app {
 
-// Parses the arguments and runs their verb. Returns the exit code; an invalid command line is printed as an
-// error (exit code 2). Other errors are thrown.
+// Parses the arguments and runs their verb. Returns the exit code; for an invalid command line, prints an
+// error and returns 2. Throws other errors.
 int run_command(int argc, char** argv, Context& context);
 
 // The program: handles signals, prints errors, returns the exit code. train: only in imka-train.

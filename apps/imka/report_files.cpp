@@ -108,7 +108,7 @@ std::vector<std::string> task_row(const std::string& model, const std::string& t
             points(c.published_minus_digital)};
 }
 
-// Of the tasks that have runs.
+// Average over the tasks that have runs.
 std::vector<std::string> average_row(const report::TaskRow& row) {
     const auto& a = *row.average;
     return {row.model, fmt::format("average of {}", a.tasks.size()),

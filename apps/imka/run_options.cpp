@@ -114,7 +114,7 @@ void add_input_options(CLI::App& verb, RunArgs& args) {
 
 namespace {
 
-// Settings that the others make useless. A file may hold them for other runs; flags and --set may not.
+// Rejects flags and --set if other settings make them useless. A file may hold such settings for other runs.
 void check_effects(const RunArgs& args, const Assignments& overrides) {
     auto copy = args.config;
     std::set<std::string> chip_names;

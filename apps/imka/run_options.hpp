@@ -25,16 +25,16 @@ struct RunArgs {
 
 // --config, --set. A flag overrides --set, which overrides the file.
 void add_config_options(CLI::App& verb, RunArgs& args);
-// --seed, of a verb with --seeds.
+// --seed, for a verb with --seeds.
 void add_seed_option(CLI::App& verb, RunArgs& args);
-// Both, and --kernel, --gamma, ... --seeds.
+// All options above, and --kernel, --gamma, ... --seeds.
 void add_feature_options(CLI::App& verb, RunArgs& args);
-// --chip-seed, --at, ...: with a chip as backend. `fit`: the verb fits weights.
+// --chip-seed, --at, ...: options for a chip as backend. `fit`: the verb fits weights.
 enum class ChipUse { project, fit };
 void add_chip_options(CLI::App& verb, RunArgs& args, ChipUse use);
-// --chip-draws, of a verb with results over seeds.
+// --chip-draws, for a verb with results over seeds.
 void add_draws_option(CLI::App& verb, RunArgs& args);
-// Adds the spread over the draws to the result, if asked for.
+// Adds the spread over the draws to the result, if requested.
 void add_unknowns(std::string_view kind, const RunArgs& args, const RunSource& data, const Exec& exec,
                   RunResult& result);
 // "chip constants   Gram error ± 0.0021, accuracy ± 0.05 % (20 draws of their posterior)\n"; empty without
@@ -42,19 +42,19 @@ void add_unknowns(std::string_view kind, const RunArgs& args, const RunSource& d
 std::string unknowns_text(const RunResult& result);
 // --dataset, --protocol, --split-seed, --gram-rows.
 void add_dataset_options(CLI::App& verb, RunArgs& args);
-// --format, --label-column, --header, --drop-columns, --missing of a file.
+// --format, --label-column, --header, --drop-columns, --missing for a file.
 void add_file_options(CLI::App& verb, RunArgs& args);
-// --n-features of an input file that is read row by row.
+// --n-features for an input file that is read row by row.
 void add_input_options(CLI::App& verb, RunArgs& args);
-// Applies file and overrides and checks everything that can be checked before work starts, also that each
-// setting given on the command line has an effect.
+// Applies file and overrides, and checks everything that can be checked before work starts, including that
+// each setting given on the command line has an effect.
 void finish_run_args(RunArgs& args);
 
 // KEY=VALUE texts of a repeatable option; a key given twice is an error.
 Assignments parse_assignments(const std::vector<std::string>& texts, std::string_view what);
 
-// Error{bad_usage} that names the first setting, given as a flag, by --set or in the settings file, that is
-// not in `used`. `why`: "with --load".
+// Error{bad_usage} with the name of the first given setting (flag, --set or settings file) that is not in
+// `used`. `why`: "with --load".
 void refuse_other_settings(const RunArgs& args, const std::set<std::string>& used, std::string_view why);
 // Names of all settings of a run.
 std::set<std::string> setting_names();

@@ -108,7 +108,7 @@ void show_statistics(const LraData& data, const ShowTaskOptions& options, const 
     print_out("{}\n{}", format_table(classes), format_table(figures));
 }
 
-// Generated examples only as far as they are needed.
+// Generates only as many examples as needed.
 LraSource source_of(const ShowTaskOptions& options, const Context& context) {
     LraSource source{.data_dir = context.data_dir, .seed = options.seed};
     const auto& info = lra_task(parse_enum<LraTask>(options.task));

@@ -19,7 +19,7 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLine = std::chrono::seconds(30);
 constexpr std::size_t kBarWidth = 24;
 
-// A message may quote a long argument or line of a file: shows its begin and its end.
+// A message may quote a long argument or line of a file: keeps only the beginning and end of long lines.
 std::string with_short_lines(std::string_view text) {
     constexpr std::size_t kMost = 1000;
     constexpr std::size_t kEnd = 200;

@@ -16,12 +16,12 @@
 namespace imka::app {
 
 // Both escape control characters, which may come from a file. write_out throws std::system_error if the text
-// cannot be written; write_error gives up.
+// cannot be written; write_error ignores the failure.
 void write_out(std::string_view text);
 void write_error(std::string_view text) noexcept;
 
-// While it lives, both append their text, unchanged, to these strings on this thread: for callers that are
-// not a terminal.
+// While an object of this class exists, write_out and write_error append their text, unchanged, to its
+// strings on this thread: for callers that are not a terminal.
 class CapturedText {
 public:
     CapturedText();

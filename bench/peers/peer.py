@@ -165,7 +165,7 @@ def torch_ridge(s):
     return fit_and_predict, lambda: (fit_and_predict() == two(test)).float().mean()
 
 
-GPU_CHUNKS = 8  # blocks of rows: features of all rows would not fit beside ours
+GPU_CHUNKS = 8  # blocks of rows: features of all rows would not fit into memory together with ours
 
 
 def on_cuda():
@@ -503,7 +503,7 @@ def answer(line):
 
 
 def main():
-    replies, sys.stdout = sys.stdout, sys.stderr  # libraries print
+    replies, sys.stdout = sys.stdout, sys.stderr  # libraries may print
     for line in sys.stdin:
         try:
             reply = answer(line)

@@ -28,7 +28,7 @@ _ESTIMATORS = __all__[:4]
 
 
 def __getattr__(name):
-    """Estimators are loaded when they are first used, so that the rest works without scikit-learn."""
+    """Loads the estimators on first use, so that the rest works without scikit-learn."""
     if name not in _ESTIMATORS:
         raise AttributeError(f"module 'imka' has no attribute '{name}'")
     try:

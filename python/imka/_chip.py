@@ -74,7 +74,7 @@ class Chip:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the chip."""
         return self._spec.name
 
     @property
@@ -92,7 +92,7 @@ class Chip:
         return Result({"constants": self._spec.constants()}, table="constants", columns=("name", "value", "unit"))
 
     def to_yaml(self) -> str:
-        """The text of its file."""
+        """The constants as text of a chip file (YAML)."""
         return self._spec.text()
 
     def program(self, weights: ArrayLike, inputs: ArrayLike, seed: Optional[int] = None, n_jobs: Optional[int] = None,
@@ -101,7 +101,7 @@ class Chip:
 
         weights : inputs x outputs, as in x @ weights.
         inputs : rows like those that will be multiplied; calibration draws from them.
-        seed : of the devices; default 0.
+        seed : seed of the devices; default 0.
         settings : input_range, programming, output_calibration, read_seconds, compensation, replicas, ...
         """
         built = self._spec.program(_rows(weights, "weights"), _rows(inputs, "inputs"), settings_of(settings, "build"),
@@ -109,7 +109,7 @@ class Chip:
         return ProgrammedChip(built)
 
     def explain(self, **options: Any) -> Result:
-        """How much of the error each non-ideality causes (`imka chip explain --help` lists the options)."""
+        """Share of the error that each non-ideality causes (`imka chip explain --help` lists the options)."""
         return Result(self._run("explain", options), table="nonidealities", bars=("name", "saved_share.mean"))
 
     def measure(self, **options: Any) -> Result:
@@ -126,7 +126,7 @@ class Chip:
 
 
 class ProgrammedChip:
-    """A matrix on a chip, made by Chip.program. Ageing returns a new value; this one stays as it is."""
+    """A matrix on a chip, created by Chip.program. age() returns a new object and leaves this one unchanged."""
 
     def __init__(self, built):
         self._built = built
@@ -173,7 +173,7 @@ class ProgrammedChip:
         return self._built.cores
 
     def __reduce__(self):
-        """Pickles hold the file of the chip."""
+        """Pickles contain the file of the chip."""
         return _restored, (stamp(), pack_chip(self._built.save))
 
     def save(self, path: Path) -> None:
@@ -184,7 +184,7 @@ class ProgrammedChip:
 
     @classmethod
     def load(cls, path: Path, n_jobs: Optional[int] = None) -> ProgrammedChip:
-        """The chip in a file."""
+        """Loads a chip from a file."""
         return cls(_imka.load_programmed((path_text(path), [], 0), make_exec(n_jobs)))
 
     def __repr__(self):

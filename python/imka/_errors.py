@@ -1,4 +1,4 @@
-"""Exceptions. Their messages say what was wrong, where, and what is expected."""
+"""Exceptions. Messages state the problem, its location and the expected value."""
 
 
 class Error(Exception):

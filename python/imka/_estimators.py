@@ -31,7 +31,7 @@ except ImportError:  # scikit-learn before 1.6
         return estimator._validate_data(X, y, **options)
 
 
-_BLOCK_ROWS = 4096  # rows of a sparse matrix that are dense at a time
+_BLOCK_ROWS = 4096  # rows of a sparse matrix that are made dense at a time
 _COMMON = [
     Parameter("random_state", default_seed(), "integer, RandomState or None",
               "Seed. An integer gives the same bits as this seed in C++ and in the program"),
@@ -47,7 +47,7 @@ def _dense(X):
 
 
 def _blocks(X):
-    """(number of the first row, dense rows): all rows, or blocks of a sparse matrix."""
+    """Yields (number of the first row, dense rows): all rows, or blocks of a sparse matrix."""
     if not sparse.issparse(X):
         yield 0, X
         return
@@ -71,7 +71,7 @@ class _Estimator(BaseEstimator):
         return backend != "fp32" and (backend != "ideal" or bool(self.chip_set))
 
     def _check_training(self, X, *y, reset=True, **options):
-        """Rows of fit or of a batch. reset: the first ones; a chip needs two of them to fit its outputs."""
+        """Checks the rows of fit or of a batch. reset: first rows, of which a chip needs two to fit its outputs."""
         least = 2 if reset and text_of(self.backend) != "fp32" else 1
         return validate_data(self, as_array(X), *map(as_array, y), reset=reset, ensure_min_samples=least, **_CHECKS,
                              **options)
@@ -106,7 +106,7 @@ class _Estimator(BaseEstimator):
 
 
 class _NoisyTags:
-    """Tags of estimators that can run on a chip. Placed before scikit-learn's mixins."""
+    """Tags of estimators that can run on a chip. Must precede scikit-learn's mixins in the bases."""
 
     def exempt_checks(self) -> dict[str, str]:
         """The checks of scikit-learn that a noisy estimator does not pass, with the reason."""
@@ -192,12 +192,12 @@ _RIDGE = (fields("features") + fields("ridge") + [field("backend")] + fields("ch
 
 
 class _Ridge(_NoisyTags):
-    """Fit in batches, scores and files of both ridge estimators."""
+    """Fits in batches, scores and files: common to both ridge estimators."""
 
     _setting_names = [p.name for p in _RIDGE]
     _stream = None  # sums over the rows of partial_fit
     _streamed = False  # whether the model comes from partial_fit
-    _pending = False  # whether there are batches that the model does not have yet
+    _pending = False  # whether there are batches that are not in the model yet
     _flat = False  # whether y of a regressor had one dimension
 
     def _is_first_batch(self):
@@ -225,7 +225,7 @@ class _Ridge(_NoisyTags):
         self._pending = True
 
     def _fitted_model(self):
-        """The model; solves first if batches were added since."""
+        """Returns the model; solves first if batches were added after the last solution."""
         check_is_fitted(self)
         if self._stream is not None and self._pending:
             self._fitted = self._stream.solve(self._class_names(), self._exec())
@@ -257,7 +257,7 @@ class _Ridge(_NoisyTags):
 
     @property
     def intercept_(self) -> NDArray[np.float64] | np.float64:
-        """One number per output; a number if a regressor's y had one dimension."""
+        """One number per output; a scalar if a regressor's y had one dimension."""
         intercept = self._fitted_model().intercept()
         return intercept[0] if self._flat else intercept
 
@@ -295,7 +295,10 @@ class KernelRidgeClassifier(_Ridge, ClassifierMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> KernelRidgeClassifier:
-        """Adds a batch of rows. The first call needs all classes and decides gamma='scale' and the chip."""
+        """Adds a batch of rows.
+
+        The first call needs all classes; it fixes gamma='scale' and the calibration of the chip.
+        """
         first = self._is_first_batch()
         classes = getattr(self, "classes_", None) if classes is None else classes
         if classes is None:
@@ -350,7 +353,7 @@ class KernelRidgeRegressor(_Ridge, RegressorMixin, _Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any) -> KernelRidgeRegressor:
-        """Adds a batch of rows. The first call decides gamma='scale' and the chip."""
+        """Adds a batch of rows. The first call fixes gamma='scale' and the calibration of the chip."""
         first = self._is_first_batch()
         X, targets, flat = self._check_fit(X, y, reset=first)
         if first:
@@ -360,12 +363,12 @@ class KernelRidgeRegressor(_Ridge, RegressorMixin, _Estimator):
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The number, or one number per target, of every row."""
+        """The prediction for every row: one number per target."""
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
     def _check_fit(self, X, y, **options):
-        """Rows, targets with two dimensions, and whether y had one."""
+        """Returns the rows, the targets with two dimensions, and whether y had one dimension."""
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True, **options)
         targets = typed_array(np.reshape(y, (len(y), -1)), "y")
         if not np.isfinite(targets).all():

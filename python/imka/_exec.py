@@ -9,11 +9,11 @@ from . import _imka
 from ._errors import ConfigError, DataError
 
 
-_HOST_DEVICES = (1, 3)  # of DLPack: memory of the processor, and such memory that a GPU can read
+_HOST_DEVICES = (1, 3)  # DLPack device types: processor memory, and processor memory that a GPU can read
 
 
 def as_array(x):
-    """An array that NumPy knows through DLPack only, as a NumPy array without a copy; anything else as it is."""
+    """Converts an array that supports only DLPack to a NumPy array without a copy; returns anything else unchanged."""
     if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         return x
     if getattr(x, "requires_grad", False):
@@ -27,19 +27,19 @@ def as_array(x):
 
 
 def dense_array(x, what):
-    """x as a NumPy array, without a copy if NumPy can view it. what: its name in errors."""
+    """x as a NumPy array, without a copy if NumPy can view it. what: its name in error messages."""
     if hasattr(x, "toarray"):
         raise DataError(f"{what}: a sparse matrix; call its toarray() first")
     return np.asarray(as_array(x))
 
 
 def typed_array(x, what, dtype=np.float32):
-    """x as an array of this type in C order, without a copy if it is one."""
+    """x as an array of this type in C order, without a copy if it already has this form."""
     array = dense_array(x, what)
     if array.dtype.kind not in "biufO":
         raise DataError(f"{what}: elements of type {array.dtype}; expected real numbers")
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is found below or by the caller
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected below or by the caller
             typed = np.asarray(array, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
         raise DataError(f"{what}: {error}; expected real numbers") from error
@@ -49,7 +49,7 @@ def typed_array(x, what, dtype=np.float32):
 
 
 def thread_count(n_jobs):
-    """Threads for scikit-learn's n_jobs. None: all cores, or fewer if OMP_NUM_THREADS says so.
+    """Threads for scikit-learn's n_jobs. None: all cores, but at most OMP_NUM_THREADS if set.
 
     joblib sets OMP_NUM_THREADS in its workers, so that workers do not start more threads than there are cores.
     """
@@ -63,7 +63,7 @@ def thread_count(n_jobs):
 
 
 class _Bar:
-    """A tqdm bar where tqdm is installed, else lines on standard error."""
+    """A tqdm bar if tqdm is installed, otherwise lines on standard error."""
 
     def __init__(self):
         try:

@@ -30,7 +30,7 @@ def _is_torch(model):
 
 
 def _exporter_options(torch, names):
-    """Options of torch.onnx.export that leave the first axis of the inputs open."""
+    """Options of torch.onnx.export that make the first axis of the inputs dynamic."""
     axes = {"dynamic_axes": {name: {0: "batch"} for name in [*names, "output"]}, "opset_version": 13}
     if "dynamo" not in inspect.signature(torch.onnx.export).parameters:
         return axes
@@ -41,11 +41,11 @@ def _exporter_options(torch, names):
 
 
 def _export(module, arrays, path):
-    """Writes a torch.nn.Module as ONNX, with the first axis of its inputs left open."""
+    """Writes a torch.nn.Module as ONNX, with a dynamic first axis of its inputs."""
     import torch
 
     floats = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
-    example = tuple(torch.as_tensor(a[:2]) for a in arrays)  # an axis of size 1 would not be left open
+    example = tuple(torch.as_tensor(a[:2]) for a in arrays)  # an axis of size 1 would not become dynamic
     example = tuple(t.to(floats) if t.is_floating_point() else t for t in example)  # NumPy's default is float64
     names = [f"input{i}" for i in range(len(arrays))]
     options = _exporter_options(torch, names)
@@ -101,7 +101,7 @@ class Model:
     def run(self, *inputs: Any, seed: int = _SEED, n_jobs: Optional[int] = None, verbose: int = 0) -> Outputs:
         """The output for these inputs: an array, or a dict if the network has several outputs.
 
-        Inputs are arrays in the order of `inputs`, or one dict by name. seed: of the noise of a chip.
+        Inputs are arrays in the order of `inputs`, or one dict by name. seed: seed of the noise of a chip.
         """
         arrays = self._arrays(inputs)
         outputs = self._model.run(arrays, whole(seed, "seed"), make_exec(n_jobs, verbose))
@@ -183,7 +183,7 @@ def _model_file(model, arrays, folder):
 
 
 def _write_inputs(arrays, folder, name):
-    """The arrays as files, as --calibrate takes them. Floats become float32, as networks expect."""
+    """Writes the arrays to files for --calibrate. float64 becomes float32, which networks expect."""
     paths = []
     for i, array in enumerate(arrays):
         path = os.path.join(folder, f"{name}{i}.npy")
@@ -228,7 +228,7 @@ def run(model: Any, *inputs: Any, backend: str = _BACKEND, calibrate: Any = None
 
     model : a file (ONNX, .safetensors, .plan), a Model, a ridge estimator or a torch.nn.Module.
     backend : 'fp32' or a chip; a chip needs calibrate. options : those of deploy.
-    seed : of the chip and of the noise of its products.
+    seed : seed of the chip and of the noise of its products.
     """
     if backend != "fp32":
         if calibrate is None:

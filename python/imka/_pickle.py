@@ -1,4 +1,4 @@
-"""What the pickles of all classes share: the number of their layout, and files within them."""
+"""Shared by the pickles of all classes: layout number and embedded files."""
 import os
 import tempfile
 
@@ -9,12 +9,12 @@ _FORMAT = 1  # a change of the layout needs a new number
 
 
 def stamp():
-    """Layout and version of imka, kept in every pickle."""
+    """Layout number and version of imka, stored in every pickle."""
     return _FORMAT, _imka.version
 
 
 def check_stamp(found, what, renew):
-    """Refuses the pickle of another layout. renew: what to do instead."""
+    """Rejects a pickle with another layout. renew: what to do instead, for the error message."""
     format_, version = found if isinstance(found, tuple) and len(found) == 2 else (None, "unknown")
     if format_ != _FORMAT:
         raise DataError(f"this pickle of {what} was written by imka {version} in format {format_}; "
@@ -31,7 +31,7 @@ def bytes_of(save, name="file"):
 
 
 def from_bytes(content, load, name="file"):
-    """load(path) of a file with these bytes."""
+    """Returns load(path) of a temporary file with these bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
         with open(path, "wb") as file:

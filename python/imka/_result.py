@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-_SHOWN_ROWS = 12  # of the table in repr; to_pandas has all
-_BAR_NAMES = 30  # below the bars of a plot; with more bars only every second, third, ... has one
-_LEVEL_NAMES = 40  # characters of all names that fit below the bars without being turned
+_SHOWN_ROWS = 12  # of the table in repr; to_pandas returns all
+_BAR_NAMES = 30  # below the bars of a plot; with more bars, only every second, third, ... bar has a name
+_LEVEL_NAMES = 40  # characters of all names that fit below the bars without rotation
 
 
 def _is_summary(value):
@@ -52,7 +52,7 @@ def _columns(lines):
 
 
 class Result:
-    """What a verb returns: the entries of its JSON document, as attributes and items.
+    """Result of a verb: the entries of its JSON document, as attributes and items.
 
     Terminals and notebooks show the entries and, if one of them is a table, the main columns of its first rows.
     """
@@ -92,7 +92,7 @@ class Result:
         return [(name, _short(value)) for name, value in self._data.items()]
 
     def _rows(self):
-        """The shown columns of the first rows of the table as texts, below their names; and how many rows are left."""
+        """The shown columns of the first rows of the table as texts, below their names; and the number of other rows."""
         table = self._data.get(self._table) or []
         if not self._shown or not table:
             return [], 0
@@ -107,7 +107,7 @@ class Result:
         if rows:
             lines += ["", f"{self._table}:"] + ["  " + line for line in _columns(rows)]
         if left:
-            lines.append(f"  and {left} more rows; to_pandas() has all")
+            lines.append(f"  and {left} more rows; to_pandas() returns all")
         return "\n".join(lines)
 
     def _repr_html_(self):
@@ -120,7 +120,7 @@ class Result:
         text = f"<table>{table(self._entries())}</table>"
         if rows:
             text += f"<p>{html.escape(self._table)}</p><table>{table(rows[:1], 'th')}{table(rows[1:])}</table>"
-        return text + (f"<p>and {left} more rows; to_pandas() has all</p>" if left else "")
+        return text + (f"<p>and {left} more rows; to_pandas() returns all</p>" if left else "")
 
     def to_dict(self) -> dict[str, Any]:
         """A copy as plain dicts, lists, numbers and text."""
@@ -150,7 +150,7 @@ class Result:
         return ax
 
     def _bar_values(self):
-        """Names, numbers, their spread, and what the numbers are."""
+        """Names, numbers, their spread and the label of the numbers."""
         if isinstance(self._bars, str):
             entries = self._data[self._bars]
             return list(map(_label, entries)), list(entries.values()), None, _label(self._bars)

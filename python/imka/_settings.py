@@ -45,7 +45,7 @@ def default_seed() -> int:
 
 
 def argument_default(name):
-    """The default of an argument that no field list has."""
+    """The default of an argument that is in no field list."""
     return _imka.argument_defaults()[name]
 
 
@@ -65,7 +65,7 @@ def text_of(value):
 
 
 def _setting(parameter, value):
-    """A value of a parameter as text. None is 'auto' where there is such a value."""
+    """A value of a parameter as text. None becomes 'auto' if the parameter has this value."""
     if value is None and parameter.default is not None and "auto" not in parameter.type:
         if parameter.default != "":
             raise ConfigError(f"{parameter.name}: None; expected {parameter.type.replace('|', ' | ')}")
@@ -85,7 +85,7 @@ def settings_of(values, group):
 
 
 def whole(value, name):
-    """An integer that C++ takes as a seed, a number of a row or a size."""
+    """An integer that C++ accepts as a seed, a row number or a size."""
     if isinstance(value, numbers.Integral) and 0 <= value < 2**64:
         return int(value)
     raise ConfigError(f"{name}: {value!r}; expected an integer from 0 to 2**64 - 1")
@@ -99,14 +99,14 @@ def number(value, name):
 
 
 def flag(value, name):
-    """A truth value; text such as 'no' would count as true."""
+    """A boolean. Text is an error, because 'no' would count as true."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise ConfigError(f"{name}: {value!r}; expected True or False")
 
 
 def seed_of(random_state):
-    """An integer is the seed itself, as in the program; otherwise scikit-learn's meaning."""
+    """The seed from random_state: an integer is the seed itself, as in the program; other values as in scikit-learn."""
     if isinstance(random_state, numbers.Integral):
         return whole(random_state, "random_state")
     try:
@@ -118,7 +118,7 @@ def seed_of(random_state):
 
 
 def takes(parameters):
-    """Class decorator: an __init__ that stores these keyword parameters, with signature and documentation."""
+    """Class decorator: adds an __init__ that stores these keyword parameters, with signature and documentation."""
     defaults = {p.name: p.default for p in parameters}
 
     def decorate(cls):

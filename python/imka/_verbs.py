@@ -27,7 +27,7 @@ def path_text(path, expected="a file name"):
 
 
 def existing(path, expected="a file name"):
-    """The path of a file or folder that is there, as text."""
+    """The path of an existing file or folder, as text."""
     text = path_text(path, expected)
     if not os.path.exists(text):
         raise FileError(f"{text}: cannot be read: {os.strerror(errno.ENOENT)}")
@@ -69,8 +69,8 @@ def command(verb: str, *positional: Path, **options: Any) -> Result:
     """Runs any verb of the program that has --json, and returns its document.
 
     command("gram", dataset="ringnorm", sampler="sorf", seeds="0..4") is
-    `imka gram --dataset ringnorm --sampler sorf --seeds 0..4 --json`. Words of a verb are separated by blanks:
-    command("chip info"). n_jobs, verbose and data_dir are as in all functions.
+    `imka gram --dataset ringnorm --sampler sorf --seeds 0..4 --json`. Words of a verb are separated by spaces:
+    command("chip info"). n_jobs, verbose and data_dir work as in all functions.
     """
     return Result(run_verb(verb.split(), positional, **options)[1])
 
@@ -78,7 +78,7 @@ def command(verb: str, *positional: Path, **options: Any) -> Result:
 def help_of(verb: str) -> str:
     """The options of a verb: the text of `imka VERB --help`."""
     text = _imka.command([*verb.split(), "--help"], "", make_exec(1))[1]
-    # The help of an unknown verb is that of the words before it.
+    # For an unknown verb, the program prints the help of the words before it.
     if not re.search(rf"^Usage: imka {re.escape(' '.join(verb.split()))}\b", text, re.M):
         raise ConfigError(f"'{verb}' is not a verb; `imka --help` lists them")
     return text
@@ -131,10 +131,10 @@ def evaluate(checkpoint: Path, task: Optional[str] = None, *, modes: Union[str, 
     """Tests a trained Performer, digitally or with products on an emulated chip (`imka eval`).
 
     checkpoint : a model written by `imka train`.
-    task : expected task of the model; an error if it has another one.
+    task : expected task of the model; error if the model has a different task.
     modes : what runs on the chip: 'fp32' (nothing), 'attention' (products with omega), 'all' (every static weight) or
         'all-but-last' (all but the last layer). Several are compared with the first.
-    seeds : e.g. [0, 1] or "0..9"; each has an omega and a chip of its own.
+    seeds : e.g. [0, 1] or "0..9"; each has its own omega and chip.
     options : those of `imka eval --help`, e.g. samples=200, backend="hermes", at="1d", data_dir="data".
     """
     mode = modes if modes is None or isinstance(modes, str) else ",".join(modes)

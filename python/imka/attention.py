@@ -66,7 +66,7 @@ def exact_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional
     """softmax(scale q kᵀ) v without the matrix of scores.
 
     key_mask : (batch, keys) or (keys,); False or 0 for keys that are ignored.
-    scale : of the scores; None: 1 / sqrt(size).
+    scale : factor of the scores; None: 1 / sqrt(size).
     """
     q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
     out = _imka.exact_attention(q, k, v, key_mask, flag(causal, "causal"), _scale(scale), make_exec(n_jobs, verbose))
@@ -75,12 +75,12 @@ def exact_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional
 
 _SETTINGS = fields("attention")
 _OTHERS = [
-    Parameter("backend", field("backend").default, "fp32, a chip or FILE.yaml", "What computes the projections"),
+    Parameter("backend", field("backend").default, "fp32, a chip or FILE.yaml", "Where the projections are computed"),
     Parameter("chip_set", None, "dict or None", "Changed constants of the chip"),
     Parameter("random_state", default_seed(), "integer, RandomState or None", "Seed of the directions and of the chip"),
     Parameter("layer", argument_default("layer"), "integer", "Number of the layer: each has its own directions unless shared"),
     Parameter("causal", _CAUSAL, "boolean", "Query i uses keys 0..i"),
-    Parameter("scale", None, "number or None", "Of the scores; None: 1 / sqrt(size)"),
+    Parameter("scale", None, "number or None", "Factor of the scores; None: 1 / sqrt(size)"),
     Parameter("n_jobs", None, "integer or None", "Threads; -1: all cores; None: all cores, or OMP_NUM_THREADS if set"),
     Parameter("verbose", 0, "integer", "Above 0: show progress"),
 ]
@@ -95,13 +95,13 @@ class KernelAttention:
     for n_directions.
     """
 
-    if TYPE_CHECKING:  # made by the decorator
+    if TYPE_CHECKING:  # added by the decorator
         def __init__(self, **settings: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
 
     def __call__(self, q: ArrayLike, k: ArrayLike, v: ArrayLike, key_mask: Optional[ArrayLike] = None,
                  seed: Optional[int] = None) -> NDArray[np.float32]:
-        """The outputs. seed: of the noise of a chip; None: from random_state."""
+        """The outputs. seed: seed of the noise of a chip; None: from random_state."""
         q, k, v, key_mask, rank = _arrays(q, k, v, key_mask)
         attention = self._ready(q.shape[3])
         seed = self._seed if seed is None else whole(seed, "seed")
@@ -126,7 +126,10 @@ class KernelAttention:
         return self
 
     def redraw(self) -> KernelAttention:
-        """Draws new directions, as happens every feature_redraw_interval training steps. With a chip, call calibrate again."""
+        """Draws new directions, as step() does every feature_redraw_interval training steps.
+
+        With a chip, call calibrate again.
+        """
         self._redraws += 1
         self._attention = None
         return self
@@ -142,7 +145,10 @@ class KernelAttention:
         return True
 
     def state(self, heads: int, value_size: int, key_heads: Optional[int] = None, size: Optional[int] = None) -> State:
-        """A State that takes one token at a time. size: of queries, if no directions have been drawn yet."""
+        """A State that takes one token at a time.
+
+        size: size of the queries; needed if no directions have been drawn yet.
+        """
         if self._attention is None and size is None:
             raise ConfigError("state needs size, the size of a query")
         attention = self._attention or self._ready(whole(size, "size"))
@@ -178,7 +184,7 @@ class KernelAttention:
         return _imka.load_attention_on_chip(self._drawn[0], chip, self._exec())
 
     _attention = None
-    _drawn = None  # what the directions were drawn with
+    _drawn = None  # arguments of the last draw of directions
     _redraws = 0
     _seed = None
 
@@ -228,7 +234,7 @@ _accept_other_names(KernelAttention)
 
 
 class State:
-    """Causal attention, one token at a time, in constant memory; made by KernelAttention.state."""
+    """Causal attention, one token at a time, in constant memory; created by KernelAttention.state."""
 
     def __init__(self, state):
         self._state = state
@@ -254,7 +260,7 @@ class State:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the state."""
+        """Memory of the state in bytes."""
         return self._state.nbytes
 
     def __repr__(self):

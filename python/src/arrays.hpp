@@ -32,8 +32,8 @@ std::pair<T*, nb::capsule> owned(T value) {
     return {owner.release(), std::move(capsule)};
 }
 
-// A matrix whose values are not set yet: setting large matrices to zero would take a good part of the time of
-// the functions that fill them.
+// A matrix with uninitialised values: setting a large matrix to zero would take a large part of the time of
+// the function that fills it.
 template <class T>
 class UnsetMatrix {
 public:

@@ -109,7 +109,7 @@ Attention attention_on(BuiltChip built, const AttentionConfig& config, const Exe
     return {.attention = KernelAttention(config, projector_on(built, exec)), .chip = std::move(built)};
 }
 
-// rows: queries and keys that the chip is calibrated with.
+// rows: queries and keys for the calibration of the chip.
 Attention on_chip(const Settings& settings, const Settings& build, const ChipSpec& chip,
                   const FloatRows& rows, double input_scale, std::uint64_t seed, std::uint64_t layer,
                   std::uint64_t redraws, const PyExec& exec) {
@@ -144,7 +144,7 @@ NumpyTokens run(const Attention& self, const Tokens& q, const Tokens& k, const T
     });
 }
 
-// One token after another. Keeps the attention alive.
+// Attention one token at a time. Keeps the attention object alive.
 struct State {
     nb::object owner;
     AttentionState state;

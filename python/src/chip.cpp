@@ -87,7 +87,7 @@ std::unique_ptr<Programmed> age(const Programmed& chip, double seconds, const st
     });
 }
 
-// Seed of the products if none is given: that of the test rows of a run.
+// Seed of the products; if none is given, the seed for the test rows of a run.
 std::uint64_t product_seed(const Programmed& chip, std::optional<std::uint64_t> seed) {
     return seed.value_or(test_seeds({}, chip.built.chip.seed).products);
 }
@@ -128,7 +128,8 @@ void bind_chip(nb::module_& m) {
         .def_prop_ro("core_shape", [](const ChipSpec& c) { return nb::make_tuple(c.core.rows, c.core.cols); })
         .def("constants", &constants)
         .def(
-            "text", [](const ChipSpec& c) { return chip_text(c); }, "The text of its file (YAML).")
+            "text", [](const ChipSpec& c) { return chip_text(c); },
+            "The constants as text of a chip file (YAML).")
         .def("program", &program_chip, nb::arg("weights"), nb::arg("inputs"), nb::arg("settings"),
              nb::arg("seed"), nb::arg("exec"));
     nb::class_<Programmed>(m, "ProgrammedChip", "A matrix on a chip.")
@@ -141,7 +142,7 @@ void bind_chip(nb::module_& m) {
         .def_prop_ro(
             "corrected",
             [](const Programmed& c) { return !c.built.factors.empty() || c.built.lost_rows != 0; },
-            "Whether products are corrected by what the file of a chip does not hold.")
+            "Whether products use corrections that the chip file does not contain.")
         .def_prop_ro(
             "shape",
             [](const Programmed& c) { return nb::make_tuple(c.projector->inputs(), c.projector->outputs()); })

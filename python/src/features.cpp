@@ -39,8 +39,8 @@ UnsetMatrix<float> new_features(const Features& features, std::size_t rows) {
     return {rows, columns};
 }
 
-// Digital features are fast: computed on this thread, without the GIL, with a look for signals after every
-// part of about 0.1 s. A thread of its own for the work would cost more on a busy machine.
+// Digital features are fast, so they are computed on this thread, without the GIL, with a check for signals
+// about every 0.1 s. A separate thread would cost more on a busy machine.
 void transform_digitally(const Features& features, MatrixView<const float> x, const ProductIds& ids,
                          const PyExec& exec, MatrixView<float> z) {
     constexpr std::size_t kValues = std::size_t{1} << 27U;

@@ -60,7 +60,7 @@ std::exception_ptr raised_by_signal() {
     }
 }
 
-// Whether a thread is still at work.
+// Lets one thread wait for another to finish.
 class Finish {
 public:
     void set() {

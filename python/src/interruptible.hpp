@@ -20,8 +20,8 @@ struct PyExec {
         progress;  // None, or an object with start(label, total, done), update(done), finish(), note(text)
 };
 
-// Calls work on a thread of its own while this one looks for signals. The first signal with a Python
-// exception cancels the work, and the exception is thrown when it has stopped.
+// Calls work on a separate thread while this thread checks for signals. The first signal that raises a Python
+// exception cancels the work; the exception is thrown when the work has stopped.
 void run_interruptible(const PyExec& exec, const std::function<void(const Exec&)>& work);
 
 template <class Work>

@@ -42,7 +42,7 @@ std::vector<std::int64_t> shape_of(const AnyArray& array) {
     return shape;
 }
 
-// The array, which must have the type of the value, as a tensor.
+// Views the array, which must have the type of the value, as a tensor.
 graph::TensorView tensor_of(const AnyArray& array, const graph::Value& value) {
     if (array.dtype() != numpy_type(value.type.type))
         fail(ErrorCode::bad_data, fmt::format("input {}: expected elements of type {}", in_quotes(value.name),

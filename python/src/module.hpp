@@ -1,4 +1,4 @@
-// The parts of the module imka._imka, and what they share.
+// The parts of the module imka._imka, and their common types.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -35,7 +35,7 @@ FeatureMap map_on(const BuiltChip& built, const FeatureRecipe& recipe, const Exe
 
 FeatureRecipe recipe_of(const RunConfig& config, MatrixView<const float> x, std::uint64_t seed) {
     auto features = config.features;
-    // scikit-learn's transformers take any number: rounded up to whole directions.
+    // scikit-learn's transformers accept any number, which is rounded up to whole directions.
     if (auto& count = features.n_components) {
         const auto step = static_cast<std::int64_t>(functions_per_direction(features.kernel, features.form));
         *count = (*count + step - 1) / step * step;

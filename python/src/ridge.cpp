@@ -32,7 +32,7 @@ struct Ridge {
                          : RidgePredictor(model)) {}
 };
 
-// What is fitted, and where its features are computed.
+// Settings, seed and training rows of a fit.
 struct FitJob {
     RunConfig config;
     std::uint64_t seed = 0;
@@ -44,7 +44,7 @@ std::optional<BuiltChip> test_chip(const FitJob& job, const FeatureRecipe& recip
     return chip_of(job.config, recipe, job.x, test_seeds(job.config.chip, job.seed).chip, exec);
 }
 
-// Maps of the training rows, as fit_on says. None: the exact features.
+// Feature maps of the training rows, selected by fit_on. Empty: the exact features.
 struct TrainingMaps {
     std::vector<FeatureMap> maps;
     std::vector<SeededMap> seeded;

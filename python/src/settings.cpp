@@ -36,7 +36,7 @@ nb::dict field_lists() {
     return groups;
 }
 
-// Defaults of arguments that no field list has.
+// Defaults of arguments that are in no field list.
 nb::dict argument_defaults() {
     const AttentionOptions attention;
     nb::dict defaults;
@@ -68,7 +68,8 @@ BuildConfig build_config(const Settings& settings) {
 
 void bind_settings(nb::module_& m) {
     m.def("field_lists", &field_lists, "The settings by group: name, type, help, unit and default (JSON).");
-    m.def("argument_defaults", &argument_defaults, "Defaults of arguments that no field list has, by name.");
+    m.def("argument_defaults", &argument_defaults,
+          "Defaults of arguments that are in no field list, by name.");
 }
 
 }  // namespace imka::python

@@ -124,7 +124,7 @@ private:
     std::uint64_t queries_;
 };
 
-// Scaled queries, then scaled keys: what calibrates the chip.
+// The rows that calibrate the chip: scaled queries, then scaled keys.
 Matrix<float> scaled_rows(const GraphSequence& s) {
     Matrix<float> rows(s.queries.rows() + s.keys.rows(), s.q.size);
     const double scale = std::sqrt(1.0 / std::sqrt(static_cast<double>(s.q.size)));
@@ -230,7 +230,7 @@ double offloaded(AttentionForm form) {
     return offloaded_share(mapping_cost(p.result.mapping, spec, work, cost_data()).operations / 2.0, work);
 }
 
-// The paper neglects normalisers, scales and norms, which are of order 1 / d of the rest.
+// The paper neglects normalisers, scales and norms, which are smaller than the rest by a factor of order d.
 TEST(AttentionGraph, OffloadsAThirdOfTheOperationsAsThePaperSays) {
     std::map<std::string, double> paper;
     for (const auto& row : paper_rows(cost_data())) paper[row.published.name] = row.computed;
@@ -239,7 +239,7 @@ TEST(AttentionGraph, OffloadsAThirdOfTheOperationsAsThePaperSays) {
     EXPECT_NEAR(offloaded(AttentionForm::relu), paper.at("offload.relu"), 1.0 / 128);
 }
 
-// What a run counts is what the plan says, times the number of inferences.
+// Counts of a run are those of the plan times the number of inferences.
 TEST(AttentionGraph, ARunCountsDigitalOperationsByKind) {
     const AttentionLayer layer{{}, graph_normals(32, 16, 3)};
     std::vector<GraphSequence> batch;

@@ -34,7 +34,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed, do
     return m;
 }
 
-// One sequence of several heads, its own memory.
+// One sequence of several heads, with its own memory.
 struct Sequence {
     std::size_t heads;
     std::size_t key_heads;
@@ -338,7 +338,7 @@ TEST(KernelAttention, NamesAQueryWithoutNormaliser) {
         const KernelAttention bare(config_of(AttentionForm::single), omega);
         EXPECT_THAT(error_of([&] { run(s, bare, causal); }),
                     HasSubstr("numeric: attention: the normaliser of query 1 of head 0 is 0 or not finite"));
-        // With epsilon, such a query weighs all keys alike.
+        // With epsilon, such a query gives all keys the same weight.
         const KernelAttention safe(config_of(AttentionForm::single, 1e-6), omega);
         const auto out = run(s, safe, false);
         EXPECT_NEAR(out(1, 0), (s.v(0, 0) + s.v(1, 0) + s.v(2, 0)) / 3.0F, 1e-5);

@@ -80,7 +80,7 @@ constexpr bool has_row = requires(M&& m) {
     static_cast<M&&>(m).row(0);
 };
 
-// What would dangle does not compile: a view, a row or the values of a temporary.
+// A view, a row or the values of a temporary would dangle, so they do not compile.
 TEST(Matrix, ATemporaryDoesNotConvertToAView) {
     using M = Matrix<float>;
     static_assert(std::is_convertible_v<M&, MatrixView<float>>);

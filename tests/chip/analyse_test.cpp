@@ -107,7 +107,7 @@ TEST(Ageing, CompensationsLowerTheErrorOfAnOldChip) {
 
 TEST(Attribution, SharesOfIndependentCausesAddUp) {
     const auto settings = small_trials("hermes-published").build.settings;
-    // Half of the error is not caused by the chip; the rest is one part per active non-ideality.
+    // Half of the error is not caused by the chip; the rest is shared equally by the active non-idealities.
     double present = 0.0;
     for (const auto& n : nonidealities()) present += n.present(settings) ? 1.0 : 0.0;
     const auto squared_error = [&](const ChipSettings& s) {

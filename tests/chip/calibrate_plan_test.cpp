@@ -1,4 +1,4 @@
-// Several matrices calibrated at once get the plan of one after the other.
+// Calibrating several matrices at once gives the same plan as one after the other.
 #include "imka/chip/program/calibrate_plan.hpp"
 
 #include <gmock/gmock.h>

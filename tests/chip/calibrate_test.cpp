@@ -112,7 +112,7 @@ TEST(Calibrate, ColumnsUseTheConverterAndDoNotSaturateIt) {
     }
 }
 
-// The largest conductances by plain loops over phases, slices and inputs.
+// The largest conductance of each column, by plain loops over phases, slices and inputs.
 std::vector<double> plain_columns(const CoreSpec& spec, MatrixView<const float> w, MatrixView<const float> x,
                                   double range) {
     std::vector<double> columns;
@@ -260,14 +260,14 @@ TEST(Calibrate, OutputStepsFollowTheLargestProducts) {
     // Clipped inputs do not extend the range of results.
     const auto clipped = calibrate_scale(chip, w.view(), x.view(), {.range = 63.5});
     EXPECT_DOUBLE_EQ(clipped.output_step, 0.5 * 2.0);
-    // The mean over columns of their largest products, 508 and 127.
+    // The mean of the largest products of the columns, 508 and 127.
     spec.affine.range = OutputRange::mean;
     EXPECT_DOUBLE_EQ(calibrate_scale(chip, w.view(), x.view(), {}).output_step, 0.5 * 2.5);
     EXPECT_THAT(error_of([&] { calibrate_scale(chip, w.view(), x.view(), {.range = 0.0}); }),
                 HasSubstr("input range: 0"));
 }
 
-// Against the products themselves, of more rows than a block of the sum has.
+// Compared with the products themselves, for more rows than one block of the sum.
 TEST(Calibrate, ProductLimitsAreMultiplesOfTheRootMeanSquareOfProducts) {
     const auto x = normals(600, 5, 1, 2.0F);
     auto w = normals(5, 3, 2, 1.0F);

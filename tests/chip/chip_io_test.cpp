@@ -38,7 +38,7 @@ TEST(ChipFile, EveryPresetIsValidAndEveryConstantHasASource) {
     }
 }
 
-// A chip on which runs depend keeps its hash until a constant is changed on purpose.
+// Recorded runs depend on these hashes: they change only if a constant is changed on purpose.
 TEST(ChipFile, HashesOfPresetsAreUnchanged) {
     const std::map<std::string, std::string> hashes = {
         {"ideal", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},

@@ -47,7 +47,8 @@ TEST(ProductCost, OfAFullChipIsThePublishedPeak) {
     }
 }
 
-// The table of the paper's supplement, milliseconds and millijoules; throughput without copies from its text.
+// Milliseconds and millijoules from the table of the paper's supplement; throughput without copies from its
+// text.
 TEST(ProductCost, OfAMappingMatchesThePublishedTable) {
     struct Case {
         std::size_t d;

@@ -55,13 +55,13 @@ TEST(LiteralEmulator, AgreesWithTheFastOneWithoutFreshNoise) {
                                      {.seed = 1, .first = 4}, {.threads = 2});
         std::size_t different = 0;
         for (std::size_t i = 0; i < fast.y.values().size(); ++i) {
-            // A count that float arithmetic rounds to another integer changes an output by one step.
+            // A count that float arithmetic rounds to a different integer changes an output by one step.
             if (std::abs(fast.y.values()[i] - literal.y.values()[i]) > 1e-3F) ++different;
         }
         EXPECT_LE(different, fast.y.values().size() / 50) << to_string(replication);
         EXPECT_GT(literal.trace.conversions, 0U);
         auto counted = literal.trace;
-        counted.saturated = fast.trace.saturated;  // again a count rounded to another integer
+        counted.saturated = fast.trace.saturated;  // again a count rounded to a different integer
         EXPECT_EQ(counted, fast.trace);
     }
 }
@@ -128,7 +128,7 @@ struct CoreChange {
     std::function<void(CoreSpec&)> change;
 };
 
-// Each of two matrices on one core has the same bits as alone at its position: side by side, stacked in
+// Two matrices on one core give the same bits as each of them alone at its position: side by side, stacked in
 // rows and diagonal, with both simulators.
 TEST(Emulator, TwoMatricesOnOneCoreEachEqualTheMatrixAlone) {
     const std::vector<CoreChange> changes = {
@@ -167,7 +167,7 @@ TEST(Emulator, TwoMatricesOnOneCoreEachEqualTheMatrixAlone) {
     }
 }
 
-// The position matters: other devices, converters and wires.
+// A different position has different devices, converters and wires.
 TEST(Emulator, AnotherOriginIsAnotherPartOfTheCore) {
     const auto spec = noisy_core(ReadMode::one_phase, [](CoreSpec&) {});
     const auto w = normals(17, 12, 0);

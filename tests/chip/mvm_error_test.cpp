@@ -115,7 +115,7 @@ TEST_P(MvmError, MatchesTheSeparateSimulation) {
         }
     }
     for (std::size_t k = 0; k < 4; ++k) {
-        // The reference is rounded to 0.1 and uses other draws of 65 536 weights; the error of one draw
+        // The reference is rounded to 0.1 and uses different draws of 65 536 weights; the error of one draw
         // has a standard deviation of 0.8 %.
         EXPECT_NEAR(measured[k] / kSeeds, p.expected[k], 0.05 + 0.02 * p.expected[k]) << k;
     }

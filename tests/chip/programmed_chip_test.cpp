@@ -69,16 +69,15 @@ TEST(Tiling, CoversTheMatrixOnceInTilesOfNearlyOneSize) {
 TEST(Plan, ErrorStatesTheNumberOfMissingCores) {
     auto spec = chip_preset("ideal");
     const Matrix<float> large(2048, 2560);
-    EXPECT_THAT(
-        error_of([&] { place(spec, large); }),
-        HasSubstr("needs 80 cores of 256 x 256; there are 64 (64 on each of 1 chip), 16 are missing; 2 "
-                  "chips are enough"));
+    EXPECT_THAT(error_of([&] { place(spec, large); }),
+                HasSubstr("needs 80 cores of 256 x 256; 64 available (64 on each of 1 chip), 16 missing; 2 "
+                          "chips would be enough"));
     spec.chips = 2;
     EXPECT_EQ(core_count(place(spec, large)), 80U);
     spec.chips = 1;
     const Matrix<float> small(256, 512);
     EXPECT_EQ(place(spec, small, {.replicas = 0}).matrices[0].replicas, 32U) << "the maximum that fits";
-    EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = 33}); }), HasSubstr("2 are missing"));
+    EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = 33}); }), HasSubstr("2 missing"));
     EXPECT_THAT(error_of([&] { place(spec, small, {.replicas = -1}); }),
                 HasSubstr("replicas: -1 is out of range"));
     EXPECT_THAT(error_of([&] { place(spec, std::vector<Matrix<float>>{}); }), HasSubstr("no matrix"));
@@ -100,7 +99,7 @@ TEST(Plan, HasATileOnEachCoreAndMatricesOneAfterAnother) {
     auto spec = chip_preset("ideal");
     spec.cores = 4;
     EXPECT_THAT(error_of([&] { place(spec, matrices); }),
-                HasSubstr("a group of 2 matrices needs 5 cores of 256 x 256; there are 4"));
+                HasSubstr("a group of 2 matrices needs 5 cores of 256 x 256; 4 available"));
 }
 
 TEST(Plan, RejectsRegionsThatDoNotFit) {
@@ -234,7 +233,7 @@ TEST(ProgrammedChip, BitsDependOnNeitherThreadsNorBatchesNorTheOrderOfCores) {
             for (std::size_t k = 0; k < part.values().size(); ++k)
                 ASSERT_EQ(part.values()[k], all.values()[first * 260 + k]);
         }
-        // A region alone equals the region among others.
+        // A region programmed alone equals the same region of the whole chip.
         const auto weights = region_weights(one.plan, one.plan.regions[1]);
         const auto alone = program_region(spec, weights.view(), one.plan.scales[1], {.seed = 3, .core = 1});
         EXPECT_EQ(alone.plus.g_us, one.regions[1].plus.g_us);

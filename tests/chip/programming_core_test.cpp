@@ -98,7 +98,7 @@ TEST(ProgramRegionBy, VerificationBeatsOnePulse) {
     }
 }
 
-// Pulses give the error that the statistical model, the published fit, draws.
+// Pulses give the same error as the statistical model, which is the published fit.
 TEST(ProgramRegionBy, MaxSetFillHasTheWeightErrorOfTheStatisticalModel) {
     CoreBench b(128, 128);
     b.mapping.column_us = column_conductances(b.w.view(), WeightScale::column, 20.7);
@@ -114,7 +114,8 @@ TEST(ProgramRegionBy, NeedsAPulseModel) {
     EXPECT_NO_THROW(b.run(ProgrammingMethod::statistical));
     EXPECT_THAT(
         error_of([&] { b.run(ProgrammingMethod::max_set_fill); }),
-        HasSubstr("bad_config: chip 'rram-wan' has no section 'pulses', which programming by max_set_fill"));
+        HasSubstr(
+            "bad_config: chip 'rram-wan' has no section 'pulses', required for programming by max_set_fill"));
 }
 
 TEST(ProgramRegionBy, RejectsInvalidSettings) {
@@ -239,8 +240,8 @@ double literal_error(ProgrammedRegion core, const Matrix<float>& w) {
     return std::pow(10.0, -signal_to_noise_db(y.view(), exact.view()) / 20.0);
 }
 
-// Columns calibrated for smaller inputs than the loop uses have conductances at which the loop's inputs
-// would saturate.
+// Columns are calibrated for smaller inputs than those of the loop, which would saturate at these
+// conductances.
 TEST(GradientDescent, KeepsItsInputsWithinTheConverters) {
     CoreBench b(120, 24);
     auto x = inputs_of(500, 120, 77);

@@ -300,7 +300,7 @@ TEST(MaxSetFill, OfMoreDevicesHasAtMostOneIntermediateState) {
     EXPECT_NEAR(devices[0].g_us, 0.1, 1e-5);
 }
 
-// Spread of the conductance t_0 after max-SET-fill over n pairs.
+// Spread of the conductance at time t_0 after max-SET-fill, over n pairs.
 double fill_sigma_us(const VerifyBench& b, double target_us, std::uint64_t first, int n) {
     const auto depth = static_cast<std::uint64_t>(b.device.devices_per_polarity);
     std::vector<double> g;

@@ -52,7 +52,7 @@ Matrix<float> normals(std::size_t rows, std::size_t cols, std::uint64_t seed, fl
     return x;
 }
 
-// A sequence. Every third key is ignored if masked, the first two always, and holds no numbers.
+// A sequence. If masked, the first two keys and every third one are ignored, and hold NaN and infinity.
 struct Sequence {
     explicit Sequence(const Shape& s, float scale = 0.7F)
         : shape(s),
@@ -159,12 +159,12 @@ TEST_P(GpuAttentionShapes, ExactAgreesWithTheProcessor) {
 TEST_P(GpuAttentionShapes, AllFormsAgreeWithTheProcessor) {
     for (const auto& form : ops::attention_forms()) {
         for (const std::int64_t m : {1, 37, 150}) {
-            // Of few directions, cosines add up to normalisers near 0.
+            // With few directions, cosines add up to normalisers near 0.
             const bool signs = !form.positive;
             if (signs && m < 100) continue;
             for (const double epsilon : {0.0, 0.01}) {
                 if (signs && epsilon > 0.0) continue;
-                // Rectified projections of few directions, or of numbers, may have nothing in common.
+                // With few directions or dimensions, rectified projections may have nothing in common.
                 if (form.form == ops::AttentionForm::relu && epsilon == 0.0 && (m < 100 || GetParam().d < 5))
                     continue;
                 const AttentionConfig config{.form = form.form, .n_directions = m, .kernel_epsilon = epsilon};
@@ -220,7 +220,7 @@ KernelAttention attention_of(std::int64_t d, std::int64_t m) {
     return {config, sample(omega_recipe(config, d, {.seed = 4}))};
 }
 
-// Exponents of keys that differ by hundreds within a chunk of a causal sequence.
+// Exponents of keys differ by hundreds within a chunk of a causal sequence.
 TEST_F(GpuAttentionTest, OfFarExponentsAgreesWithTheProcessor) {
     for (const bool causal : {false, true}) {
         Sequence cpu({.heads = 2,
@@ -327,7 +327,7 @@ TEST_F(GpuAttentionTest, OnAChipIsThatOfTheProcessor) {
         Trace got;
         on(kCpu, cpu, expected);
         on(kGpu, gpu, got);
-        // A few projections are one step of a core apart.
+        // A few projections differ by one step of a core.
         EXPECT_LE(relative_error(cpu.out.values(), gpu.out.values()), 5e-3) << name;
         EXPECT_EQ(got.core_products, expected.core_products) << name;
     }
@@ -376,10 +376,10 @@ TEST_F(GpuAttentionTest, ByAProjectorOfTheProcessorIsRefused) {
         make_chip_projector({.chip = chip, .omega = omega, .inputs = rows.view(), .config = kBuild}, kCpu));
     Sequence s({.queries = 5, .keys = 5, .d = 4, .value_size = 4});
     EXPECT_EQ(error_of([&] { attention.run(s.inputs(), s.options(), kGpu, s.output()); }),
-              "bad_config: this projection has no variant for GPUs; use the device cpu");
+              "bad_config: this projection does not support GPUs; use the device cpu");
 }
 
-// Runs as sweeps start them.
+// Runs, started as in a sweep.
 TEST_F(GpuAttentionTest, RunsOfSweepsHaveTheErrorsOfTheProcessor) {
     auto config = attention_defaults();
     config.seeds = {0, 1};

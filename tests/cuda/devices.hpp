@@ -1,4 +1,4 @@
-// Where tests compute.
+// Devices on which tests compute.
 #pragma once
 
 #include "imka/base/exec.hpp"

@@ -215,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(Chips, CudaEmulator, testing::ValuesIn(cases()),
 
 TEST(CudaEmulatorRegions, ShareACoreAtAnyOrigin) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
-    // Columns 5 and 43 of core 2: the numbers of their converters are not multiples of 4.
+    // Columns 5 and 43 of core 2: their converter numbers are not multiples of 4.
     auto spec = chip_preset("hermes");
     Plan plan{.spec = spec};
     const std::uint32_t cols[] = {5, 43};

@@ -60,7 +60,7 @@ TEST(FeatureTiles, FourThreadsHaveTheValuesOfAShortRowAsTheMatrixUnitsWantThem) 
     std::set<std::uint32_t> seen;
     for (std::uint32_t q = 0; q < 4; ++q) {
         for (std::uint32_t i = 0; i < 4; ++i) {
-            // Halves 2 q and 2 q + 1, then eight later (matrix_unit.cuh).
+            // Halves 2 q and 2 q + 1, then those eight later (matrix_unit.cuh).
             EXPECT_EQ(tiles::value_of_thread(q, i), 2 * q + i % 2 + (i < 2 ? 0 : 8));
             seen.insert(tiles::value_of_thread(q, i));
         }

@@ -143,7 +143,7 @@ void expect_close(const Case& c, const Matrix<float>& x, const Matrix<float>& z,
             const double lengths = norm(omega.row(i)) * norm(scaled);
             double bound = projection_bound(c, lengths, precision);
             if (structured) {
-                // The rounding of three transforms: |row| is that of all n entries.
+                // The rounding of three transforms; |row| is the norm over all n entries.
                 const double n = std::exp2(std::ceil(std::log2(static_cast<double>(c.d))));
                 const double row = norm(omega.row(i)) * std::sqrt(n / static_cast<double>(c.d));
                 const double dense = n <= 1024.0 ? 0.0 : bound;  // larger blocks are dense on a GPU
@@ -159,7 +159,7 @@ void expect_close(const Case& c, const Matrix<float>& x, const Matrix<float>& z,
                 const double got = z(r, f * m + i);
                 const double difference = std::abs(got - double{expected[f]});
                 if (functions.row.function == ops::FeatureFunction::step) {
-                    // A step may flip where the projection is within its error of 0.
+                    // A step may flip where the size of the projection is within its error bound.
                     if (difference == 0.0) continue;
                     ++flips;
                     ASSERT_LE(std::abs(u), bound) << "row " << r << ", feature " << i;
@@ -183,7 +183,7 @@ void expect_close(const Case& c, const Matrix<float>& x, const Matrix<float>& z,
 TEST_P(Features, AreThoseOfAProductInDouble) {
     const auto& c = GetParam();
     const FeatureMap map(recipe_of(c));
-    const auto x = inputs(131, static_cast<std::size_t>(c.d));  // a whole tile of rows and a part of one
+    const auto x = inputs(131, static_cast<std::size_t>(c.d));  // a whole tile of rows and a partial one
     const auto z = on_gpu(map, x, {});
     expect_close(c, x, z, ops::GpuPrecision::float32);
 }
@@ -247,7 +247,7 @@ TEST(FeaturesOnGpu, OfTransformsHaveTheProjectionsOfTheProcessor) {
 
 TEST(FeaturesOnGpu, OfLargeAnglesAndValuesAreAccurate) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
-    // One input of 1: the projections are the entries of Ω, which fit in two halves.
+    // One input of 1: the projections are the entries of Ω, each represented by two halves.
     Matrix<float> omega(9, 1);
     const float angles[] = {0.0F, 1e-30F, 0.75F, 12799.0F, 12801.0F, 1e6F, -3e8F, 0x1.8p66F, -1e-3F};
     std::ranges::copy(angles, omega.values().begin());

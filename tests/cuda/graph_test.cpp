@@ -26,10 +26,10 @@ using Attributes = decltype(Node::attributes);
 struct NodeCase {
     std::string name;
     std::string op;
-    std::vector<Tensor> inputs;  // constant if `constants` has their number; an empty shape {0}: omitted
+    std::vector<Tensor> inputs;  // constant if `constants` has the index; shape {0}: omitted
     Attributes attributes = {};
     std::vector<std::size_t> constants = {};
-    double tolerance = 0.0;  // of the largest result
+    double tolerance = 0.0;  // relative to the largest result
     std::size_t outputs = 1;
 };
 
@@ -346,7 +346,7 @@ TEST(CudaGraphs, ErrorsAreThoseOfTheProcessor) {
     Executor gather(graph_of(wrong));
     EXPECT_THAT(error_of([&] { (void)gather.run(views_of(wrong), nullptr, kGpu); }),
                 testing::AllOf(testing::StartsWith("bad_data"), HasSubstr("node_y0"),
-                               HasSubstr("index number 1 is out of range")));
+                               HasSubstr("the index at position 1 is out of range")));
     auto zero = attention("", "relu", {});
     zero.attributes["epsilon"] = 0.0F;
     for (auto& v : zero.inputs[0].values<float>()) v = std::abs(v);
@@ -360,7 +360,7 @@ TEST(CudaGraphs, ErrorsAreThoseOfTheProcessor) {
     EXPECT_EQ(error_of([&] { (void)heads.run(views_of(zero), nullptr, kGpu); }), expected);
 }
 
-// Watches; leaves the products to the graph.
+// Counts the calls and leaves the products to the graph.
 class Watching : public MatrixHook {
 public:
     bool multiply(const MatrixCall&, MatrixView<const float>, const Exec&, MatrixView<float>) override {

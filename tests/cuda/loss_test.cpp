@@ -1,4 +1,4 @@
-// A GPU that fails in the middle of a sweep: real, so in a process of its own.
+// A real GPU failure in the middle of a sweep, in a separate process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace {
 const Exec kFourThreads{.threads = 4, .device = {DeviceKind::cuda, 0}};
 constexpr auto kFolder = "IMKA_TEST_LOSS_FOLDER";
 
-// A kernel reads from address 0: no later call of the process succeeds.
+// A kernel reads from address 0; after that, no GPU call of the process succeeds.
 void lose_gpu() {
     ops::scale_rows({.rows = 1}, {.d = 1});
     cuda::wait();
@@ -67,7 +67,7 @@ SeedResult run_until_loss(const RunConfig& config, std::uint64_t seed, RunData& 
         try {
             action();
         } catch (const cuda::DeviceLost& e) {
-            return std::string(e.what()).find("cannot use cuda:0 any more") != std::string::npos;
+            return std::string(e.what()).find("can no longer use cuda:0") != std::string::npos;
         } catch (const Error& e) {
             std::cerr << e.what() << "\n";
         }
@@ -86,7 +86,7 @@ class GpuLoss : public testing::Test {
 protected:
     void SetUp() override {
         if (cuda::gpu_count() == 0) GTEST_SKIP() << "needs a CUDA GPU";
-        GTEST_FLAG_SET(death_test_style, "threadsafe");  // another process, not a copy of this one
+        GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts a new process instead of forking this one
     }
 };
 
@@ -98,10 +98,9 @@ TEST_F(GpuLoss, StopsASweepAndTheNextStartGoesOn) {
     std::optional<TempDir> dir;
     if (std::getenv(kFolder) == nullptr) setenv(kFolder, dir.emplace().path().c_str(), 1);
     const std::filesystem::path folder = std::getenv(kFolder);
-    EXPECT_EXIT(
-        sweep_until_loss(folder / "lost"), testing::ExitedWithCode(4),
-        "this process cannot use cuda:0 any more: start the same command again, or use the device cpu. "
-        "[0-9]+ of 24 runs are done and kept");
+    EXPECT_EXIT(sweep_until_loss(folder / "lost"), testing::ExitedWithCode(4),
+                "this process can no longer use cuda:0; start the same command again, or use the device cpu. "
+                "[0-9]+ of 24 runs are done and kept");
     unsetenv(kFolder);
     const auto lines = record_lines(folder / "lost");
     EXPECT_GE(lines, 5U) << "three of the first eight may still be running";

@@ -18,7 +18,7 @@ DeployedModel deployed_network() {
     return deploy(place_model(graph, spec, {}), spec, {}, inputs_of(graph, 300, 11), 7, kCpu);
 }
 
-// A few results are one step apart.
+// A few results differ by one step.
 TEST(CudaModelError, AgreesWithTheProcessor) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";
     const auto model = deployed_network();

@@ -160,7 +160,7 @@ TEST_P(CudaPerformer, HasTheSameBitsInAnyBatch) {
 INSTANTIATE_TEST_SUITE_P(Variants, CudaPerformer, testing::ValuesIn(variants()),
                          [](const auto& tested) { return tested.param.name; });
 
-// Large weights of the classifier, so that classes of examples differ.
+// Large weights of the classifier, so that examples get different classes.
 Performer tiny_model() {
     auto model = untrained_tiny();
     for (auto& x : model.weights.at("classifier.output.weight").values()) x *= 8.0F;
@@ -180,7 +180,7 @@ Evaluation evaluated(const Performer& model, std::size_t batch_tokens, const Exe
                     exec);
 }
 
-// Float arithmetic in another order moves some inputs of the chip by one step, and some results: the losses
+// A different order of float operations moves some inputs and results of the chip by one step: the losses
 // differ by far less than those of two chips.
 TEST(CudaEvaluation, AgreesWithTheProcessor) {
     if (cuda::gpus().empty()) GTEST_SKIP() << "needs a CUDA GPU";

@@ -85,12 +85,12 @@ TEST_F(GpuRidge, LinearAlgebraMultipliesAndSolves) {
     EXPECT_EQ(algebra.solve(indefinite.data(), 2, rhs.data(), 1), 2U);
 }
 
-// The weights minimise the penalised loss: compared by their predictions, since weights of similar features
-// are not well determined.
+// The weights minimise the penalised loss. Predictions are compared, since weights of similar features are
+// not well determined.
 TEST_F(GpuRidge, PredictsAsTheProcessorDoes) {
     for (const auto intercept : {Intercept::penalized, Intercept::free, Intercept::none}) {
         for (const auto kernel : {Kernel::rbf, Kernel::arccos1, Kernel::arccos0}) {
-            // More than one block of rows, and a part of one; features not a multiple of anything.
+            // Whole blocks of rows and a partial one; a prime number of directions.
             const auto x = inputs(2 * GpuRidgeSums::kRows + 1001, 7);
             const auto y = targets(x);
             const RidgeFit fit{.recipe = recipe(kernel, 7, 151),
@@ -113,7 +113,7 @@ TEST_F(GpuRidge, PredictsAsTheProcessorDoes) {
                     difference += std::pow(cpu(r, k) - gpu(r, k), 2);
                     prediction = std::max(prediction, std::abs(cpu(r, k) - mixed(r, k)));
                 }
-                // Features of 11 bits, of which many are averaged.
+                // Features have 11 bits, but many of them are averaged.
                 EXPECT_LE(std::sqrt(difference / spread), 1e-3)
                     << to_string(kernel) << " " << to_string(intercept);
                 if (kernel == Kernel::arccos0) continue;  // single steps flip
@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GpuGram, testing::ValuesIn([] {
                          }()),
                          [](const auto& tested) { return std::string(to_string(tested.param)); });
 
-// Runs as sweeps start them, digitally and on a chip.
+// Runs, started as in a sweep, digitally and on a chip.
 TEST_F(GpuRidge, RunsOfSweepsHaveTheAccuracyOfTheProcessor) {
     RunConfig config;
     config.dataset = "ringnorm";

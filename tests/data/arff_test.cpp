@@ -61,9 +61,10 @@ TEST(Arff, ReadsEscapedQuotes) {
 TEST(Arff, TakesTextColumnsOnlyAsLabelOrDropped) {
     const std::string head =
         "@relation r\n@attribute s string\n@attribute a real\n@attribute n {red,blue}\n@data\n";
-    EXPECT_EQ(arff_fault(head + "t,1,red\n", {.advise = true}),
-              "bad_data: memory: attribute 's' holds text, not numbers; --label-column chooses the label, "
-              "--drop-columns leaves columns out");
+    EXPECT_EQ(
+        arff_fault(head + "t,1,red\n", {.advise = true}),
+        "bad_data: memory: attribute 's' holds text, not numbers; use --label-column to choose the label, "
+        "--drop-columns to skip columns");
     EXPECT_EQ(values_of(read_text(head + "t,1,red\n", {.drop_columns = {"s"}})), Floats{1});
     EXPECT_EQ(read_text(head + "t,1,red\n", {.label_column = "s", .drop_columns = {"3"}}).labels, Texts{"t"});
     EXPECT_THAT(arff_fault(head + "t,1,red\n", {.label_column = "s"}), HasSubstr("attribute 'n' holds text"));
@@ -115,7 +116,7 @@ TEST(Arff, NamesFaultsOfTheHeader) {
     EXPECT_EQ(arff_fault("@relation r\n@attribute a real\n"), "bad_data: memory: ends before @data");
     EXPECT_EQ(arff_fault("@relation r\n@data\n1\n"),
               "bad_data: memory: line 2: @data comes before any @attribute");
-    EXPECT_EQ(arff_fault(kHead), "bad_data: memory: holds no rows after @data");
+    EXPECT_EQ(arff_fault(kHead), "bad_data: memory: has no rows after @data");
     EXPECT_THAT(arff_fault("1,2,3\n"),
                 HasSubstr("line 1: expected @relation, @attribute or @data, not '1,2,3'"));
     EXPECT_THAT(arff_fault("@attribute\n"), HasSubstr("line 1: the attribute has no name"));

@@ -62,7 +62,8 @@ TEST(Csv, RecognisesNamesThatAreNumbers) {
     EXPECT_EQ(read_csv_table("0,1,2,3\n5,6,7,1\n").x.rows(), 2U) << "no option could overrule the guess";
     EXPECT_EQ(values_of(read_csv_table("0,1,2,label\n5,6,7,1\n")), (Floats{5, 6, 7}));
     EXPECT_EQ(values_of(read_csv_table("id,2,label\n5,6,a\n")), (Floats{5, 6})) << "one name is enough";
-    // Rows that look like names: the class occurs again, the count goes on, the row is repeated.
+    // First rows that look like names, but are data: the class occurs again, the count continues, the row is
+    // repeated.
     EXPECT_EQ(read_csv_table("0,1,yes\n1,0,no\n0,1,yes\n").x.rows(), 3U);
     EXPECT_EQ(read_csv_table("1,2,a\n3,4,b\n").x.rows(), 2U);
     EXPECT_EQ(read_csv_table("0,1,2,3\n4,5,6,7\n", {.advise = true}).x.rows(), 2U);
@@ -123,10 +124,9 @@ TEST(Csv, NamesLineAndColumnOfEachFault) {
     EXPECT_EQ(csv_fault("u,v,w\n1,2,a\n3,NA,b\n", {.advise = true}),
               "bad_data: memory: line 3: column 2 ('v'): 'NA' is a missing value; --missing drop skips such "
               "rows, --missing mean uses the mean of the column");
-    EXPECT_EQ(
-        csv_fault("u,v,w\n1,2,a\n3,x,b\n", {.advise = true}),
-        "bad_data: memory: line 3: column 2 ('v'): 'x' is not a number; --label-column chooses the label, "
-        "--drop-columns leaves columns out");
+    EXPECT_EQ(csv_fault("u,v,w\n1,2,a\n3,x,b\n", {.advise = true}),
+              "bad_data: memory: line 3: column 2 ('v'): 'x' is not a number; use --label-column to choose "
+              "the label, --drop-columns to skip columns");
     EXPECT_EQ(csv_fault("1,nan,a\n"), "bad_data: memory: line 1: column 2: 'nan' is not a finite number");
     EXPECT_EQ(csv_fault("1,inf,a\n"), "bad_data: memory: line 1: column 2: 'inf' is not a finite number");
     EXPECT_EQ(csv_fault("1,1e39,a\n"),
@@ -190,8 +190,8 @@ TEST(Csv, SaysWhatTheFileDecided) {
 }
 
 TEST(Csv, RefusesFilesWithoutRows) {
-    EXPECT_EQ(csv_fault(""), "bad_data: memory: holds no rows");
-    EXPECT_EQ(csv_fault("\n \n"), "bad_data: memory: holds no rows");
+    EXPECT_EQ(csv_fault(""), "bad_data: memory: has no rows");
+    EXPECT_EQ(csv_fault("\n \n"), "bad_data: memory: has no rows");
     EXPECT_EQ(csv_fault("a,b\n"), "bad_data: memory: holds a header but no rows");
     EXPECT_THAT(csv_fault("1\n2\n"), HasSubstr("no column left for features; the file has 1 column"));
 }

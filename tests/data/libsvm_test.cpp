@@ -72,9 +72,9 @@ TEST(Libsvm, NamesTheLineOfEachFault) {
     EXPECT_EQ(fault("1 3:1 2:1\n"),
               "bad_data: memory: line 1: feature index 2 follows 3: indices must increase");
     EXPECT_EQ(fault("1 2147483649:1\n"),
-              "bad_data: memory: line 1: the feature index of '2147483649:1' is beyond 2^31");
+              "bad_data: memory: line 1: the feature index in '2147483649:1' exceeds 2^31");
     EXPECT_EQ(fault("1 99999999999999999999999:1\n"),
-              "bad_data: memory: line 1: the feature index of '99999999999999999999999:1' is beyond 2^31");
+              "bad_data: memory: line 1: the feature index in '99999999999999999999999:1' exceeds 2^31");
     EXPECT_THAT(fault("1 qid:3 1:1\n"), HasSubstr("line 1: 'qid:' (ranking data) is not supported"));
     EXPECT_EQ(fault("1 1:1 word\n"), "bad_data: memory: line 1: 'word' is not of the form index:value");
     EXPECT_EQ(fault("1 5\n"), "bad_data: memory: line 1: '5' is not of the form index:value");
@@ -107,8 +107,8 @@ TEST(Libsvm, RefusesTablesOfAbsurdSize) {
 }
 
 TEST(Libsvm, RefusesFilesWithoutRowsOrFeatures) {
-    EXPECT_EQ(fault(""), "bad_data: memory: holds no rows");
-    EXPECT_EQ(fault("# only a comment\n\n"), "bad_data: memory: holds no rows");
+    EXPECT_EQ(fault(""), "bad_data: memory: has no rows");
+    EXPECT_EQ(fault("# only a comment\n\n"), "bad_data: memory: has no rows");
     EXPECT_EQ(fault("1\n2\n"),
               "bad_data: memory: no row has a feature; expected lines of the form 'label index:value ...'");
 }

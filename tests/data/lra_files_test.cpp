@@ -79,7 +79,7 @@ TEST(Imdb, PartsAreDisjointAndCoverTheTrainingFile) {
     EXPECT_FALSE(valid.tokens == dir.load(LraTask::imdb, LraPart::valid, {}, 1).tokens);
 }
 
-// Files that were read are kept, as long as they do not change.
+// Files are read only once as long as they do not change.
 TEST(Imdb, AFileThatIsWrittenAgainIsReadAgain) {
     const DataDir dir;
     dir.write("imdb/imdb_test.tsv", reviews(25'000));

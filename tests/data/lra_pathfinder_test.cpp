@@ -43,7 +43,7 @@ TEST(Pathfinder, MarkersAreThoseOfPillow) {
     EXPECT_EQ(sha256_hex(bytes), "2db8394dce91c103ef1a038a722a619f9f20782c5eccbd845dab5cc328af5d5c");
 }
 
-// Segments to the upper left: the others never start a contour in the published generator.
+// Only segments to the upper left start a contour in the published generator.
 TEST(Pathfinder, WhichSegmentsStartAContour) {
     EXPECT_TRUE(pathfinder::make_patch({-3, -2}).can_start);
     EXPECT_TRUE(pathfinder::make_patch({-2, -3}).can_start);

@@ -101,7 +101,7 @@ TEST(LraTasks, PartsAndSeedsDiffer) {
     }
 }
 
-// The bytes of the generators are fixed: trained models name a task and a seed.
+// The bytes of the generators are fixed: trained models refer to a task and a seed.
 TEST(LraTasks, GeneratorsHaveFixedBits) {
     const auto hash = [](LraTask task) {
         const auto data = generated(task, 50);

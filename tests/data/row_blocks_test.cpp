@@ -1,4 +1,4 @@
-// Files read in blocks, and what is computed in one pass over them.
+// Files read in blocks, and statistics computed in one pass over them.
 #include "imka/data/row_blocks.hpp"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST(RowBlocks, StatisticsOfOnePassAreThoseInMemory) {
         EXPECT_NEAR(streamed.std[c], whole.std[c], 1e-9 * whole.std[c]);
     }
     EXPECT_EQ(streamed.std[1], 1.0) << "constant";
-    // As scaling they apply to every row.
+    // Used as scaling, they apply to every row.
     source.scaling = streamed;
     const auto scaled = compute_standardization(source, {});
     EXPECT_NEAR(scaled.mean[0], 0.0, 1e-6);
@@ -138,7 +138,7 @@ TEST(RowBlocks, APipeGivesAllItsRowsInEveryPass) {
         });
         EXPECT_EQ(rows, 20'000U);
     }
-    // The copy has no name.
+    // The copy is an unnamed file.
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 3);
 }
 

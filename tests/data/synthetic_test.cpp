@@ -153,8 +153,8 @@ TEST(Synthetic, NamesAreFoundAndHashesDiffer) {
     EXPECT_NE(generator_sha256(Generator::ringnorm), generator_sha256(Generator::twonorm));
 }
 
-// n = 200,000 rows: mean and variance of the targets at 5 sigma; the noise is what the function does not
-// explain.
+// n = 200,000 rows: mean and variance of the targets at 5 sigma; the noise is the part that the function does
+// not explain.
 TEST(Synthetic, FriedmanHasTheStatedNoiseAndR2) {
     constexpr std::size_t kRows = 200000;
     const auto& info = generator_info(Generator::friedman1);

@@ -221,7 +221,7 @@ TEST(ChipFile, WithAFlippedByteIsAnError) {
     }
 }
 
-// The error for a change with a valid checksum.
+// The error after a change and an update of the checksum.
 std::string error_after(const std::function<void(TensorFile&)>& change) {
     auto file = to_tensors(at_state(ChipState::aged));
     change(file);

@@ -1,4 +1,4 @@
-// What users of other deployment tools complain about, as regression tests. Elsewhere: VGG16 in 2 GB of
+// Regression tests for common complaints about other deployment tools. Tested elsewhere: VGG16 in 2 GB of
 // memory (LargeModels.Vgg16), files of public collections that fail to load (ModelZoo,
 // OnnxConformance.OldExportsOfPyTorchPass, OnnxImport.ReadsOldExportsOfPublicCollections), energies without
 // units (CostData.NeedsASourceAndAnInterval).
@@ -118,10 +118,11 @@ TEST(Complaints, WhatDoesNotFitIsRefusedNotMappedWrongly) {
     spec.cores = 2;
     DeployOptions options;
     options.map.chips = 1;
-    EXPECT_THAT(error_of([&] { (void)place_model(b.build("y"), spec, options); }), HasSubstr("what fits"));
+    EXPECT_THAT(error_of([&] { (void)place_model(b.build("y"), spec, options); }),
+                HasSubstr("possible changes"));
 }
 
-// A tile on another chip: its outputs have to travel.
+// A tile on another chip: its outputs have to be transferred.
 TEST(Complaints, MovingATileChangesWhatMoves) {
     const auto list = parse_shapes("512x64@10 64x64@10");
     auto grid = grid_of(chip_preset("hermes"));

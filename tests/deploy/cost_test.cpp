@@ -25,8 +25,8 @@ MappingCost cost_of(const char* shapes, const MapOptions& options, const Digital
                         cost_data());
 }
 
-// All 16 numbers of the supplementary table, the peaks, the ratios: as printed, but for the two energy ratios
-// that the paper computes with a rounded power.
+// All 16 numbers of the supplementary table, the peaks, the ratios: as printed, except for the two energy
+// ratios that the paper computes with a rounded power.
 TEST(PaperCost, AgreesWithThePrintedNumbers) {
     int table = 0;
     int agree = 0;

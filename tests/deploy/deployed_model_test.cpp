@@ -192,7 +192,7 @@ TEST(DeployedModel, WhatDoesNotFitIsRefused) {
     EXPECT_THAT(error_of([&] { (void)place_model(b.build("y"), spec, options); }), HasSubstr("bad_config"));
 }
 
-// Rows as the chip gets them: later matrices see inputs that earlier ones rounded.
+// Rows as the chip gets them: inputs of later matrices contain the rounding of earlier ones.
 TEST(ModelCalibration, SamplesEveryMatrix) {
     const auto graph = small_network();
     const auto model = deployed(graph);
@@ -302,7 +302,7 @@ TEST(PlanFile, HoldsTheWeightsOnce) {
     EXPECT_EQ(same, 1U + 6U) << "w1 in the graph; three values per device of two polarities";
 }
 
-// A changed file whose checksum was renewed.
+// The error for a changed file with an updated checksum.
 std::string message_of(const std::function<void(TensorFile&)>& change) {
     static const auto model = deployed(small_network());
     auto file = to_tensors(model);
@@ -442,7 +442,8 @@ TEST(Deploy, ARunCountsDigitalOperationsByKind) {
     EXPECT_EQ(offloaded_share(run.multiply_adds, run.digital), 1.0);
 }
 
-// A runner keeps what it prepared; inputs of another size, and chunks of a fixed batch, count as they run.
+// A runner reuses what it prepared, also for inputs of a different size and for several chunks of a fixed
+// batch.
 TEST(Deploy, ARunnerGivesTheBitsOfSingleRuns) {
     const auto graph = small_network(4);
     const auto model = deployed(graph);

@@ -36,7 +36,7 @@ TEST(ErrorCauses, AChipIsAboveAnIdealOneByAFifthOrByItsInterval) {
     const auto above = [](const std::vector<CaseErrors>& errors) { return is_above_ideal(errors); };
     EXPECT_TRUE(above({{.full = 1.3, .none = 1.0}}));
     EXPECT_FALSE(above({{.full = 1.1, .none = 1.0}})) << "one chip has no interval";
-    // Added: 0.10, 0.11, 0.09. The half-width is 4.30 * 0.01 / sqrt(3) = 0.025.
+    // Added errors: 0.10, 0.11, 0.09. The half-width is 4.30 * 0.01 / sqrt(3) = 0.025.
     EXPECT_TRUE(
         above({{.full = 1.10, .none = 1.0}, {.full = 1.11, .none = 1.0}, {.full = 1.09, .none = 1.0}}));
     EXPECT_FALSE(above({{.full = 1.5, .none = 1.0}, {.full = 0.6, .none = 1.0}, {.full = 1.1, .none = 1.0}}));

@@ -24,7 +24,7 @@ MapResult verified_map(const MatrixList& list, const MapOptions& options) {
     return result;
 }
 
-// Cores with one tile each, and the best known number, which is proven to be the least.
+// The number of cores with one tile each, and the best known number, which is proven to be optimal.
 TEST(Map, ReachesTheBestKnownNumberOfEveryNetwork) {
     struct Case {
         const char* name;
@@ -120,7 +120,7 @@ TEST(Map, MeetsALimitOfProductsPerCore) {
     EXPECT_EQ(result.mapping.matrices[0].replicas, 3U);
     EXPECT_EQ(result.mapping.matrices[2].replicas, 1U);
     for (const auto& use : core_uses(result.mapping)) EXPECT_LE(use.products, 400.0 * (1 + 1e-9));
-    // Six copies of 333 products, of which no two fit a core; then no core has room for 100.
+    // Six copies of 333 products each: no two fit on one core, and then no core has room for 100.
     EXPECT_EQ(result.cores, 7U);
     EXPECT_TRUE(result.optimal());
     EXPECT_EQ(result.bound.reason, "exact search");
@@ -133,20 +133,20 @@ TEST(Map, RefusalNamesConstraintAmountAndChange) {
     EXPECT_THAT(
         error("2560x512", {.cores = 8}, {.chips = 2}),
         AllOf(HasSubstr("bad_config: the matrices need at least 20 cores (tightest constraint: area) of "
-                        "256 x 256; there are 16 on 2 chips, 4 are missing"),
-              HasSubstr("what fits: 3 chips")));
+                        "256 x 256; 16 available on 2 chips, 4 missing"),
+              HasSubstr("possible changes: 3 chips")));
     // Four squares of just over half a side: 1.04 cores of area, four by shape.
     EXPECT_THAT(
         error("131x131 131x131 131x131 131x131", {.cores = 2}, {.chips = 1}),
         AllOf(HasSubstr("at least 4 cores (tightest constraint: tiles of more than half a core in both "
                         "directions)"),
-              HasSubstr("2 are missing; what fits: free cuts (2 cores), or 2 chips")));
+              HasSubstr("2 missing; possible changes: free cuts (2 cores), or 2 chips")));
     EXPECT_THAT(error("256x256", {.cores = 4}, {.chips = 1, .replicas = 9}),
                 HasSubstr("4 replicas, or 3 chips"));
     const auto slower = error("64x64@1000", {.cores = 2}, {.chips = 1, .core_products = 100.0});
     EXPECT_THAT(slower, AllOf(HasSubstr("at least 10 cores (tightest constraint: products per core)"),
                               HasSubstr(" of the throughput, or 5 chips")));
-    const std::string fits = "what fits: ";
+    const std::string fits = "possible changes: ";
     const auto share = std::stod(slower.substr(slower.find(fits) + fits.size()));
     EXPECT_GT(share, 0.15) << "0.2 is the most: 500 products on each of two cores";
     EXPECT_EQ(error("64x64@1000", {.cores = 2}, {.chips = 1, .core_products = 100.0 / share}), "no error");

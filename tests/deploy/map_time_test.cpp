@@ -67,7 +67,7 @@ TEST(MapTime, GivesCopiesToTheSlowestMatrix) {
     EXPECT_EQ(result.mapping.matrices[1].replicas, 1U);
 }
 
-// Small networks: copies of the whole on every core are faster than cores of their own.
+// Small networks: a copy of the whole network on every core is faster than separate cores for each matrix.
 TEST(MapTime, FillsTheChipWithCopiesWhereThatIsFaster) {
     const auto list = known_network("performer-listops").matrices;
     const auto fast = map_matrices(list, {}, {.objective = Objective::least_time, .chips = 1});
@@ -76,7 +76,7 @@ TEST(MapTime, FillsTheChipWithCopiesWhereThatIsFaster) {
                      cores_only(list, filled.mapping).makespan_seconds);
 }
 
-// Where cores of their own do not fit, the densest mapping does.
+// Where separate cores for each matrix do not fit, the densest mapping is used.
 TEST(MapTime, FallsBackToTheDensestMapping) {
     const MatrixList list = {{"a", 128, 256, 1, 10, {{{}, {}}}}, {"b", 128, 256, 1, 10, {{{}, {}}}}};
     const auto result = map_matrices(list, {.cores = 1}, {.objective = Objective::least_time, .chips = 1});
@@ -90,7 +90,7 @@ TEST(MapTime, RefusesWhatDoesNotFit) {
     const auto time = Objective::least_time;
     EXPECT_THAT(
         error({.objective = time, .chips = 1}),
-        HasSubstr("need at least 4 cores (tightest constraint: area) of 256 x 256; there are 3 on 1 chip"));
+        HasSubstr("need at least 4 cores (tightest constraint: area) of 256 x 256; 3 available on 1 chip"));
     EXPECT_EQ(error({.objective = time}), "no error");
     EXPECT_THAT(error({.objective = time, .replicas = 2}), HasSubstr("excludes replicas"));
     EXPECT_THAT(error({.objective = time, .core_products = 5}), HasSubstr("limit of products per core"));
@@ -99,7 +99,8 @@ TEST(MapTime, RefusesWhatDoesNotFit) {
                 HasSubstr("needs grid cuts"));
 }
 
-// A product costs the same however much of the core it uses: fewest tiles, whatever the packing.
+// A product costs the same however much of the core it uses, so only the number of tiles matters, not the
+// packing.
 TEST(MapEnergy, IsThatOfTheFewestTiles) {
     const auto list = known_network("performer-aan").matrices;
     const auto products = [](const Mapping& mapping) {

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two tiles of 'a' on core 0 and 1, 'b' beside the first.
+// Two tiles of 'a' on core 0 and 1, 'b' next to the first.
 Mapping example() {
     Mapping m;
     m.grid = {.rows = 8, .cols = 8, .cores = 4, .chips = 1};

@@ -1,4 +1,4 @@
-// Samples of the inputs of matrices: batches in any order give those of one batch after the other.
+// Samples of the inputs of matrices: batches in any order give the same samples as one batch after the other.
 #include "imka/deploy/model_calibration.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 using graph::Graph;
 using graph::Tensor;
 
-// What a matrix sees in a run of one batch after the other.
+// The inputs of a matrix in a run of one batch after the other.
 struct Seen {
     std::vector<std::vector<float>> rows;  // in the order of calls
     float largest = 0.0F;

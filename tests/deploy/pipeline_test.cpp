@@ -235,7 +235,7 @@ TEST(Pipeline, OfExportedModelsCanBeScheduled) {
     }
 }
 
-// Heads in front of tokens and back: a row of a token still flows through as soon as it is there.
+// Moves heads before tokens, and back if `back`.
 graph::Graph heads(bool back) {
     const std::vector<std::int64_t> turn{0, 2, 1, 3};
     GraphBuilder b;
@@ -307,7 +307,7 @@ TEST(Pipeline, NeedsKnownSizes) {
                            .node("MatMul", {"x", "w"}, {"y"})
                            .build("y");
     EXPECT_THAT(error_of([&] { pipeline_of(graph, std::span<const std::size_t>()); }),
-                HasSubstr("bad_config: node 'node_y' ('MatMul'): the size of 'x' is not known"));
+                HasSubstr("bad_config: node 'node_y' ('MatMul'): the size of 'x' is unknown"));
 }
 
 graph::Graph attention_graph(bool causal, std::int64_t key_heads) {
@@ -336,7 +336,7 @@ TEST(Pipeline, AttentionWaitsForAllKeysUnlessCausal) {
     EXPECT_EQ(reads(true, 1), Reads::all);
 }
 
-// The sums over keys grow row by row, before the last key is there.
+// The sums over keys grow row by row, before the last key is available.
 TEST(Pipeline, AttentionSumsKeysAsTheyCome) {
     const auto pipeline = whole_pipeline(attention_graph(false, 1));
     const auto& keys = step_named(pipeline, "node_y.keys");

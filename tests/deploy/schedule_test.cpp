@@ -29,7 +29,7 @@ double products(const Schedule& schedule) {
 
 // One product per core and tick, row by row: every core takes the waiting product of the earliest inference,
 // then the longest way to the end, then the lowest row and step. Matrices have one copy and one tile per
-// core. flow: ways of rows that flow from step to step; otherwise of steps one after another.
+// core. flow: the way is that of rows that flow from step to step; otherwise that of steps one after another.
 class NaiveSimulation {
 public:
     NaiveSimulation(const ScheduleProblem& problem, std::size_t inferences, bool flow)
@@ -74,7 +74,7 @@ private:
             static_cast<double>(item.row) / static_cast<double>(problem_.pipeline.steps[item.step].rows);
         return {item.inference, -(flow_ ? way(item.step, share) : path(item.step)), item.row, item.step};
     }
-    // What reads a step, row by row or as a whole.
+    // The steps that read step s, and whether they need all of its rows.
     std::vector<std::pair<std::size_t, bool>> readers(std::size_t s) const {
         std::vector<std::pair<std::size_t, bool>> list;
         const auto& steps = problem_.pipeline.steps;
@@ -91,7 +91,7 @@ private:
         for (const auto& [r, all] : readers(s)) longest = std::max(longest, path(r));
         return rows(s) + longest;
     }
-    // Ticks to the end when a share of the rows of a step is done: all other rows and what comes behind the
+    // Ticks to the end when a share of the rows of a step is done: all other rows and what comes after the
     // last of them, or one row and the same share of a step that reads row by row.
     double way(std::size_t s, double share) const {
         double after = 0.0;
@@ -379,7 +379,7 @@ TEST(VerifySchedule, FindsInputsThatAreNotSent) {
                 HasSubstr("step 'x', inference 0: row 3 is not sent over the host link"));
 }
 
-// Matrices one after another are what imka cost calls latency.
+// The time of matrices one after another is what imka cost calls latency.
 TEST(Schedule, OfAListWithoutDependenciesIsTheSumOfItsMatrices) {
     const auto spec = chip_preset("hermes");
     const auto list = parse_shapes("300x300@100 100x50*2@30 64x64@7");
@@ -392,7 +392,7 @@ TEST(Schedule, OfAListWithoutDependenciesIsTheSumOfItsMatrices) {
 TEST(Schedule, IsRefusedIfItDoesNotFitTheMapping) {
     ScheduleProblem p{{.steps = {step_of(1, 4)}, .chains = {}}, mapping_at({{{0}}})};
     EXPECT_THAT(error_of([&] { schedule_of(p); }),
-                HasSubstr("step 's1' multiplies matrix 1; the mapping has 1"));
+                HasSubstr("step 's1' multiplies matrix 1; the mapping has only 1 matrix"));
     p.pipeline.steps = {step_of(0, 4)};
     EXPECT_THAT(error_of([&] { schedule_of(p, {.inferences = 0}); }),
                 HasSubstr("inferences: 0 is out of range; it must be >= 1"));
@@ -417,7 +417,7 @@ TEST(VerifySchedule, FindsWhatIsWrong) {
         return *std::ranges::find(s.spans, step, &Span::step);
     };
     EXPECT_EQ(error([](Schedule&) {}), "no error");
-    EXPECT_THAT(error([](Schedule& s) { s.spans.pop_back(); }), HasSubstr("is never done"));
+    EXPECT_THAT(error([](Schedule& s) { s.spans.pop_back(); }), HasSubstr("is never processed"));
     EXPECT_THAT(error([&](Schedule& s) { s.spans.push_back(s.spans.back()); }), HasSubstr("before step"));
     EXPECT_THAT(error([&](Schedule& s) { of_step(s, 0).rows = 9; }), HasSubstr("the step has 8 rows"));
     EXPECT_THAT(error([&](Schedule& s) { of_step(s, 0).end += kProduct; }), HasSubstr("its products take"));

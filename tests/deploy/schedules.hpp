@@ -51,7 +51,7 @@ struct ScheduleProblem {
     Mapping mapping;
 };
 
-// Numbers from 0 to n - 1 that follow from the seed.
+// Random numbers from 0 to n - 1.
 class Dice {
 public:
     explicit Dice(std::uint64_t seed) : seed_(seed) {}

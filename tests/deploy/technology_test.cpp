@@ -76,7 +76,7 @@ TEST(Technology, AreaFollowsCoresAndTiers) {
     EXPECT_FALSE(chip_area(unknown, data)) << "no public area";
 }
 
-// Tiers of a stack are one core of a schedule; neighbouring crossbars are in different stacks.
+// The tiers of a stack form one core of a schedule; neighbouring crossbars are in different stacks.
 TEST(Technology, FoldsTiers) {
     Mapping mapping{.grid = {.cores = 8, .chips = 2}, .matrices = {}, .regions = {}};
     for (const std::uint32_t core : {0U, 1U, 3U, 4U, 8U, 13U})

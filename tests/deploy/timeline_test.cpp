@@ -68,7 +68,7 @@ TEST(Timeline, AsSvgStaysSmall) {
     EXPECT_LT(timeline_svg(schedule, pipeline, "").size(), 1'000'000U);
 }
 
-// Complete events in order of time, named tracks, and no two at a time on a track.
+// Complete events in order of time, named tracks, and at most one event at a time per track.
 TEST(Perfetto, TraceHasOneEventAtATimePerTrack) {
     const auto e = example({.inferences = 3});
     const auto trace = Json::parse(perfetto_json(e.schedule, e.pipeline));
@@ -98,7 +98,7 @@ TEST(Perfetto, TraceHasOneEventAtATimePerTrack) {
     EXPECT_NEAR(last + 2e6 * kProduct, 1e6 * e.schedule.makespan_seconds, 1e-6);
 }
 
-// Spans without a break are one event.
+// Spans without a gap between them become one event.
 TEST(Perfetto, MergesBlocks) {
     const auto e = example({.most_spans = 1'000'000});
     EXPECT_GT(e.schedule.spans.size(), 6U);

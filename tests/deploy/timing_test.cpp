@@ -1,4 +1,4 @@
-// Timings: inputs become steps where there is a host link, and its work is counted.
+// Timings: with a host link, inputs become steps, and the work of the link is counted.
 #include "imka/deploy/timing.hpp"
 
 #include <gtest/gtest.h>

@@ -189,7 +189,7 @@ TEST(AttentionRuns, DrawOmegaAnewBetweenSequences) {
     EXPECT_EQ(value_of(config, "output_error"), kept);
 }
 
-// Of the published figure: ω of length 1 / sqrt(m/d).
+// The published figure has ω of length 1 / sqrt(m/d).
 TEST(AttentionRuns, SlipsOfThePublishedFigureShrinkOmega) {
     auto config = small_attention_run();
     config.attention->features.norms = Norms::sqrt;

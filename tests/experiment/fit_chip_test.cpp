@@ -90,7 +90,7 @@ TEST(FitChip, EmulatesTheSameBitsOnAnyNumberOfThreads) {
     }
 }
 
-// Sampling from the posterior costs as many emulations again; those of the fit are not repeated.
+// A fit and samples of the posterior keep their emulations in a file, which a later process reuses.
 TEST(FitChip, KeepsEmulationsAndSamplesThePosterior) {
     const TempDir dir;
     write_measured(dir / "m.csv", "core.output_headroom=2.5");
@@ -124,7 +124,7 @@ TEST(FitChip, KeepsEmulationsAndSamplesThePosterior) {
     auto other = config;
     other.test_rows = 500;
     EXPECT_THAT(error_of([&] { ChipComparison(other, {}); }),
-                HasSubstr("not a file of emulations of these runs"));
+                HasSubstr("contains no emulations of these runs"));
     const auto text = read_file(config.kept, 1 << 24);
     write_file_atomic(config.kept, text.substr(0, text.size() - 5));
     EXPECT_THAT(error_of([&] { ChipComparison(config, {}); }), HasSubstr("cut short"));

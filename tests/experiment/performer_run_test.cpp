@@ -96,7 +96,7 @@ TEST(PerformerRuns, OfOneTestShareItsResults) {
     });
     EXPECT_THAT(losses, testing::ElementsAre(1.0, 2.0));
     EXPECT_EQ(tests, 1);
-    // Results are taken once; another group has its own; after an error the next run computes.
+    // Results can be taken only once; another group has its own; after an error the next run computes them.
     data.take_results("seed 0", "all", test);
     EXPECT_EQ(tests, 2);
     const auto failing = []() -> std::map<std::string, RunData::Results> {
@@ -139,7 +139,7 @@ TEST(PerformerRuns, ListWhatIsMissing) {
                     testing::StartsWith((dir / "tiny-hwa.safetensors").string() + ": no such model"),
                     testing::HasSubstr("imka train --task tiny_hwa --from " +
                                        (dir / "tiny-vanilla.safetensors").string()))));
-    // Data that are not there.
+    // Missing data.
     auto imdb = tiny_model();
     imdb.task = "imdb";
     save_performer(dir / "imdb-vanilla.safetensors", imdb);

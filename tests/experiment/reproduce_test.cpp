@@ -1,4 +1,4 @@
-// Sweeps of reproductions: the changes of a user, inputs from a trained model, runs of other folders.
+// Sweeps of reproductions: changes by the user, inputs from a trained model, runs of other folders.
 #include "imka/experiment/reproduce.hpp"
 
 #include <gmock/gmock.h>

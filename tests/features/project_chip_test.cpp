@@ -203,7 +203,7 @@ TEST(ChipFeatureMap, ReportsWhatDoesNotFit) {
     auto c = make_case("hermes");
     c.chip.cores = 2;
     c.config.placement.replicas = 5;
-    EXPECT_THAT(error_of([&] { (void)c.features(); }), HasSubstr("3 are missing"));
+    EXPECT_THAT(error_of([&] { (void)c.features(); }), HasSubstr("3 missing"));
     auto bad = make_case("hermes");
     const auto map = chip_feature_map(bad.recipe, bad.job(), Exec{}).map;
     bad.x(3, 1) = std::numeric_limits<float>::quiet_NaN();
@@ -297,7 +297,7 @@ TEST(Recording, ReplaysAFeatureMapWithoutAnEmulator) {
     EXPECT_THAT(error(c.x, {.seed = 1, .first = 5}), HasSubstr("not in the recording"));
     auto x = c.x;
     x(3, 2) = std::nextafter(x(3, 2), 9.0F);
-    EXPECT_THAT(error(x, ids), HasSubstr("recorded with other inputs"));
+    EXPECT_THAT(error(x, ids), HasSubstr("recorded with different inputs"));
 }
 
 TEST(Recording, TruncatedOrChangedIsAnError) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results that must not move: runs imka over kernels, samplers, chips, batch sizes and threads.
+"""Results that must not change: runs imka over kernels, samplers, chips, batch sizes and threads.
 
   outputs.py IMKA --check    compares with outputs.json; exit code 1 on a difference
   outputs.py IMKA --write    writes outputs.json
@@ -90,7 +90,7 @@ def write_inputs(folder, rows):
 
 
 def summary_of_npy(path):
-    """Shape, a few values and the sum of a float32 file, and a hash of all of it."""
+    """Shape, a few values, sum and hash of a float32 file."""
     data = path.read_bytes()
     header = struct.unpack("<H", data[8:10])[0]
     values = data[10 + header:]
@@ -101,7 +101,7 @@ def summary_of_npy(path):
 
 
 def kept(value):
-    """Without text: names, messages and hashes of settings may change without a result changing."""
+    """The value without text: names, messages and hashes of settings may change while results stay the same."""
     if isinstance(value, dict):
         return {k: kept(v) for k, v in value.items() if not isinstance(v, str)}
     if isinstance(value, list):
@@ -124,7 +124,7 @@ def run(imka, folder, name, args, threads):
 def differences(want, got, exact, where=""):
     if isinstance(want, dict) and isinstance(got, dict):
         for key in sorted(set(want) | set(got)):
-            # The hash of rounded numbers, and the ratio of a signal to rounding errors, are the processor's own.
+            # The hash of rounded numbers, and the ratio of a signal to rounding errors, differ between processors.
             if key in ("sha256", "snr_db") and not exact:
                 continue
             if key not in want or key not in got:
@@ -148,7 +148,7 @@ def machine(imka):
 
 
 def main():
-    # The same kernels on every processor with AVX2; otherwise OpenBLAS picks those of the processor.
+    # Makes OpenBLAS use the same kernels on every processor with AVX2.
     os.environ["OPENBLAS_CORETYPE"] = "Haswell"
     imka, mode = os.path.abspath(sys.argv[1]), sys.argv[2]
     todo = cases()

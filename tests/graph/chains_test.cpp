@@ -32,7 +32,7 @@ std::vector<Tensor> outputs_of(const Graph& graph, const std::vector<Tensor>& in
     return executor.run(views, nullptr, {.threads = threads}).outputs;
 }
 
-// Every node alone, into memory of its own.
+// Runs every node alone, with separate memory.
 std::vector<Tensor> one_by_one(const Graph& graph, const std::vector<Tensor>& inputs) {
     std::map<ValueId, Tensor> values;
     for (ValueId id = 0; id < graph.values.size(); ++id) {
@@ -67,7 +67,7 @@ void expect_same(const Graph& graph, const std::vector<Tensor>& inputs) {
     }
 }
 
-// Two products with bias and activation, a residual and a norm; 600 rows: two slices and a part of one.
+// Two products with bias and activation, a residual and a norm; 600 rows: two slices and a partial one.
 GraphBuilder feed_forward() {
     GraphBuilder b;
     b.input("x", {{2}, {300}, {24}});

@@ -1,6 +1,7 @@
-// ONNX's own tests of operators, as files: model, inputs and outputs. Those of the Debian package
-// libonnx-testdata run if it is installed; IMKA_ONNX_TESTS names another folder (its sub-folders are tests),
-// prints the counts, and fails if it has no tests. Exported networks are in the folders beside it.
+// ONNX's own tests of operators, as files: model, inputs and outputs. The tests of the Debian package
+// libonnx-testdata run if it is installed. IMKA_ONNX_TESTS names a different folder: its sub-folders are
+// tests, the counts are printed, and a folder without tests is a failure. Exported networks are in the
+// folders next to it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,8 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDebianTests = "/usr/share/libonnx-testdata/data/node";
 
-// Tests of ONNX 1.12 whose data are wrong: an input "like" has another shape than the model declares; bf16 is
-// rounded towards zero instead of to nearest.
+// Tests of ONNX 1.12 whose data are wrong: the shape of an input "like" differs from that in the model; bf16
+// is rounded towards zero instead of to nearest.
 const std::set<std::string> kWrongData = {
     "test_castlike_FLOAT_to_BFLOAT16", "test_castlike_FLOAT_to_BFLOAT16_expanded",
     "test_castlike_BFLOAT16_to_FLOAT", "test_castlike_BFLOAT16_to_FLOAT_expanded",

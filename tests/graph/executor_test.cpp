@@ -97,7 +97,7 @@ Graph conv_graph(const ConvCase& c, const Tensor& w) {
         .build("y");
 }
 
-// Multiplies as a chip would: row by row, and counts.
+// Multiplies in place of the graph, as a chip would, and counts the rows.
 class CountingHook : public MatrixHook {
 public:
     explicit CountingHook(const Graph& graph) : graph_(graph), matrices_(static_matrices(graph)) {}
@@ -249,11 +249,13 @@ TEST(GraphAttention, OutputsHaveTheShapeOfQueriesAndTheSizeOfValues) {
 
 TEST(GraphAttention, WrongShapesAreNamed) {
     const auto message = [](const AttentionShapes& s) { return error_of([&] { (void)attention_type(s); }); };
-    EXPECT_THAT(message({.q = {{2}, {3}, {7}, {6}}}), HasSubstr("3 heads of queries cannot share 2 of keys"));
+    EXPECT_THAT(message({.q = {{2}, {3}, {7}, {6}}}),
+                HasSubstr("3 heads of queries cannot share 2 heads of keys"));
     EXPECT_THAT(message({.q = {{2}, {4}, {7}, {5}}}), HasSubstr("node_y"));
-    EXPECT_THAT(message({.q = {{4}, {7}, {6}}}), HasSubstr("expected projections of tokens"));
+    EXPECT_THAT(message({.q = {{4}, {7}, {6}}}),
+                HasSubstr("expected query and key projections with equal numbers of axes, at least 2"));
     EXPECT_THAT(message({.v = {{2}, {2}, {8}, {3}}}), HasSubstr("node_y"));
-    EXPECT_THAT(message({.v = {{2}, {9}, {3}}}), HasSubstr("input 2 has 3 axes, the projections have 4"));
+    EXPECT_THAT(message({.v = {{2}, {9}, {3}}}), HasSubstr("input 2 has 3 axes, but the projections have 4"));
     EXPECT_THAT(message({.mask = {{9}}}), HasSubstr("the key mask must have 2 axes: sequences and keys"));
     EXPECT_THAT(message({.mask = {{2}, {7}}}), HasSubstr("node_y"));
     EXPECT_THAT(message({.causal = true}), HasSubstr("node_y"));

@@ -93,7 +93,7 @@ TEST(GraphFile, FiniteFloatsAreFloats) {
     EXPECT_EQ(file.u8.size(), 3U);
 }
 
-// A file whose checksum is right but whose text was changed.
+// A file with changed text and a valid checksum.
 TensorFile edited(const std::string& from, const std::string& to) {
     auto file = file_of(example());
     auto& text = file.metadata["graph"];

@@ -66,8 +66,8 @@ TEST_F(OnnxImport, NodesMayComeInAnyOrder) {
     EXPECT_EQ(parse(model).nodes[0].op, "MatMul");
 }
 
-// What files of public collections have: weights that are also listed as inputs, nodes without names, weights
-// that nothing reads, outputs and values that nothing reads, descriptions, fields of later versions.
+// Properties of files in public collections: weights that are also listed as inputs, nodes without names,
+// unused weights, outputs and values, descriptions, fields of later versions.
 TEST_F(OnnxImport, ReadsOldExportsOfPublicCollections) {
     const auto unnamed = [](std::string_view op, std::string_view in, std::vector<std::string> out) {
         Message n;
@@ -106,7 +106,7 @@ TEST_F(OnnxImport, TruncatedAndForeignFilesAreRefused) {
                     message.starts_with("bad_data: node "))
             << n << ": " << message;
     }
-    // Without the operator set, which is last, the model is one of set 1.
+    // The operator set comes last; without it, the model has operator set 1.
     EXPECT_LE(accepted, 1);
     EXPECT_THAT(error_of([] {
                     parse_onnx("not a model at all", {"a.txt", {}});
@@ -191,7 +191,7 @@ TEST_F(OnnxImport, AbsurdSizesFailBeforeMemoryIsTaken) {
     EXPECT_THAT(error_of([&] { Executor(graph).run({}, nullptr, {}); }),
                 AllOf(StartsWith("bad_data: node 'node_y'"), HasSubstr("GB")));
     model.initializers[0] = onnx_bytes::ints("s", {2}, {-4, 2});
-    EXPECT_THAT(refused(model), HasSubstr("size -4 in the shape"));
+    EXPECT_THAT(refused(model), HasSubstr("invalid size -4 in the shape"));
 }
 
 TEST_F(OnnxImport, ShapesThatContradictAreNamed) {
@@ -218,10 +218,12 @@ TEST_F(OnnxImport, HugeAttributesAreRefused) {
                      {value("y", {1, 1, -1, -1})}};
     };
     constexpr std::int64_t kHuge = std::int64_t{1} << 62U;
-    EXPECT_THAT(refused(pool({kHuge, 2}, {0, 0, 0, 0})), HasSubstr("kernel size"));
-    EXPECT_THAT(refused(pool({2, 2}, {kHuge, 0, kHuge, 0})), HasSubstr("'pads' has the value"));
-    EXPECT_THAT(refused(pool({2, 2, 2}, {0, 0, 0, 0})), HasSubstr("a kernel with 3 axes for 2 axes"));
-    EXPECT_THAT(refused(pool({9, 9}, {0, 0, 0, 0})), HasSubstr("a window of 9 does not fit an input of 4"));
+    EXPECT_THAT(refused(pool({kHuge, 2}, {0, 0, 0, 0})), HasSubstr("invalid kernel size"));
+    EXPECT_THAT(refused(pool({2, 2}, {kHuge, 0, kHuge, 0})), HasSubstr("'pads' contains the invalid value"));
+    EXPECT_THAT(refused(pool({2, 2, 2}, {0, 0, 0, 0})),
+                HasSubstr("the kernel has 3 axes, but the input has 2 spatial axes"));
+    EXPECT_THAT(refused(pool({9, 9}, {0, 0, 0, 0})),
+                HasSubstr("a window of size 9 does not fit an input of size 4"));
     Model axis{{node("Concat", {"x"}, {"y"}, {onnx_bytes::int_attribute("axis", kHuge)})},
                {},
                {value("x", {2})},

@@ -75,9 +75,9 @@ TEST(TensorFile, FloatsDoNotBecomeIntegers) {
     const auto path = dir / "x.npy";
     write_tensor(path, make_tensor<float>({2}, std::vector{1.0F, 2.0F}));
     for (const auto type : {DType::i64, DType::u8, DType::bool_})
-        EXPECT_THAT(
-            error_of([&] { read_tensor(path, input_of(type)); }),
-            testing::AllOf(HasSubstr("bad_data: "), HasSubstr("x.npy: f32 values"), HasSubstr("'tokens'")));
+        EXPECT_THAT(error_of([&] { read_tensor(path, input_of(type)); }),
+                    testing::AllOf(HasSubstr("bad_data: "), HasSubstr("x.npy: contains f32 values"),
+                                   HasSubstr("'tokens'")));
 }
 
 TEST(TensorFile, RefusesOtherFiles) {

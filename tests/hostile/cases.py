@@ -1,4 +1,4 @@
-"""Bad inputs for every verb and option. Options and types come from the program; only commands that work are listed here."""
+"""Bad inputs for every verb and option. Options and types come from the program; only valid commands are listed here."""
 
 import csv
 import os
@@ -16,12 +16,12 @@ ALWAYS = frozenset({0, 1, 2, 3, 4})
 INTERRUPTED = frozenset({130})
 
 PRODUCT = "--rows 8 --cols 8 --inputs 20 --calibration-inputs 50"
-# Commands that work, positionals first. An option is tested on the first one that accepts a valid value of it.
+# Valid commands, positional arguments first. An option is tested on the first one that accepts a valid value of it.
 BASES = {
     "data list": [""],
     "data info": ["ringnorm"],
     "data show": ["ringnorm --rows 2", "in/a.csv", "--task tiny --count 2", "--task tiny --statistics"],
-    # Port 9 of this machine: no test asks the network.
+    # Port 9 of this machine: no test uses the network.
     "data fetch": ["magic --base-url http://127.0.0.1:9 --retries 0 --data-dir data"],
     "data verify": ["--data-dir data"],
     "data export": ["ringnorm --train-rows 20 --output o.csv", "in/a.csv --output o.csv"],
@@ -277,12 +277,12 @@ def values_of(option):
         # Where a type is a list of words or a file, text that is too long may be a problem of the file.
         yield name, value, USAGE if name == "empty" else codes
     for name, value in other.items():
-        # 1: every run of a reproduction failed, for want of data.
+        # 1: every run of a reproduction failed for lack of data.
         yield name, value, ALWAYS | INTERRUPTED
 
 
 def without(base, option):
-    """The base without the option, and without those that exclude it."""
+    """The base without the option and without those that it excludes."""
     words, out = base.split(), []
     if option.positional:
         return words[1:] if words and not words[0].startswith("-") else words
@@ -309,14 +309,14 @@ def valid_value(verb, option):
         return "in/qkv.npy"
     if option.kind == "output":
         return VALID.get(option.name, OUTPUTS.get(verb.name, "o.csv"))
-    # Draws of 0, the default, mean that the option was not given.
+    # --chip-draws 0, the default, means that the option was not given.
     if option.default and option.default != "auto" and option.name != "--chip-draws":
         return option.default
     return VALID.get(option.name) or (option.choices[0] if option.choices else "1")
 
 
 def bases_of(verb, option):
-    """The bases in which the option can act, as far as the help says it."""
+    """The bases in which the option can act, as far as the help tells."""
     bases = BASES.get(verb.name, [""])
     needs = re.match(r"With (--\w+)", option.text)
     word = (
@@ -362,7 +362,7 @@ def option_cases(verb, option, base, rng):
             yield case("twice", "twice", [option.name, option.name], ALWAYS)
         return
     for name, value, codes in values_of(option):
-        # A value that is valid may ask for hours of work.
+        # A valid value may mean hours of work.
         signals = [(8, signal.SIGTERM)] if 130 in codes else []
         yield case(option.kind, name, given(option, value), codes, signals=signals)
     if option.positional:
@@ -372,7 +372,7 @@ def option_cases(verb, option, base, rng):
     yield case("value", "= and flag", [option.name + "=", "--quiet"], USAGE)
     yield case("value", "flag as value", [option.name, "--quiet"], USAGE)
     value = valid_value(verb, option)
-    # Two values are expected, which can be given one by one.
+    # The option takes two values, which can be given one by one.
     pair = option.spec.endswith("x 2")
     yield case("twice", "twice", [option.name, value, option.name, value], ANY if option.repeatable or pair else USAGE)
     if option.kind == "output":
@@ -382,7 +382,7 @@ def option_cases(verb, option, base, rng):
 
 
 def output_cases(case, option, value):
-    """Places where nothing can be written, and places where links lead."""
+    """Paths that cannot be written, and targets of links."""
     end = os.path.splitext(value)[1]
     folder_option = end == ""
     for name, path in (
@@ -408,7 +408,7 @@ def output_cases(case, option, value):
     yield case("output", "fifo", [option.name, f"pipe{end}"], REFUSED, fifos=[f"pipe{end}"])
     yield case("output", "link_loop", [option.name, f"loop{end}"], REFUSED, links={f"loop{end}": f"loop{end}"})
     yield case("output", "file_size_limit", [option.name, value], ANY, before="ulimit -f 0; exec")
-    # exec would leave no process to look for left-overs.
+    # No exec, since the shell then looks for temporary files.
     full = "mkdir full && mount -t tmpfs -o size=4k tmpfs full && head -c 4096 /dev/zero >full/x 2>/dev/null;"
     yield case(
         "output",
@@ -438,7 +438,7 @@ def output_cases(case, option, value):
 
 def path_cases(case, option):
     """Paths that are not a readable file."""
-    refused = ANY if option.name == "--python" else REFUSED  # a program: it is asked, not read
+    refused = ANY if option.name == "--python" else REFUSED  # a program: it is run, not read
     for name, path in (
         ("missing", "in/none.csv"),
         ("folder", "in/folder.csv"),
@@ -448,7 +448,7 @@ def path_cases(case, option):
         ("long_name", "n" * 300),
         ("below_file", "in/a.csv/x"),
     ):
-        # Settings without a line are the defaults.
+        # An empty file of settings means the defaults.
         empty = name == "null_device" and option.name == "--config"
         yield case("path", name, [option.name, path], ANY if empty else refused)
     yield case("path", "unreadable", [option.name, "in/unreadable.csv"], refused, user=NOBODY)
@@ -492,7 +492,7 @@ def idle_cases(verb, option):
         if found.group(1) not in bases[0]:
             yield case(bases[0], f"without {found.group(1)}")
     if verb.name == "ridge" and option.kind != "flag":
-        # A loaded model has its settings.
+        # A loaded model has its own settings.
         if option.name not in (
             "--backend",
             "--load",
@@ -587,7 +587,7 @@ def codes_after(damage, name):
         return frozenset({0})
     if name.endswith(CHECKED) and damage not in ("doubled",) and not damage.startswith("flip"):
         return frozenset({2, 3})
-    # The header of a gzip file has a name and a time that nobody checks.
+    # The header of a gzip file has a name and a time that are not checked.
     if name.endswith(".imka") and damage.startswith("flip"):
         return frozenset({2, 3})
     if damage.startswith(MUST_FAIL) and not damage.startswith("header_only"):
@@ -691,7 +691,7 @@ def environment_cases(verb, base_result):
     yield case("help, stdout closed", verb.name.split() + ["--help"], {3}, redirect=">&-")
     # Less than 80,000 KiB is not enough to load the libraries.
     for kib in (100_000, 500_000, 2_000_000):
-        # 1: every run of a sweep failed, for want of memory.
+        # 1: every run of a sweep failed for lack of memory.
         yield case(f"ulimit -v {kib}", args, {code, 1, 3} if verb.name == "sweep" else {code, 3}, before=f"ulimit -v {kib}; exec")
     yield case("ulimit -f 0", args, {code, 3}, before="ulimit -f 0; exec")
     yield case("ulimit -n 4", args, {code, 3}, before="ulimit -n 4; exec")
@@ -793,7 +793,7 @@ def rows_of_npy(path):
 
 
 def special_cases():
-    """Classes where the result itself is checked."""
+    """Cases where the result itself is checked."""
     many = ("a,b,label\n" + "".join(f"{i % 97}.5,{i % 89}.25,{'xy'[i % 2]}\n" for i in range(30000))).encode()
 
     def all_rows(folder, result):

@@ -112,7 +112,7 @@ def chosen(found, args):
         found = random.Random(args.seed).sample(found, args.sample)
     if not args.quick:
         return found
-    # The same number of every class, none that needs long.
+    # The same number of cases of every class, without slow ones.
     quick = [
         c
         for c in found
@@ -134,7 +134,7 @@ def can_mount(work):
 
 
 def usable(found, work):
-    """Without the cases this machine cannot run; what was left out."""
+    """The cases that this machine can run, and the numbers of those left out."""
     skipped = collections.Counter()
     mount = can_mount(work)
     kept = []
@@ -196,7 +196,7 @@ def print_table(tally, failures):
 
 def main():
     args = arguments()
-    # The program keeps ignoring what its caller ignores, as under nohup.
+    # The program would keep ignoring the signals that its caller ignores, as under nohup.
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

@@ -67,7 +67,7 @@ def parse_option(left, text, group):
     names, _, spec = left.strip().partition(" ")
     spec = re.sub(r"Needs:(\s+-[\w-]+)+", "", spec)
     spec, _, excludes = spec.partition("Excludes:")
-    # CLI11 prints "REQUIRED" and "..." behind the type.
+    # CLI11 prints "REQUIRED" and "..." after the type.
     repeatable = "..." in spec
     spec = re.sub(r"\s*(REQUIRED|\.\.\.)", "", spec).strip()
     default = ""
@@ -86,7 +86,7 @@ def parse_option(left, text, group):
 
 
 def parse_help(text):
-    """Options and names of the verbs below."""
+    """Options and names of the subcommands."""
     options, verbs, group = [], [], ""
     lines = text.splitlines()
     for i, line in enumerate(lines):
@@ -108,7 +108,7 @@ def output_of(imka, *args):
 
 
 def read_verbs(imka):
-    """Every verb without verbs below it. The completion script also names verbs that the help hides."""
+    """Every verb without subcommands. The completion script also names verbs that the help hides."""
     completion = output_of(imka, "completion", "bash")
     paths = [p.split()[1:] for p in re.findall(r"'(imka(?: [\w-]+)*)'\)", completion)]
     found = []

@@ -30,10 +30,10 @@ class Case:
     verb: str
     kind: str  # class of the input: the column of the summary
     name: str
-    args: list  # text or bytes, behind the name of the program
+    args: list  # text or bytes, after the name of the program
     codes: frozenset  # exit codes that are right
     before: str = ""  # shell text before the command: limits
-    redirect: str = ""  # shell text behind the command
+    redirect: str = ""  # shell text after the command
     files: dict = dataclasses.field(default_factory=dict)  # made in the folder of the case: name -> bytes
     links: dict = dataclasses.field(default_factory=dict)  # name -> target
     fifos: list = dataclasses.field(default_factory=list)
@@ -44,7 +44,7 @@ class Case:
     user: int = None
     limit: float = LIMIT
     environment: dict = dataclasses.field(default_factory=dict)
-    says: str = ""  # a text the error output must have where the exit code is 0
+    says: str = ""  # text that the error output must contain if the exit code is 0
     finite: bool = True  # check that results are finite
     verify: object = None  # function(folder, Result) -> text of a failure, or ""
     again: list = None  # second command in the same folder; must succeed and leave no temporary file
@@ -56,7 +56,7 @@ class Case:
         words = [imka, *(a if isinstance(a, str) else os.fsdecode(a) for a in self.args)]
         if not self.before and not self.redirect:
             return words
-        # A disk mounted by the case is gone with its processes.
+        # A disk mounted by the case disappears with its processes.
         own_mounts = ["unshare", "--mount"] if "mount -t" in self.before else []
         return [*own_mounts, "sh", "-c", f'{self.before} "$@" {self.redirect}', "sh", *words]
 
@@ -97,7 +97,7 @@ def prepare(case, folder, samples):
 
 
 def end_group(process):
-    """The process and its children; it leads a session of its own."""
+    """Kills the process, which leads its own session, and its children."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -214,7 +214,7 @@ def check_files(case, folder, result):
             continue
         elif path.name.startswith("--"):
             yield f"a file named {relative}"
-        # A result that cannot be printed does not undo a complete file.
+        # A complete file stays, even if the result cannot be printed.
         elif (
             result.code not in (0, 1)
             and case.kind != "streams"

@@ -170,7 +170,7 @@ def flipped(data, rng, count):
 
 
 def damaged(data, name, rng):
-    """What happens to a file, and its bytes then."""
+    """The name of each kind of damage, and the damaged bytes."""
     size = len(data)
     for where, at in (("1", 1), ("10%", size // 10), ("50%", size // 2), ("90%", size * 9 // 10), ("last", size - 1)):
         yield f"cut_{where}", data[:at]

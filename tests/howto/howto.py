@@ -47,7 +47,7 @@ class Block:
         self.language, self.first, self.lines, self.notes = language, first, lines, notes
 
     def note(self, name):
-        """Text behind the name of a comment; None without it."""
+        """Text after the name of a comment; None without such a comment."""
         found = [n[len(name) :].lstrip(": ") for n in self.notes if n == name or n.startswith(name + ":")]
         return found[0] if found else None
 
@@ -118,7 +118,7 @@ class Page:
         self.problems.append(f"{self.path.name}:{block.first + 1}: {text}")
 
     def run_command(self, block, command, folder):
-        """What it prints, or None."""
+        """Output of the command; None if it was skipped or failed."""
         if reason := self.why_not(block, command):
             self.skipped.append(f"{command}: {reason}")
             return None
@@ -161,7 +161,7 @@ class Page:
         return outputs[-1] if outputs else None
 
     def why_not(self, block, command):
-        """A reason not to run it, or None."""
+        """A reason not to run the command, or None."""
         if block.note("skip"):
             return block.note("skip")
         if block.note("slow") is not None and re.search(block.note("slow"), command) and not self.args.slow:
@@ -184,7 +184,7 @@ class Page:
 
 
 def make_files(folder):
-    """Files of the user that the pages name."""
+    """User files that the pages mention."""
     rows = "".join(f"{i % 7},{i * 5 % 11},{'xy'[i % 2]}\n" for i in range(200))
     (folder / "a.csv").write_text("f0,f1,label\n" + rows)
     pairs = "".join(

@@ -233,7 +233,7 @@ TEST(RidgeModelFile, WithoutAChecksumSaysHowToRenewIt) {
     file.metadata.erase("sha256");
     write_safetensors(dir / "old.imka", file);
     const auto error = error_of([&] { (void)load_model(dir / "old.imka"); });
-    EXPECT_NE(error.find("old.imka: written by another version"), std::string::npos) << error;
+    EXPECT_NE(error.find("old.imka: written by a different version"), std::string::npos) << error;
     EXPECT_NE(error.find("fit the model again and save it"), std::string::npos) << error;
 }
 
@@ -277,7 +277,7 @@ TEST(RidgeClassifier, RefusesDuplicateClasses) {
     EXPECT_THAT(error_of([&] { save_model(dir / "m.imka", model); }), HasSubstr("not UTF-8"));
 }
 
-// A fit of fewer rows than features, on one map and on two, in every way.
+// The dual system with fewer rows than features, the primal one otherwise.
 TEST(RidgeRegressor, SolvesTheDualSystemForFewRows) {
     const auto x = blobs(40, 3, 1).x;
     Matrix<float> y(40, 1);
@@ -288,7 +288,7 @@ TEST(RidgeRegressor, SolvesTheDualSystemForFewRows) {
     EXPECT_EQ(fit_regressor(fit, x.view(), y.view(), Exec{}).solver, Solver::primal);
 }
 
-// A model with numbers as targets; the same errors for any team.
+// A regression model has the same errors for any team.
 TEST(RidgeRegressor, ErrorsDoNotDependOnTheTeam) {
     const auto x = blobs(400, 3, 1).x;
     Part part{.x = x, .y = {}};

@@ -81,7 +81,7 @@ TEST(Gemm, TransposedProductsAreTheNaiveOnes) {
     }
 }
 
-// a bᵀ in every way, in the first columns of wider matrices.
+// a bᵀ by every function, written to the first columns of wider matrices.
 std::vector<Matrix<float>> products_of_rows(MatrixView<const float> a, const Matrix<float>& b) {
     const Matrix<float> transposed_b = transposed(b.view());
     std::vector<Matrix<float>> results(5, Matrix<float>(a.rows(), b.rows() + 3));
@@ -139,7 +139,7 @@ TEST(Gemm, ASumWithoutTermsIsZero) {
     }
 }
 
-// Sums over more rows than one chain, with more columns than are packed at a time.
+// Sums over more rows than one chain has, and more columns than are packed at a time.
 TEST(Gemm, TransposedProductsHaveTheBitsOfPlainOnes) {
     const auto a = random_matrix<float>(1024, 101, 1);
     const auto b = random_matrix<float>(1024, 203, 2);
@@ -157,7 +157,7 @@ TEST(Gemm, TransposedProductsHaveTheBitsOfPlainOnes) {
         EXPECT_TRUE(same_bits(s.row(r).subspan(r), square.row(r).subspan(r))) << r;
 }
 
-// What a row does not have does not reach it.
+// NaN in one row does not affect the other rows.
 TEST(Gemm, NotANumberStaysInItsRow) {
     auto a = random_matrix<float>(40, 30, 1);
     a(17, 4) = std::numeric_limits<float>::quiet_NaN();

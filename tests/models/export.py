@@ -147,7 +147,7 @@ class Encoder(nn.Module):
 
 
 def randomize(model):
-    """Statistics of batch norms other than 0 and 1, so that folding them can be wrong."""
+    """Sets statistics of batch norms other than 0 and 1, so that an error in folding them is visible."""
     for module in model.modules():
         if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
             nn.init.uniform_(module.running_mean, -0.5, 0.5)

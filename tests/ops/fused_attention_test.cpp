@@ -73,7 +73,7 @@ TEST(FusedAttentionReference, GradientsAreThoseOfFiniteDifferences) {
     }
 }
 
-// Elements on the GPU. What is not written keeps 7.
+// Elements on the GPU. Those that are not written keep the value 7.
 class Elements {
 public:
     Elements(FusedType type, std::size_t count) : Elements(type, std::vector<float>(count, 7.0F)) {}
@@ -84,7 +84,7 @@ public:
         const bool single = type == FusedType::float32;
         memory_.upload(single ? static_cast<const void*>(values.data()) : words.data(), count_ * size());
     }
-    // Without the first `first` elements.
+    // The address of element `first`.
     void* from(std::int64_t first) const {
         return static_cast<char*>(memory_.data()) + static_cast<std::size_t>(first) * size();
     }
@@ -140,7 +140,7 @@ Results run_on_gpu(const FusedProblem& p) {
     return {y.values(), gradients.values()};
 }
 
-// |a - b| / |b|, all heads together; a is not a number: infinite.
+// |a - b| / |b| over all heads; infinite if a contains NaN.
 class Error2 {
 public:
     void add(const Matrix<double>& got, const Matrix<double>& expected) {

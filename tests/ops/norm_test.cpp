@@ -23,7 +23,7 @@ TEST(TokenPasses, RefuseOtherShapes) {
         ops::ResidualInputs in;
         change(rows, in);
         EXPECT_THAT(error_of([&] { ops::residual_norm(rows, in, nullptr, {}); }),
-                    HasSubstr("bad_config: passes over tokens: " + message));
+                    HasSubstr("bad_config: token operations: " + message));
     };
     refused([](auto& r, auto&) { r.documents = 0; }, "documents is 0; expected 1 or more");
     refused([](auto& r, auto&) { r.tokens = std::int64_t{1} << 31; }, "tokens is 2147483648");

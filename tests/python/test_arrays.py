@@ -36,7 +36,7 @@ KINDS = {"numpy": lambda array: array, "torch": torch_tensor, "dlpack": OnlyDlpa
 
 
 def copied_bytes(call):
-    """Bytes that NumPy has allocated at the same time during the call. Results of imka are not NumPy's memory."""
+    """Peak of the memory that NumPy allocates during the call, in bytes. It does not include results of imka."""
     call()
     tracemalloc.start()
     try:
@@ -56,7 +56,7 @@ def ridge_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def calls(ridge_file):
-    """Calls of one large array; NumPy's share of their memory is below a third of it."""
+    """Calls with one large array each, during which NumPy must allocate less than a third of its size."""
     pytest.importorskip("sklearn")
     features = imka.RandomFeatures(n_components=4).fit(X[:300])
     ridge = imka.KernelRidgeRegressor(n_components=4).fit(X[:300], X[:300, 0])
@@ -86,7 +86,7 @@ def test_inputs_are_not_copied(calls, name, kind):
     array = np.ascontiguousarray(array)
     given = KINDS[kind](array)
     assert copied_bytes(lambda: call(given)) < array.nbytes / 3
-    # The measure works: another element type must be copied.
+    # The measurement works: a different element type must be copied.
     assert copied_bytes(lambda: call(array.astype(np.float64))) >= array.nbytes
 
 
@@ -130,7 +130,7 @@ def test_tensors_that_require_a_gradient_are_refused(calls):
 
 
 class OnGpu(OnlyDlpack):
-    """An array that also has NumPy's protocol, as those of PyTorch and CuPy have."""
+    """An array that also has NumPy's protocol, like those of PyTorch and CuPy."""
 
     def __array__(self, *arguments, **options):
         raise TypeError("use .cpu() first")

@@ -1,4 +1,4 @@
-"""The Python blocks of the pages run, and print what the comments behind print say."""
+"""The Python blocks of the pages run, and print what the comments after print say."""
 import contextlib
 import io
 import re

@@ -350,7 +350,7 @@ def test_results_show_their_table():
     assert html.count("<tr>") == len(list(result)) + 1 + 4 and "<th>latency_seconds</th>" in html
     constants = imka.Chip("hermes").constants()
     shown, left = repr(constants).splitlines(), len(constants.constants) - 12
-    assert shown[-1] == f"  and {left} more rows; to_pandas() has all" and constants.constants[0]["name"] in shown[4]
+    assert shown[-1] == f"  and {left} more rows; to_pandas() returns all" and constants.constants[0]["name"] in shown[4]
 
 
 def test_results_of_one_seed_and_of_several():
@@ -416,11 +416,11 @@ def test_every_result_has_a_table_and_a_picture(name, folder):
     assert len(result.to_pandas()) == rows
     ax = result.plot()
     assert (len(ax.patches) or len(ax.lines[0].get_xdata())) == drawn
-    assert len({bar.get_x() for bar in ax.patches}) == len(ax.patches)  # none covers another
+    assert len({bar.get_x() for bar in ax.patches}) == len(ax.patches)  # no bar covers another
     if ax.patches:
         assert all(label.get_text() for label in ax.get_xticklabels()) and len(ax.get_xticklabels()) == drawn
         ax.figure.canvas.draw()
-        for label in ax.get_xticklabels():  # none is cut off
+        for label in ax.get_xticklabels():  # no label is cut off
             assert ax.figure.bbox.containsy(label.get_window_extent().y0)
     assert matplotlib.pyplot.gcf().axes[0] is ax and result.plot(ax) is ax
     matplotlib.pyplot.close("all")

@@ -147,7 +147,7 @@ def calls():
 
 @pytest.fixture
 def ctrl_c():
-    """Python's handler, also if the tests were started in the background, where shells ignore the signal."""
+    """Sets Python's handler, even if the tests were started in the background, where shells ignore the signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

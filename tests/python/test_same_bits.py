@@ -10,7 +10,7 @@ from conftest import ROOT
 import imka
 
 pytest.importorskip("sklearn")
-# On another kind of processor sums round differently (tests/golden/outputs.py).
+# On a different kind of processor, sums round differently (tests/golden/outputs.py).
 TOLERANCE = 2e-3
 
 
@@ -51,7 +51,7 @@ def test_features(golden, exact, rows, backend, sampler):
 
 
 def test_directions():
-    """The values that tests/omega/golden_test.cpp compares with: computed by another program, tests/golden/make_omega.py."""
+    """The values that tests/omega/golden_test.cpp compares with, computed by a separate program, tests/golden/make_omega.py."""
     cases = [c for c in json.loads((ROOT / "tests/golden/omega.json").read_text()) if c["recipe"]["convention"] == "standard"]
     assert len(cases) >= 14
     for case in cases:

@@ -122,7 +122,7 @@ def test_limits_of_the_penalty():
 RUN_RIDGES = ["test_ridge_shapes_type", "test_ridge_intercept", "test_dense_sparse"]
 # Reasons by pattern, the first that matches. "Own weights": KernelRidgeRegressor weights features, not columns of X;
 # test_regression_is_ridge_on_the_features (test_estimators.py) compares it with Ridge on the same features, in primal and
-# dual, with and without intercept, for several targets; the two tests above have what these tests show of predictions.
+# dual, with and without intercept, for several targets; the two tests above check predictions as these tests do.
 SKIPPED_RIDGES = {
     "sample_weight|class_weight": "no sample or class weights",
     "_cv|gcv|ridgecv|loo|best_score|cv_": "no built-in cross-validation; GridSearchCV is tested",

@@ -198,7 +198,7 @@ TEST(Verdict, IsNotGivenToAnotherChip) {
     const auto& p = figure_of(figures, Quantity::accuracy).curves.at(0).points.at(0);
     EXPECT_EQ(p.published->backend, "hermes");
     EXPECT_EQ(p.verdict, Verdict::unlike);
-    EXPECT_THAT(p.unlike, HasSubstr("another chip: mine.yaml"));
+    EXPECT_THAT(p.unlike, HasSubstr("different chip: mine.yaml"));
 }
 
 TEST(Verdict, KnowsTheSettingsOfThePublishedChipRuns) {

@@ -1,4 +1,4 @@
-// Settings beside published ones: what differs, reasons, what the paper does not have.
+// Settings next to published ones: differences, reasons, settings that the paper does not have.
 #include "imka/report/setting_tables.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(SettingTables, EveryDifferenceOfTheRecipesHasAReason) {
     EXPECT_EQ(cell(table, "classifier inputs", "retrieval").imka, "128");
     EXPECT_EQ(cell(table, "sampled features D", "listops").imka, "256");
     EXPECT_EQ(cell(table, "pixel_mean", "listops").imka, "-");
-    // Ours that the paper does not have.
+    // A setting that the paper does not have.
     EXPECT_EQ(cell(table, "tied", "listops").imka, "true");
     EXPECT_EQ(cell(table, "tied", "listops").published, "-");
     EXPECT_FALSE(cell(table, "tied", "listops").differs);

@@ -1,4 +1,4 @@
-// Tables of accuracies by task: measured beside published values, paired differences, what is missing.
+// Tables of accuracies by task: measured next to published values, paired differences, missing runs.
 #include "imka/report/task_tables.hpp"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,8 @@ const TaskRow& row(const TaskTable& table, std::string_view model) {
     return *std::ranges::find(table.rows, model, &TaskRow::model);
 }
 
-// A digital run calibrates nothing, so it stays the base of chips that were calibrated with other examples.
+// A digital run calibrates nothing, so it remains the reference for chips that were calibrated with different
+// examples.
 TEST(TaskTables, CalibrationOfChipsDoesNotSeparateDigitalRuns) {
     auto records = vanilla_runs();
     for (auto& r : records) r.config["calibration_examples"] = "8";
@@ -104,14 +105,14 @@ TEST(TaskTables, ShowMeansBesidePublishedValues) {
     EXPECT_NEAR(chip.minus_digital->mean, -0.02, 1e-12);
     EXPECT_NEAR(chip.minus_digital->error(), 0.01 / std::sqrt(3.0), 1e-12);
     EXPECT_NEAR(*chip.published_minus_digital, 0.4589 - 0.4595, 1e-12);
-    // The average is that of the tasks with runs.
+    // The average covers only the tasks with runs.
     const auto& average = row(table, "Performer, vanilla training").average;
     ASSERT_TRUE(average);
     EXPECT_THAT(average->tasks, ElementsAre("cifar10"));
     EXPECT_NEAR(average->mean, 0.45, 1e-12);
     EXPECT_NEAR(average->published, 0.4595, 1e-12);
     EXPECT_EQ(row(table, "Skyformer [1]").published_average, 0.5939);
-    // The whole test set, less the baseline on the same task.
+    // The whole test set, minus the baseline on the same task.
     EXPECT_EQ(tables[1].name, "full_test");
     EXPECT_NEAR(*row(tables[1], "Performer, vanilla training").average->minus_baseline, 0.45 - 0.4143, 1e-12);
 }
@@ -221,7 +222,7 @@ TEST(TaskTables, OrderTimesAndDrawThem) {
     EXPECT_EQ(plot.ticks.back().name, "30 d");
     EXPECT_NEAR(plot.series[2].points.back().y, 50.0, 1e-9) << plot.series[2].label;
     EXPECT_EQ(all_plots(report).size(), 1U);
-    // Runs at one time have no such plot.
+    // Runs at a single time have no such plot.
     EXPECT_TRUE(make_report({.records = vanilla_runs()}, "").sections.at(0).plots.empty());
 }
 

@@ -1,4 +1,4 @@
-// Attention as its formulas say, in double: matrices of scores, no blocks, no rescaling but one maximum.
+// Attention by its formulas, in double: matrices of scores, no blocks, no rescaling except by one maximum.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,7 @@ inline Matrix<double> exact_attention(const Attention& a) {
     return weighted(a, weights);
 }
 
-// Exponents of the features of a row and their signs; features that are not exponentials have exponent 0 and
-// the value as sign.
+// A feature is factor * exp(exponent). Features that are not exponentials have exponent 0.
 struct Feature {
     double exponent;
     double factor;
@@ -106,7 +105,7 @@ inline double largest(const std::vector<Feature>& z) {
     return std::ranges::max_element(z, {}, &Feature::exponent)->exponent;
 }
 
-// epsilon is relative to the largest feature of the query, and of the keys that the query uses.
+// epsilon is relative to the largest feature of the query and to that of the keys that it uses.
 inline Matrix<double> kernel_attention(const Attention& a, ops::AttentionForm form,
                                        const Matrix<float>& omega, double epsilon = 0.0) {
     const bool exponential = ops::attention_form(form).exponential;

@@ -11,8 +11,9 @@
 #include "imka/base/file.hpp"
 #include "imka/base/random.hpp"
 
-// read(path) of the file at `path` with one byte changed, for 300 bytes (or all of them): an imka::Error, or
-// the same result as of the file itself. At least one byte in two must matter.
+// Changes one byte at a time in a copy of the file at `path`, 300 times (or every byte once). Each time,
+// `read` must throw an imka::Error or give the result of the original file; it must throw in more than half
+// of the cases.
 template <class Read>
 void expect_damage_is_found(const std::filesystem::path& path, const Read& read) {
     constexpr std::size_t kMost = 300;

@@ -1,4 +1,4 @@
-// Kernelised attention and its gradients as the formulas say, in double: matrices of features and of weights.
+// Kernelised attention and its gradients by their formulas, in double: matrices of features and of weights.
 #pragma once
 
 #include <cmath>
@@ -41,7 +41,7 @@ inline Matrix<double> projections(const FusedHead& a, const Matrix<double>& x) {
     return u;
 }
 
-// Features of projections u of rows x: m, or 2 m of both signs.
+// Features of projections u of rows x: m per row, or 2 m with both signs.
 inline Matrix<double> features(const FusedHead& a, const Matrix<double>& u, const Matrix<double>& x) {
     const std::size_t m = u.cols();
     const bool positive = a.form == ops::AttentionForm::positive;
@@ -76,7 +76,7 @@ inline Matrix<double> weights(const FusedHead& a, const Matrix<double>& fq, cons
     return w;
 }
 
-// Outputs from given projections: gradients with cut projections are those of the other inputs.
+// Outputs from given projections. With cut gradients, the projections count as constants.
 inline Matrix<double> attend(const FusedHead& a, const Matrix<double>& uq, const Matrix<double>& uk) {
     const auto w = weights(a, features(a, uq, a.q), features(a, uk, a.k));
     Matrix<double> y(a.q.rows(), a.v.cols());
@@ -160,7 +160,7 @@ inline float from_bfloat(std::uint16_t x) {
 // Inputs of all heads in the layout of the GPU, rounded to the type of the elements.
 struct FusedProblem {
     ops::FusedAttention shape;
-    std::vector<float> qkv;  // q, k and v beside each other, then stride - 3 width unused
+    std::vector<float> qkv;  // q, k and v next to each other, then stride - 3 width unused
     std::vector<float> dy;
     std::vector<float> omega;
     std::vector<std::int32_t> lengths;
@@ -184,7 +184,7 @@ inline FusedProblem fused_problem(ops::FusedAttention shape, double spread,
     if (shape.type == ops::FusedType::bfloat16) {
         for (auto& v : p.qkv) v = from_bfloat(to_bfloat(v));
         for (auto& v : p.dy) v = from_bfloat(to_bfloat(v));
-        // Ω is rounded after scaling: here to values that are exact.
+        // The GPU rounds Ω after scaling: these values are exact then.
         const bool powers = shape.form == ops::AttentionForm::positive;
         const double scale =
             (powers ? std::numbers::log2e : 1.0) / std::pow(static_cast<double>(shape.head_size), 0.25);

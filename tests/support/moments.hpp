@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-// How many times as many draws to make: IMKA_DRAWS. scripts/check statistics sets it.
+// Factor for the number of draws: IMKA_DRAWS, which scripts/check statistics sets.
 inline std::size_t draws_factor() {
     const char* given = std::getenv("IMKA_DRAWS");
     return given == nullptr ? 1 : std::strtoul(given, nullptr, 10);

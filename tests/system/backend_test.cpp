@@ -53,7 +53,7 @@ TEST(ChipCli, ChangedConstantsAreOneSettingHoweverTheyAreGiven) {
     EXPECT_EQ(run_imka(run + "--chip-set core.adc_noise=2 --chip-set core.gain_sd=0").out, once.out);
 }
 
-// There --set means settings, or nothing.
+// Outside imka chip, --set changes settings or does not exist.
 TEST(ChipCli, FormerNamesAreOnlyBelowChip) {
     for (const std::string verb : {"run /dev/null", "eval --checkpoint /dev/null", "deploy /dev/null",
                                    "map --network ks", "cost --network ks"}) {
@@ -79,7 +79,7 @@ TEST(ChipCli, SaysWhatIsWrong) {
     expect_fails("gram --backend hermes --read-seconds -1", 2, "'-1' is out of range");
     expect_fails("gram --backend hermes --chip-set core.adc_nois=1", 2, "nearest: core.adc_noise");
     expect_fails("gram --backend hermes --chip-hash 12", 2, "its constants have changed");
-    expect_fails("ridge --dataset ringnorm --backend hermes --log-ratio 13 --quiet", 2, "576 are missing");
+    expect_fails("ridge --dataset ringnorm --backend hermes --log-ratio 13 --quiet", 2, "576 missing");
     expect_fails("ridge --backend none.yaml", 3, "none.yaml: cannot be read");
     const TempDir dir;
     write_text(dir / "bad.yaml", "name: a\ndescription: b\ncore:\n  rows: {value: 0}\n");

@@ -1,4 +1,4 @@
-// imka bench: form and plausibility of its output; not speed, on which no test must depend.
+// imka bench: format and plausibility of its output. Not its speed: no test may depend on that.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -157,7 +157,7 @@ TEST(Bench, ComparesANetworkWithOtherRuntimesAndItsEmulation) {
     EXPECT_GT(digital.at("gflops"), 0.0);
     EXPECT_GT(digital.at("limit").at("share"), 0.0);
     EXPECT_TRUE(digital.at("check").at("ok"));
-    EXPECT_GT(digital.at("check").at("value"), 0.0);  // two programs do not round alike
+    EXPECT_GT(digital.at("check").at("value"), 0.0);  // two programs round differently
     const auto& torch = digital.at("rivals").at(0);
     EXPECT_LE(torch.at("check"), 1e-4);
     EXPECT_EQ(digital.at("targets").at(0).at("reached"), torch.at("ratio").at("median"));

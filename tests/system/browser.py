@@ -67,7 +67,7 @@ class Browser(unittest.TestCase):
         return self.browser.execute_script(script, *arguments)
 
     def check_quiet_and_offline(self):
-        """Nothing is logged and nothing is fetched."""
+        """Checks that nothing is logged and nothing is fetched."""
         self.assertEqual(self.browser.get_log("browser"), [])
         requests = []
         for entry in self.browser.get_log("performance"):

@@ -342,13 +342,13 @@ TEST(ChipCli, BadUsageSaysWhatIsExpected) {
     expect_chip_fails("mvm --time 3weeks", 2, "expected, for example, 90, 30min, 1h, 7d or 1y");
     expect_chip_fails("mvm --compensation magic", 2, "'magic' is not a known compensation");
     expect_chip_fails("mvm --rows 0", 2, "--rows");
-    expect_chip_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; there are 64");
+    expect_chip_fails("mvm --rows 5000 --cols 5000", 2, "cores of 256 x 256; 64 available");
     expect_chip_fails("age --times 1d,1h", 2, "--times 1h: times must be greater than 0 and increasing");
     expect_chip_fails("explain --kernel rbx", 2, "'rbx' is not a known kernel");
     expect_chip_fails("program --methods luck", 2, "'luck' is not a known programming method");
 }
 
-// Results of a small experiment, as if measured; then a fit with its posterior, and predictions over it.
+// Results of a small experiment, as if measured; then a fit with its posterior, and predictions from it.
 TEST(ChipCli, ComparesFitsAndSamplesAChip) {
     const TempDir dir;
     const auto path = [&](const std::string& name) { return "'" + (dir / name).string() + "'"; };

@@ -103,7 +103,7 @@ TEST(DeployCli, CompilesRunsRecordsAndReplays) {
     EXPECT_EQ(run_imka("deploy --diff " + plan + " " + plan).exit_code, 0);
 }
 
-// An option takes one value, so that the model may come behind it; the page repeats the option.
+// An option takes one value, so that the model may come after it; the page shows repeated options.
 TEST(DeployCli, TakesTheModelLast) {
     IMKA_NEED_ONNX();
     const TempDir dir;
@@ -287,8 +287,8 @@ TEST(DeployCli, RefusesWhatDoesNotFit) {
     EXPECT_THAT(message("run " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));
     EXPECT_THAT(message("cost " + plan + " --backend ideal"), HasSubstr("--backend has no effect"));
     EXPECT_THAT(message("cost " + plan + " --divisions 3"), HasSubstr("--divisions has no effect"));
-    EXPECT_THAT(message("cost " + mlp), HasSubstr("'imka deploy " + mlp + "' says what a model costs"));
-    EXPECT_THAT(message("deploy " + plan), HasSubstr("is deployed already"));
+    EXPECT_THAT(message("cost " + mlp), HasSubstr("'imka deploy " + mlp + "' shows the cost of a model"));
+    EXPECT_THAT(message("deploy " + plan), HasSubstr("is already deployed"));
     const auto renamed = (dir / "a.bin").string();
     EXPECT_THAT(message("deploy " + mlp + " --calibrate " + x + " --output " + renamed),
                 HasSubstr("expected a name that ends with .plan"));
@@ -323,7 +323,7 @@ TEST(DeployCli, DeploysARidgeModel) {
     EXPECT_EQ(run.at("outputs")[1].at("type"), "i64");
 }
 
-// Lines of a CSV file behind its header: the last column, and the others as floats.
+// Lines of a CSV file after its header: the last column, and the others as floats.
 struct Table {
     imka::graph::Tensor rows;
     std::vector<std::string> labels;
@@ -346,7 +346,7 @@ Table read_table(const std::string& file) {
     return table;
 }
 
-// The rows of the training part calibrate both.
+// The rows of the training part calibrate the chip of both commands.
 TEST(DeployCli, ARidgeModelClassifiesAsOnTheChipOfImkaRidge) {
     const TempDir dir;
     const auto file = [&](const char* name) { return (dir / name).string(); };

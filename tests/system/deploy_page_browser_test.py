@@ -87,12 +87,12 @@ class DeployPage(Browser):
         return [span[2]] if span[2] >= 0 else self.model["steps"][span[1]]["layers"]
 
     def spans_of(self, layer):
-        """Its spans, longest first."""
+        """Spans of the layer, longest first."""
         spans = [s for s in self.model["timeline"]["spans"] if layer in self.layers_of(s)]
         return sorted(spans, key=lambda s: s[6] - s[7])
 
     def point_of(self, span):
-        """The middle of a span, from the top left corner of the canvas."""
+        """The middle of a span, relative to the top left corner of the canvas."""
         at = self.run_js("const c = document.querySelector('canvas'); return { ...c.dataset, width: c.clientWidth };")
         at = {key: float(value) for key, value in at.items()}
         plot = at["width"] - at["left"] - at["right"]

@@ -1,5 +1,5 @@
-// --device without the GPU that it names: every verb says what to do, and writes nothing. Processes that
-// share the GPUs of a machine.
+// --device with a missing GPU: every verb says what to do, and writes nothing. Processes that share the GPUs
+// of a machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@
 
 namespace {
 
-// What follows the name of the error in the library.
+// The message of the library, without the name of the error.
 std::string missing_gpu(int number) {
     const auto error = error_of([&] { imka::cuda::require_gpu(number); });
     return error.substr(error.find(": ") + 2);

@@ -1,5 +1,5 @@
-// The library has the numbers of tests/golden/outputs.json, with which the program (tests/golden/outputs.py)
-// and the Python package (tests/python/test_same_bits.py) are compared too.
+// The library gives the numbers of tests/golden/outputs.json. The program (tests/golden/outputs.py) and the
+// Python package (tests/python/test_same_bits.py) are compared with them too.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// On another kind of processor sums round differently (tests/golden/outputs.py).
+// On a different kind of processor, sums round differently (tests/golden/outputs.py).
 constexpr double kTolerance = 2e-3;
 
 struct Golden {

@@ -25,7 +25,7 @@ using testing::IsEmpty;
 
 using Problems = std::vector<std::string>;
 
-// Folders by step; folders of the same step must not include each other.
+// Folders by level; folders of the same level must not include each other.
 const std::map<std::string, int, std::less<>> kStep = {
     {"base", 0},  {"cuda", 1},        {"io", 1},       {"ops", 2},     {"linalg", 3},
     {"data", 4},  {"kernel", 4},      {"chip", 4},     {"metrics", 4}, {"graph", 4},
@@ -163,7 +163,7 @@ void check_own_include(const std::string& path, const std::string& header, Probl
 void check_foreign_include(const std::string& path, const std::string& header, Problems& problems) {
     for (const auto& home : kHomes) {
         if (!matches(header, "(" + home.header + ").*")) continue;
-        // The headers of train/torch/ belong to a library of its own.
+        // The headers of train/torch/ belong to a separate library.
         const bool library_header =
             path.starts_with("src/") && path.ends_with(".hpp") && !path.starts_with("src/imka/train/torch/");
         if (library_header || !matches(path, home.files)) {

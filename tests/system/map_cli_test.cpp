@@ -57,7 +57,7 @@ TEST(MapCli, SchedulesTheThroughputThatWasAskedFor) {
 }
 
 TEST(MapCli, RefusesWhatDoesNotFitOrHasNoEffect) {
-    expect_fails("map --network resnet18-in --chips 1", 2, "115 are missing; what fits: 3 chips");
+    expect_fails("map --network resnet18-in --chips 1", 2, "115 missing; possible changes: 3 chips");
     expect_fails("map", 2, "give one of --network");
     expect_fails("map --network ad --shapes 4x4", 2, "give one of --network");
     expect_fails("map --network nothing", 2, "nothing");

@@ -23,7 +23,7 @@ protected:
             GTEST_SKIP() << "mpirun is not installed (openmpi-bin)";
         }
     }
-    // The environment lets root start jobs, as tests in containers must.
+    // The environment variables let root start jobs, as tests in containers do.
     static CommandResult job(int processes, const std::string& arguments) {
         return run_imka(
             arguments,

@@ -230,7 +230,7 @@ class Page(Report):
     def test_prints(self):
         pdf = self.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
         self.assertGreater(len(pdf), 50_000)
-        # A print in between leaves the page as it was.
+        # Printing leaves the page as it was.
         self.assertEqual(self.run_js("return document.documentElement.dataset.theme ?? null"), None)
 
 

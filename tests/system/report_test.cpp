@@ -268,7 +268,7 @@ TEST(ReproduceCommand, SaysHowToTrainWhatIsMissing) {
                  4, "imka train --task imdb_hwa --from");
 }
 
-// A model of the generated task takes the place of that of imdb.
+// A model of the generated task takes the place of the imdb model.
 TEST(ReproduceCommand, TakesQueriesKeysAndValuesFromAModel) {
     const TempDir dir;
     imka::save_performer(dir / "imdb-hwa.safetensors", untrained_tiny());
@@ -301,7 +301,7 @@ TEST(ReproduceCommand, ShowsTheLearningCurvesOfItsModels) {
     const auto& plots = j.at("experiments").at(0).at("plots").at(0).at("plots");
     ASSERT_EQ(plots.size(), 2U) << "of the model that was tested";
     EXPECT_EQ(plots.at(0).at("title"), "tiny-vanilla: loss");
-    // The same from any folder.
+    // imka report shows all logs of a folder.
     const auto all = json_of("report --logs" + quoted(dir / "logs"));
     EXPECT_EQ(all.at("experiments").at(0).at("plots").at(0).at("plots").size(), 4U);
     expect_fails("report", 2, "expected folders or files of records, or --logs");

@@ -179,7 +179,7 @@ TEST(RidgePredictions, LabelsComeBackThroughTheCsvReader) {
                   " --save" + quoted(dir / "m"));
     (void)json_of("ridge --load" + quoted(dir / "m") + " --predict" + quoted(dir / "x.csv") + " --output" +
                   quoted(dir / "p.csv"));
-    // The reader needs a feature beside the label.
+    // The reader needs a feature in addition to the label.
     std::string table = "f,class\n";
     const auto lines = lines_of(dir / "p.csv");
     for (std::size_t i = 1; i < lines.size(); ++i) table += "0," + lines[i] + "\n";

@@ -189,7 +189,7 @@ TEST(Output, ThatCannotBeWrittenIsExitCode3) {
     }
 }
 
-// A file that gets the number of a closed stream would receive its text.
+// A file that gets the descriptor of a closed stream would receive the text of that stream.
 TEST(Output, ClosedStreamsDoNotEndUpInFiles) {
     const TempDir dir;
     const auto file = (dir / "x.csv").string();
@@ -262,11 +262,11 @@ TEST(Output, ResultsAreFinite) {
 TEST(Limits, TooLittleAddressSpaceIsAnError) {
     // Sanitizers reserve more address space than that.
     if (!std::string(IMKA_SANITIZE).empty()) GTEST_SKIP() << "built with a sanitizer";
-    // At some limits it depends on the order of threads who gets the last of it: several tries.
+    // At some limits, which thread gets the last memory depends on their order, hence several tries.
     for (const auto* limit : {"150000", "250000", "250000", "250000", "250000", "250000", "400000"}) {
         const auto r = run_imka("gram --dataset ringnorm --seed 0 --threads 2",
                                 std::string("ulimit -v ") + limit + "; timeout 60");
-        // Enough at some limit; never a wait.
+        // Some limits may be enough; the program must never hang.
         EXPECT_TRUE(r.exit_code == 3 || r.exit_code == 0) << limit << ": " << r.exit_code << "\n" << r.err;
         EXPECT_TRUE(r.exit_code == 0 || r.err.find("out of memory") != std::string::npos) << r.err;
     }

@@ -41,7 +41,7 @@ TEST(Train, HardwareAwareIsAShortFormOfARecipe) {
     };
     EXPECT_EQ(settings("cifar10 --hardware-aware"), settings("cifar10_hwa"));
     EXPECT_EQ(settings("cifar10_hwa_fitted --hardware-aware"), settings("cifar10_hwa_fitted"));
-    // A recipe without one of its own.
+    // A recipe without a hardware-aware variant.
     EXPECT_EQ(settings("cifar10_exact --hardware-aware"),
               settings("cifar10_exact --set weight_noise=sample"));
 }
@@ -72,8 +72,7 @@ TEST(Train, GivesTheSameWeightsAfterKill) {
     ASSERT_EQ(whole.exit_code, 0) << whole.err;
     EXPECT_THAT(whole.err,
                 testing::ContainsRegex("step 150: validation accuracy .* %, loss .*; training .* tokens/s"));
-    // Killed as soon as a checkpoint is there; if that is too late, the training has ended and nothing
-    // changes.
+    // Killed as soon as a checkpoint exists; if that is too late, the training has ended and nothing changes.
     const auto script = "\"" + binary_dir() + "/imka" + "\" " + tiny(dir / "killed") +
                         " >/dev/null 2>&1 & pid=$!; while [ ! -f " +
                         (dir / "killed" / "last.safetensors").string() +
@@ -93,7 +92,8 @@ TEST(Train, GivesTheSameWeightsAfterKill) {
 TEST(Train, SaysWhichBatchFitsIntoTheMemory) {
     if (!can_train()) GTEST_SKIP() << "built without LibTorch";
     const TempDir dir;
-    // A batch of 250 needs 1.6 GB, one of 500 more than 2 GB. Arenas of threads would need more by chance.
+    // A batch of 250 needs 1.6 GB, one of 500 more than 2 GB. With an arena per thread, the amount would
+    // vary.
     const auto trained = [&](const std::string& batch) {
         return run_imka(
             "train --task tiny --threads 1 --set hidden=2048 --set steps=2 --set validation_examples=8 "

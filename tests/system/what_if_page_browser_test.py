@@ -39,7 +39,7 @@ class WhatIf(Browser):
         return self.run_js(f"return {self.chart(name)}.data.datasets.map((set) => set.data.map((p) => p.i))")
 
     def place(self, name, chip):
-        """The canvas and the position of a mark from its middle."""
+        """The canvas, and the position of a mark relative to the middle of the canvas."""
         canvas = self.browser.find_element(By.ID, "c-" + name)
         self.run_js("arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' })", canvas)
         x, y = self.run_js(f"""const c = {self.chart(name)};

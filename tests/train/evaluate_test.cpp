@@ -21,7 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Large weights, so that the classes of examples differ.
+// Large weights, so that examples get different classes.
 Performer model_of(const PerformerConfig& config, const std::string& task = "tiny") {
     auto model = initial_performer(config, task, 5);
     for (auto& x : model.weights.at("classifier.output.weight").values()) x *= 8.0F;
@@ -172,7 +172,7 @@ TEST(Evaluate, BatchesAndThreadsChangeNothing) {
     const auto large_batches = evaluated(model, how, {.threads = 2});
     for (std::size_t m = 0; m < kAllModes.size(); ++m)
         expect_same(small_batches.modes[m], large_batches.modes[m]);
-    // Seeds have directions and chips of their own, and the chip has errors.
+    // Each seed has its own directions and chips, and the chip has errors.
     for (const auto& mode : small_batches.modes) EXPECT_NE(mode.seeds[0].loss, mode.seeds[1].loss);
     for (std::size_t m = 1; m < kAllModes.size(); ++m)
         EXPECT_NE(small_batches.modes[m].seeds[0].loss, small_batches.modes[m - 1].seeds[0].loss);
@@ -215,7 +215,7 @@ TEST(Evaluate, SeedsSideBySideChangeNothing) {
                 EXPECT_EQ(three.modes[m].seeds[s].seed, how.seeds[s]);
         }
     }
-    // Errors and cancellation come through.
+    // Errors and cancellation are passed on.
     auto broken = model;
     broken.weights.at("classifier.output.weight")(0, 0) = std::nanf("");
     EXPECT_THAT(error_of([&] { (void)evaluated(broken, how); }), HasSubstr("not finite"));

@@ -116,7 +116,7 @@ TEST(Performer, RefusesFilesOfAnotherVersion) {
     seal({.format = kPerformerFormat, .schema = "2", .renew = ""}, file);
     write_safetensors(path, file);
     EXPECT_THAT(error_of([&] { load_performer(path); }),
-                AllOf(HasSubstr("bad_data"), HasSubstr("m.safetensors"), HasSubstr("another version"),
+                AllOf(HasSubstr("bad_data"), HasSubstr("m.safetensors"), HasSubstr("a different version"),
                       HasSubstr("train the model again")));
 }
 

@@ -57,7 +57,7 @@ TEST(Recipe, ExtendsAnother) {
     EXPECT_EQ(relu.model.attention, ModelAttention::relu);
     EXPECT_EQ(relu.train.steps, 10'000) << "over two recipes";
     EXPECT_EQ(relu.model.pixel_std, 0.24);
-    // Files beside each other; the task comes from the base.
+    // Files in the same folder; the task comes from the base.
     const TempDir dir;
     write_text(dir / "a.yaml", "extends: listops\nlr: 0.25\n");
     write_text(dir / "b.yaml", "extends: a.yaml\nbatch: 8\n");
@@ -102,7 +102,7 @@ TEST(Recipe, HasTheNoiseOfAChip) {
     auto hwa = load_recipe("cifar10_hwa");
     EXPECT_EQ(to_json(fields(gaussian)), to_json(fields(hwa))) << "nothing else differs";
     EXPECT_FALSE(noise_chip(gaussian.hardware));
-    // A chip of the user.
+    // A user-defined chip.
     const TempDir dir;
     write_text(dir / "quiet.yaml",
                "extends: hermes\nname: quiet\ndescription: little noise\nsources: {own: measured}\n"

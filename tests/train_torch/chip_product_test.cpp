@@ -1,4 +1,4 @@
-// Products of training with a chip's own errors, against the emulator of that chip.
+// Products in training with the errors of a chip, against the emulator of that chip.
 #include "imka/train/torch/chip_product.hpp"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ struct Case {
     std::int64_t inputs;
     std::int64_t outputs;
     bool positive_inputs;  // as after a ReLU
-    std::size_t chips;     // of the emulator, and as many of training
+    std::size_t chips;     // number of chips, in the emulator and in training
 };
 
 // Names of the cases in the output.
@@ -146,7 +146,7 @@ TEST(ChipProductBias, IsThatOfRoundingDown) {
     const double half_step = 0.5 * p.chip.core.affine.headroom * most / 127.0;
     const auto difference = (down - nearest).mean().item<double>();
     const double error = std::sqrt((down.var() + nearest.var()).item<double>() / 100.0);
-    // Not the whole half step: results that are clipped are not rounded.
+    // Slightly less than half a step: clipped results are not rounded.
     EXPECT_NEAR(difference, -half_step, 5.0 * error + 0.05 * half_step);
     EXPECT_LT(5.0 * error, 0.5 * half_step) << "the test could not tell";
 }
@@ -243,7 +243,7 @@ TEST(ChipProductGradients, AreThoseOfTheWrittenWeightsWithFrozenNoise) {
 }
 
 TEST(ChipProductSample, IsDrawnFromLongBatches) {
-    // More rows than calibrate: the errors stay those of a chip.
+    // More rows than the calibration uses: the errors remain those of a chip.
     torch::manual_seed(5);
     const auto chip = chip_preset("hermes");
     const auto x = torch::randn({4, 3000, 16}).clamp(-kRange, kRange);

@@ -32,7 +32,7 @@ Tensor seed_tensor(std::uint64_t seed) {
     return torch::full({1}, static_cast<std::int64_t>(seed), torch::kLong).to(torch::kCUDA);
 }
 
-// What dropout multiplies with, on the processor, from imka's own generator.
+// The factors of dropout, computed on the processor with imka's own generator.
 Tensor factors(const Tensor& like, double share, std::int64_t position) {
     auto out = torch::ones(like.sizes(), torch::kDouble);
     const auto least = static_cast<std::uint32_t>(std::lround(65536.0 * share));
@@ -85,13 +85,13 @@ std::vector<PassCase> cases() {
             all.push_back({.type = type, .width = width});
             all.push_back({.type = type, .width = width, .lengths = {37, 0, 5, 36}, .dropout = 0.3});
         }
-        // More rows than the blocks have at the same time.
+        // More rows than the blocks process at the same time.
         all.push_back({.type = type, .tokens = 9001, .lengths = {9001, 17, 4096}, .dropout = 0.1});
     }
     return all;
 }
 
-// Inputs that learn, as given or in double.
+// Inputs that require gradients, as given or in double.
 std::vector<Tensor> leaves(const std::vector<Tensor>& from, bool in_double) {
     std::vector<Tensor> out;
     for (const auto& t : from)

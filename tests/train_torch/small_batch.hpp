@@ -1,4 +1,4 @@
-// What several tests of training share: random batches, and arithmetic in double.
+// Helpers for the tests of training: random batches, and arithmetic in double.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace imka {
 
-// Everything in double while it lives, for finite differences.
+// Makes double the default type during its lifetime, for finite differences.
 struct InDouble {
     InDouble() { torch::set_default_dtype(caffe2::TypeMeta::Make<double>()); }
     ~InDouble() { torch::set_default_dtype(caffe2::TypeMeta::Make<float>()); }

@@ -126,7 +126,7 @@ TEST(Training, KeepsTheMeanOfTheWeights) {
     recipe.train.average = 0.9;
     const TempDir dir;
     const auto last = trained(recipe, dir);
-    // Training itself does not change; what is validated does.
+    // Training itself does not change, only the validated weights do.
     EXPECT_EQ(last.weights, load_performer(plain_dir / "last.safetensors").weights);
     EXPECT_NE(losses(dir), losses(plain_dir));
     const auto best = load_performer(dir / "best.safetensors");
@@ -221,7 +221,7 @@ TEST(Training, SolvesTheTinyTaskWithTheErrorsOfAChip) {
     }
 }
 
-// As a recorded step: nothing in it may wait for the GPU.
+// Steps are recorded on a GPU, so nothing in them may wait for it.
 TEST(Training, SolvesTheTinyTaskWithTheErrorsOfAChipOnAGpu) {
     if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
     auto recipe = tiny_on_chip(150);
@@ -263,7 +263,8 @@ TEST(Training, ClipsWeightsAndLearnsRanges) {
             squares += static_cast<double>(x) * x;
             most = std::max(most, static_cast<double>(std::abs(x)));
         }
-        // Clipping reduces the deviation a little, so the largest weight is at most somewhat above 1.5 of it.
+        // Clipping reduces the deviation a little, so the largest weight may be a little above 1.5
+        // deviations.
         EXPECT_LT(most, 1.9 * std::sqrt(squares / static_cast<double>(w.values().size()))) << name;
         EXPECT_GT(model.input_ranges.at(name), 0.1F) << name;
     }
@@ -278,7 +279,7 @@ TEST(Training, StopsAtALossThatIsNotFinite) {
     const TempDir dir;
     EXPECT_THAT(
         error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
-        AllOf(HasSubstr("numeric"), HasSubstr("the loss of step"), HasSubstr("checkpoint is of step 0")));
+        AllOf(HasSubstr("numeric"), HasSubstr("the loss of step"), HasSubstr("checkpoint is from step 0")));
     EXPECT_FALSE(std::filesystem::exists(dir / "last.safetensors"));
 }
 
@@ -297,11 +298,11 @@ TEST(Training, KeepsTheLastGoodCheckpoint) {
     const auto before = read_file(dir / "last.safetensors", 1U << 24U);
     EXPECT_THAT(error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
                 AllOf(HasSubstr("numeric"), HasSubstr("the loss of step 2"),
-                      HasSubstr("the newest checkpoint is of step 20")));
+                      HasSubstr("the latest checkpoint is from step 20")));
     EXPECT_EQ(read_file(dir / "last.safetensors", 1U << 24U), before);
 }
 
-// The step that a checkpoint follows has a finite loss and spoils the weights.
+// The step before a checkpoint has a finite loss, but its update makes weights infinite or NaN.
 TEST(Training, SavesNoWeightsThatAreNotFinite) {
     auto recipe = tiny(20);
     recipe.train.lr = 1e38;
@@ -311,8 +312,9 @@ TEST(Training, SavesNoWeightsThatAreNotFinite) {
     for (const std::int64_t validate_every : {1, 20}) {
         recipe.train.validate_every = validate_every;
         const TempDir dir;
-        EXPECT_THAT(error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
-                    AllOf(HasSubstr("numeric"), HasSubstr("of step"), HasSubstr("checkpoint is of step 0")));
+        EXPECT_THAT(
+            error_of([&] { train(recipe, {.output = dir.path()}, {}); }),
+            AllOf(HasSubstr("numeric"), HasSubstr("of step"), HasSubstr("checkpoint is from step 0")));
         EXPECT_FALSE(std::filesystem::exists(dir / "last.safetensors"));
         EXPECT_FALSE(std::filesystem::exists(dir / "best.safetensors"));
     }

@@ -1,5 +1,5 @@
-// imka bench attention, cuda_attention: kernelised attention next to PyTorch's exact and kernelised
-// attention, and next to its own causal form and other lengths; the same on a GPU, next to the processor.
+// imka bench attention, cuda_attention: kernelised attention compared with PyTorch's exact and kernelised
+// attention, and with its own causal form and other lengths; on a GPU, also compared with the processor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ void save(const std::filesystem::path& file, const Matrix<float>& x, const graph
     graph::write_tensor(file, graph::make_tensor<float>(shape, x.values()));
 }
 
-// The files that the peers read; the outputs that they compare theirs with.
+// Writes the inputs of the peers, and our outputs for comparison.
 void save_inputs(const ScratchFolder& folder, Sequence& s, const KernelAttention& attention,
                  const Exec& exec) {
     const auto number = [](std::size_t n) { return static_cast<std::int64_t>(n); };
@@ -125,7 +125,7 @@ BenchResult named(const AttentionSize& size, const std::string& what, const Exec
             .sizes = sizes_of(size, exec)};
 }
 
-// Some outputs of the first head against rows of the attention matrix times the values.
+// Compares some outputs of the first head with rows of the attention matrix times the values.
 BenchCheck check_rows(const Matrix<float>& weights, std::span<const std::size_t> rows, Sequence& s) {
     double most = 0.0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -203,7 +203,7 @@ BenchResult bench_twice(const BenchSetup& setup, Sequence& s, const KernelAttent
     return result;
 }
 
-// A way to compute attention, on the processor and on a GPU with data there.
+// One way to compute attention, on the processor and on a GPU with the data in its memory.
 struct GpuCase {
     const char* what;
     std::function<void(HeadsView<float>)> on_processor;
@@ -213,7 +213,8 @@ struct GpuCase {
     std::vector<Rival> rivals;
 };
 
-// Least time: products as three of halves on the matrix units, powers of two, inputs and outputs once.
+// Lower bound of the time: each product as three half-precision products on the matrix units, powers of two,
+// and each input and output moved once.
 double gpu_floor(const GpuCase& c, const AttentionSize& a, const cuda::GpuRates& rates) {
     const double bytes = 4.0 * static_cast<double>(a.heads * a.length * a.d) * sizeof(float);
     return std::max(

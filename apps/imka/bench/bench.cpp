@@ -109,7 +109,7 @@ double task_rate(const Exec& exec, int repeats, double units,
     });
 }
 
-// Of our products or those of BLAS, whichever are faster.
+// Rate of our matrix products or of those of BLAS, whichever is higher.
 double sgemm_rate(const Exec& exec, int repeats) {
     constexpr std::size_t kRows = 512;
     constexpr std::size_t kCols = 1024;

@@ -148,7 +148,7 @@ struct BenchResult {
     std::vector<double> seconds;  // ours, one per round; empty: not run
     std::vector<RivalResult> rivals;
     std::string limit;           // the work that sets the limit
-    double limit_seconds = 0.0;  // its minimum time, by the best limits of the run; 0: none
+    double limit_seconds = 0.0;  // its minimum time, from the best limits of the run; 0: none
     std::function<double(const MachineLimits&)> limit_time = {};
     std::vector<BenchTarget> targets;
     BenchCheck check;
@@ -161,7 +161,7 @@ struct BenchResult {
 void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, const std::vector<Rival>& rivals,
                 BenchResult& result);
 
-// A new folder that is removed at the end.
+// A new folder that the destructor removes.
 class ScratchFolder {
 public:
     ScratchFolder();

@@ -37,7 +37,7 @@ ProjectionTiming measure(const OmegaRecipe& recipe, int rounds) {
     const DigitalProjector dense(normals(m, d, 1));
     const auto x = normals(kTileRows, d, 0);
     Matrix<float> u(kTileRows, m);
-    // Repeats until the time is long enough for the clock.
+    // Enough passes for the resolution of the clock.
     const auto passes = 1 + 20'000'000 / (kTileRows * m * (d + 64));
     const auto row_nanoseconds = [&](const Projector& p) {
         const auto body = [&] {
@@ -65,7 +65,7 @@ Json constants_json(const ProjectionConstants& c) {
             {"structured_level", c.structured_level}};
 }
 
-// Number of shapes for which the model makes the measured choice.
+// Number of shapes for which the model makes the same choice as the measurement.
 std::ptrdiff_t agreements(const std::vector<ProjectionTiming>& timings, const ProjectionConstants& c) {
     return std::ranges::count_if(timings, [&](const auto& t) {
         return (projection_cost(t.recipe, c).gain() >= kLeastGain) == (t.cost.gain() >= kLeastGain);

@@ -194,7 +194,7 @@ BenchResult bench_product_shape(const BenchSetup& setup, const ProductShape& sha
     double error = 0.0;
     for (std::size_t i = 0; i < c.values().size(); ++i)
         error = std::max(error, std::abs(double{c.values()[i]} - expected.values()[i]));
-    // Sums of products of normals: both sides round at 2^-24 of the sum of sizes.
+    // Sums of products of normals: both sides round at 2^-24 of the sum of magnitudes.
     const double bound = 2.0 * static_cast<double>(inputs) * 0x1p-24 * static_cast<double>(inputs);
     BenchResult result{.name = "product",
                        .title = fmt::format("product {} x {} -> {}", rows, inputs, outputs),
@@ -219,12 +219,12 @@ BenchResult bench_product_shape(const BenchSetup& setup, const ProductShape& sha
     return result;
 }
 
-// imka bench one_row: features of one row at a time, compared with the product of a full tile of rows, the
-// cost of one row if every product is padded to a tile.
+// imka bench one_row: features of one row at a time, compared with the product of a full tile of rows, which
+// is the cost of one row if every product is padded to a tile.
 
 const Exec kOneThread{.threads = 1};
 
-// A feature map and its projection alone.
+// A feature map, and its projection on its own.
 struct Side {
     std::string name;
     FeatureMap map;
@@ -315,8 +315,8 @@ StreamTimes fit_stream(const FeatureMap& map, std::uint64_t rows, const Exec& sh
     return times;
 }
 
-// Tested on rows after the training rows. generator_info gives the Bayes error; features and penalty add less
-// than 0.05.
+// Accuracy on the rows that follow the training rows. Features and penalty add less than 0.05 to the Bayes
+// error.
 BenchCheck check_weights(const FeatureMap& map, const RidgeWeights& weights, std::uint64_t first,
                          const Exec& exec, Block& block) {
     generate(first, kBlock, exec, block);
@@ -533,7 +533,7 @@ std::vector<BenchResult> bench_stream(const BenchSetup& setup) {
     RidgeWeights weights;
     const auto times = fit_stream(map, rows, setup.exec, block, weights);
     const double peak = peak_memory_bytes();
-    // Clock rates drift over minutes: the bound is the better rate of before and after.
+    // Clock rates drift over minutes: the bound uses the better of the rates before and after.
     const double rate =
         std::max({setup.limits.syrk_all, setup.limits.sgemm_all, measure_syrk(exec, setup.limit_repeats())});
     const auto features = static_cast<double>(map.features());

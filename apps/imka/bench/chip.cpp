@@ -131,7 +131,7 @@ void add_core_time(std::size_t cores, BenchResult& result) {
                    {"times_of_pieces", 1.0 / result.rivals[0].ratio.median}};
 }
 
-// The same number of single-core products on one core: the cost of 64 cores if the cost is linear.
+// Compared with the same number of products on a single core: the cost of all cores if cost is linear.
 BenchResult bench_cores(const BenchSetup& setup, const FastRegion& one, std::size_t cores) {
     const std::size_t rows = setup.quick ? kTileRows : 4 * kTileRows;
     const auto side = kSide * static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(cores))));

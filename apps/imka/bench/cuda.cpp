@@ -1,6 +1,6 @@
 // imka bench cuda_chip, cuda_training, cuda_performer: products of an emulated 64-core chip and normals,
-// attention in training, and whole Performers on a GPU, next to the rates of the chip, the floors of the GPU
-// and the processor.
+// attention in training, and whole Performers on a GPU, compared with the rates of the chip, the limits of
+// the GPU and the processor.
 #include "imka/chip/simulate/cuda_emulator.hpp"
 
 #include <fmt/format.h>
@@ -33,12 +33,12 @@ const ProductIds kGpuIds{.seed = 5, .first = 0};
 struct GpuWay {
     const char* name;
     ReadMode mode;
-    double wanted;  // products of a core per second, of the chip itself
+    double wanted;  // single-core products per second of the real chip
 };
 constexpr GpuWay kWays[] = {{"one phase", ReadMode::one_phase, 481e6},
                             {"four phases", ReadMode::four_phase, 123e6}};
 
-// A square matrix on `cores` cores, standard normal weights and inputs of a third of that.
+// A square matrix on `cores` cores: standard normal weights, inputs with standard deviation 0.3.
 struct Problem {
     ProgrammedChip chip;
     std::size_t side;
@@ -56,9 +56,9 @@ Problem problem(const GpuWay& way, std::size_t cores, const Exec& exec) {
             side};
 }
 
-// Results of both devices for the same products of one core.
+// Comparison of both devices for the same products of one core.
 struct Agreement {
-    double different = 0.0;  // share of the results
+    double different = 0.0;  // share of results that differ
     double steps = 0.0;      // largest difference, in output steps
 };
 Agreement compare(const GpuWay& way, std::size_t rows, const Exec& exec) {
@@ -78,8 +78,8 @@ Agreement compare(const GpuWay& way, std::size_t rows, const Exec& exec) {
     return out;
 }
 
-// Least time of one core's product: three products of bytes and one of halves per charge, a normal per
-// conversion, one result written per eight cores.
+// Lower bound of the time of one core's product: three byte products and one half-precision product per
+// charge, one normal per conversion, one result written per eight cores.
 struct Floor {
     double matrix_units = 0.0;
     double normals = 0.0;
@@ -115,7 +115,7 @@ BenchResult bench_products(const BenchSetup& setup, const GpuWay& way, const cud
     std::copy_n(host.values().begin(), few.values().size(), few.values().begin());
     FastEmulator fast(chip, setup.exec);
     Matrix<float> out(few.rows(), side);
-    // The processor gets 256 rows; its time is scaled to all.
+    // The processor gets 256 rows; its time is scaled to all rows.
     run_rounds(
         setup, [&] { driver->multiply_on_gpu(0, batch, kGpuIds); }, {}, result);
     const double cpu = least_seconds(setup.quick ? 1 : 3,
@@ -168,7 +168,7 @@ BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
     return result;
 }
 
-// Attention of a layer in training. 128 directions.
+// Attention of one layer in training, with 128 directions.
 struct BatchSize {
     const char* name;
     std::int64_t batch;
@@ -188,8 +188,8 @@ float from_bfloat(std::uint16_t x) {
     return std::bit_cast<float>(std::uint32_t{x} << 16U);
 }
 
-// Memory of one layer and both passes over it. Q, K and V are beside each other; the output also is its
-// gradient.
+// Memory of one layer and both passes over it. Q, K and V are stored side by side; the output also serves
+// as its own gradient.
 template <class Element>
 class LayerOnGpu {
 public:
@@ -256,7 +256,7 @@ ops::FusedAttention attention_shape(const BatchSize& size, bool quick) {
     return shape;
 }
 
-// Least time of both passes: the products that they need, their powers, each input and output once.
+// Lower bound of the time of both passes: their products and powers, and each input and output moved once.
 double attention_floor(const ops::FusedAttention& s, const cuda::GpuRates& rates) {
     const auto rows = static_cast<double>(s.batch * s.tokens * s.heads);
     const auto d = static_cast<double>(s.head_size);
@@ -296,7 +296,7 @@ BenchResult bench_fused(const BenchSetup& setup, const BatchSize& size, const cu
                                             size.name, shape.batch, shape.tokens),
                        .sizes = {{"batch", static_cast<double>(shape.batch)},
                                  {"tokens", static_cast<double>(shape.tokens)}}};
-    constexpr int kRepeats = 20;  // one call is shorter than the wait
+    constexpr int kRepeats = 20;  // one call takes less time than the overhead of wait()
     run_rounds(
         setup,
         [&] {
@@ -340,8 +340,7 @@ double loss_on(const Performer& model, const LraData& images, const Exec& exec) 
     return evaluate(model, {images, images}, {}, exec).modes[0].seeds[0].loss;
 }
 
-// The test of a Performer of cifar10 (2 layers of width 64, 2 heads, 128 directions), digitally and on a
-// chip.
+// Tests a Performer for cifar10 (2 layers of width 64, 2 heads, 128 directions), digitally and on a chip.
 std::vector<BenchResult> bench_performer(const BenchSetup& setup) {
     const PerformerConfig config{
         .embedding = Embedding::affine, .classes = 10, .activation = Activation::silu};

@@ -1,5 +1,5 @@
-// imka bench cuda_features, cuda_ridge: features, ridge fits and Gram matrices on a GPU, next to the rates of
-// the GPU and to PyTorch and CuPy on it. Data are on the GPU.
+// imka bench cuda_features, cuda_ridge: features, ridge fits and Gram matrices on a GPU, compared with the
+// rates of the GPU and with PyTorch and CuPy on the same GPU. The data are in GPU memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct FeatureCase {
     Sampler sampler;
     ops::GpuPrecision precision;
     double wanted;  // share of the limit; 0: none
-    bool of_tf32;   // the limit is the rate of TF32 products, else the writes
+    bool of_tf32;   // the limit is the rate of TF32 products, otherwise that of writes
 };
 constexpr FeatureCase kFeatureCases[] = {
     {"small d", 10'000'000, 22, 1408, Sampler::rff, ops::GpuPrecision::float32, 0.8, false},
@@ -93,7 +93,7 @@ BenchResult bench_case(const BenchSetup& setup, const FeatureCase& c, const cuda
                              {.precision = c.precision}, setup.exec);
         },
         rivals, result);
-    // TF32: the error of a projection, of which the length is about sqrt(2 gamma d).
+    // TF32: the error of projections with a size of about sqrt(2 gamma d).
     const double bound = c.precision == ops::GpuPrecision::tf32
                              ? 8.0 * std::ldexp(1.0, -11) * std::sqrt(2.0 * kGamma * static_cast<double>(c.d))
                              : 2e-4;
@@ -122,7 +122,7 @@ BenchResult bench_case(const BenchSetup& setup, const FeatureCase& c, const cuda
     return result;
 }
 
-// ZᵀZ of all rows as one product of features that are already there, block by block, as the floor of a fit.
+// Time of ZᵀZ of all rows, block by block, from features that are already in memory: the minimum for a fit.
 double product_seconds(std::size_t rows, std::size_t features, int gpu, const BenchSetup& setup) {
     auto& algebra = cuda::LinearAlgebra::of_this_thread(gpu);
     constexpr std::size_t kRows = GpuRidgeSums::kRows;

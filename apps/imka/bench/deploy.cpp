@@ -1,5 +1,5 @@
-// imka bench deploy: a whole network, run digitally next to PyTorch and ONNX Runtime, and on an emulated
-// chip. All three read the file that PyTorch exports.
+// imka bench deploy: a whole network, run digitally, compared with PyTorch and ONNX Runtime, and on an
+// emulated chip. All three read the file that PyTorch exports.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct EncoderSize {
     int layers;
     int width;
     int heads;
-    int hidden;  // of the two products after the attention
+    int hidden;  // width of the hidden layer after the attention
     int length;  // tokens
     int batch;
 };
@@ -65,7 +65,7 @@ std::vector<Rival> peers_of(const std::filesystem::path& folder) {
              .folder = folder.string()}};
 }
 
-// Why there is no network to run.
+// The result with the reason why there is no network to run.
 BenchResult without_network(BenchResult result, PeerAnswer answer) {
     auto& rival = result.rivals.emplace_back();
     rival.name = "PyTorch";
@@ -120,7 +120,7 @@ BenchResult bench_emulated(const BenchSetup& setup, const Network& network, Benc
                 runner.run(*emulator, std::span(&network.input, 1), kEncoderSeed, exec).outputs.front());
         },
         {{.name = "digital", .body = [&] { exact = run_digital(executor, network.input, exec); }}}, result);
-    // Outputs without any relation to the exact ones have an error of 1.4.
+    // Outputs that are unrelated to the exact ones have an error of 1.4.
     result.check =
         check_at_most("relative error of the outputs", std::sqrt(squared_error({&y, 1}, {&exact, 1})), 0.7);
     const double multiple = 1.0 / result.rivals.front().ratio.median;

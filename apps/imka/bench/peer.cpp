@@ -28,7 +28,7 @@ constexpr int kPollMilliseconds = 200;
 std::vector<std::string> peer_environment(const Exec& exec) {
     std::vector<std::string> all;
     if (exec.threads > 0) {
-        // First in the list: of duplicate names the first one counts.
+        // These come first: of duplicate names, the first one counts.
         for (const auto* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
             all.push_back(fmt::format("{}={}", name, exec.threads));
     }

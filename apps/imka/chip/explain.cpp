@@ -81,9 +81,8 @@ void print_errors_alone(const std::vector<ErrorCause>& rows) {
             {std::string(r.item->name), mean_text(r.alone_error, 100.0), std::string(r.item->help)});
     print_out("{}", format_table(table));
     print_out(
-        "\nThe error is not distinguishable from that of an ideal chip, so there are no shares to give. "
-        "More\n"
-        "seeds, more features or another time since programming may show a difference.\n");
+        "\nThe error is not distinguishable from that of an ideal chip, so it has no meaningful shares.\n"
+        "More seeds, more features or another time since programming may show a difference.\n");
 }
 
 std::vector<std::string> absent_names(const ChipSettings& settings) {

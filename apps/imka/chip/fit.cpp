@@ -156,7 +156,7 @@ void print_fit(const FitArgs& args, const DeviceFit& fit) {
         add("drift sd", fit.drift->sd, "",
             fit.drift->noise_removed
                 ? "over devices, read noise subtracted"
-                : "over devices, including read noise: two times are too few to separate them");
+                : "over devices, including read noise: two reads per device are too few to separate them");
     }
     print_out("{}\n", format_table(table));
     print_out("Maximum likelihood with Gaussian errors; reads at 0 count as 0 or below.\n");

@@ -41,7 +41,7 @@ Json constants_json(const std::vector<ConstantText>& constants) {
     return list;
 }
 
-// Sources are long and shared by many constants: numbered, and listed once.
+// Sources are long and shared by many constants, so they are numbered and listed once.
 class SourceList {
 public:
     std::string number(const std::string& source) {

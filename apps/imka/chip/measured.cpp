@@ -349,7 +349,7 @@ void add_chip_signatures(CLI::App& chip, Context& context) {
     auto args = std::make_shared<SignatureArgs>();
     auto* verb = add_verb(
         chip, "signatures",
-        "Compare the effects of candidate mechanisms with what is missing from the measured Gram errors",
+        "Compare the effects of candidate mechanisms with the unexplained part of the measured Gram errors",
         {"imka chip signatures --measured measured.csv --data-dir data --candidate 'limit: "
          "core.product_limit=3'",
          "imka chip signatures --measured measured.csv --run-seeds 0..5 --resume emulations.jsonl "

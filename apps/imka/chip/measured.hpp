@@ -12,7 +12,7 @@
 
 namespace imka::app {
 
-// Which measurements, and the runs that emulate them.
+// The measurements to compare with, and the runs that emulate them.
 struct ComparisonArgs {
     std::filesystem::path measured;
     std::string experiment = "fidelity";

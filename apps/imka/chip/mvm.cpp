@@ -38,7 +38,7 @@ Summary over_seeds(const MeasuredState& state, Quantity quantity) {
     return summarize(std::move(values));
 }
 
-// null if the measurement has no value.
+// nullopt if the measurement has no value.
 std::optional<Summary> over_seeds(const MeasuredState& state, std::optional<double> ErrorParts::*part) {
     if (!(state.values.front().parts.*part)) return std::nullopt;
     return over_seeds(state, [part](const Measurement& m) { return *(m.parts.*part); });

@@ -26,7 +26,7 @@ std::string names_or_file() {
     return join_names(EnumNames<E>::values, "|") + "|FILE";
 }
 
-// The text is neither a law nor a file.
+// Error{bad_usage} if the file does not exist.
 template <NamedEnum E>
 Matrix<float> read_matrix(const std::string& option, const std::string& path) {
     if (!std::filesystem::exists(path))
@@ -35,7 +35,7 @@ Matrix<float> read_matrix(const std::string& option, const std::string& path) {
     return read_table(path, {.label_column = "none"}).x;
 }
 
-// Reads the matrix of a file; if the text names a law, sets the law and returns nullopt.
+// Reads the matrix of a file; if the text names a law, sets the law and returns an empty matrix.
 template <NamedEnum E>
 Matrix<float> law_or_matrix(const std::string& option, const std::string& text, E& law) {
     if (!is_name<E>(text)) return read_matrix<E>(option, text);
@@ -177,7 +177,7 @@ ChipSettings make_settings(const ChipSpec& spec, const ProblemArgs& args) {
             .calibration = {.inputs = args.config.calibration_count, .input_range = args.input_range}};
 }
 
-// Options of the problem that the others make useless.
+// Rejects options of the problem that have no effect because of other options.
 void check_effects(const CLI::App& verb, const TrialArgs& args) {
     const auto& weights = args.problem.weights;
     const auto& inputs = args.problem.inputs;

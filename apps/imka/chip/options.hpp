@@ -51,7 +51,7 @@ struct ProblemArgs {
     std::string inputs = "gauss";   // law or file
     ProblemConfig config;           // its laws are set by make_trials
     InputRangeRule input_range = InputRangeRule::max;
-    const CLI::App* verb = nullptr;  // knows which options were given
+    const CLI::App* verb = nullptr;  // to check which options were given
 };
 void add_problem_options(CLI::App& verb, ProblemArgs& args);
 // "Gaussian weights truncated at 3 standard deviations, uniform inputs, input range by max"
@@ -79,7 +79,7 @@ ReadTime read_time(const TimeArgs& args);
 // How a model is put on a chip: --input-range, --programming, ..., --compensation and --at.
 void add_build_options(CLI::App& verb, BuildConfig& build);
 
-// Calls body; adds the name of the file to the front of an Error{bad_data}.
+// Calls body; prefixes the message of an Error{bad_data} with the file name.
 template <class Body>
 auto with_file_name(const std::filesystem::path& file, Body&& body) {
     try {

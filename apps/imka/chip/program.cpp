@@ -48,7 +48,7 @@ std::optional<Summary> gradient_gain(const std::vector<MethodResult>& results) {
     return gains ? std::optional(summarize(*gains)) : std::nullopt;
 }
 
-// Error of products per iteration, over the cores and draws that reached it.
+// Error of products per iteration, over the cores and draws that reached this iteration.
 std::optional<report::Plot> gradient_figure(const std::vector<MethodResult>& results,
                                             const std::string& name) {
     const auto* gradient = find_method(results, ProgrammingMethod::gradient_descent);

@@ -5,8 +5,8 @@
 //
 // Several query heads may share one head of keys and values (grouped heads): heads of q must be a multiple of
 // heads of k. Ignored keys (key_mask) contribute exactly nothing, whatever they hold. A query without any key
-// gives zeros. The bits of a result do not depend on the number of threads. On exec.device; docs/cuda.md has
-// the differences between devices. States and exact_attention_rows are on the processor.
+// gives zeros. The bits of a result do not depend on the number of threads. Runs on exec.device; docs/cuda.md
+// lists the differences between devices. AttentionState and exact_attention_rows run on the processor.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ void exact_attention(const AttentionInputs& inputs, const AttentionOptions& opti
 Matrix<float> exact_attention_rows(const AttentionInputs& inputs, std::size_t head,
                                    std::span<const std::size_t> rows, const AttentionOptions& options);
 
-// The features of kernelised attention. Names in brackets: as in Performer libraries.
+// The features of kernelised attention. Names in brackets are those of Performer libraries.
 struct AttentionConfig {
     ops::AttentionForm form = ops::AttentionForm::positive;
     Sampler sampler = Sampler::orf;
@@ -66,14 +66,14 @@ Fields fields(AttentionConfig& config);
 void validate(const AttentionConfig& config);
 std::int64_t directions(const AttentionConfig& config, std::int64_t d);  // m
 
-// Which Ω: the draw of a layer at a training step. Ω changes only where redraw_count changes.
+// Identifies Ω: the draw for a layer at a training step. Ω changes only where redraw_count changes.
 struct OmegaDraw {
     std::uint64_t seed = 0;
     std::uint64_t layer = 0;
-    std::uint64_t redraws = 0;  // how often Ω was drawn anew
+    std::uint64_t redraws = 0;  // how often Ω was redrawn
 };
 std::uint64_t redraw_count(const AttentionConfig& config, std::uint64_t step);
-// The softmax kernel's Ω; layer 0 without redraws has the seed itself.
+// Recipe of Ω for the softmax kernel; layer 0 without redraws uses the seed unchanged.
 OmegaRecipe omega_recipe(const AttentionConfig& config, std::int64_t d, const OmegaDraw& draw,
                          bool on_chip = false);
 
@@ -108,7 +108,7 @@ public:
     Matrix<float> rows(const AttentionInputs& inputs, std::size_t head, std::span<const std::size_t> rows,
                        const AttentionOptions& options, const Exec& exec) const;
 
-    // The same on a GPU, with Ω copied there by the first call. Lives as long as this.
+    // The same on a GPU, with Ω copied there by the first call. Valid as long as this object.
     const GpuAttention& on_gpu(int gpu) const;
 
 private:

@@ -23,7 +23,7 @@ double input_scale(const AttentionLayer& layer) {
     return std::sqrt(layer.options.scale.value_or(1.0 / std::sqrt(d)));
 }
 
-// In double, rounded once, as KernelAttention does it.
+// In double, rounded once, as in KernelAttention.
 ValueId scaled(Builder& b, const std::string& name, ValueId x, ValueId scale) {
     x = b.cast(name + "64", x, DType::f64);
     x = b.node("Mul", name + "64_scaled", {x, scale});

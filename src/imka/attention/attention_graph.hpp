@@ -21,23 +21,22 @@ struct AttentionLayer {
 
 // Inputs "q" (batch x heads x queries x d), "k" (batch x key heads x keys x d), "v" (batch x key heads x keys
 // x size of a value) and, if the layer has masks, "key_mask" (u8, batch x keys; masked keys must be finite).
-// Output "y", of the shape of q with the size of a value. The matrix "omega" is multiplied with queries and
+// Output "y" (batch x heads x queries x size of a value). The matrix "omega" is multiplied with queries and
 // with keys: two call sites. The same bits as KernelAttention with a DigitalProjector.
 graph::Graph graph_of(const AttentionLayer& layer);
 
-// Sequences of the same shape as the inputs of that graph. Error{bad_data} if shapes differ, or some have
-// masks and others not.
+// The sequences as inputs of that graph. Error{bad_data} if their shapes differ, or only some have masks.
 std::vector<graph::Tensor> attention_tensors(std::span<const AttentionInputs> sequences);
 
 struct AttentionTarget {
     ChipSpec chip;
     std::uint64_t seed = 0;
     BuildConfig build = {};
-    MapOptions map = {.cuts = Cuts::even};  // places Ω as imka places it elsewhere
+    MapOptions map = {.cuts = Cuts::even};  // places Ω as the rest of imka does
 };
 // The layer on a chip that is calibrated with these sequences. The same bits as KernelAttention on a chip
 // with the same calibration rows (scaled queries, then scaled keys) and seed, if the noise of both call sites
-// has the seeds of a deployed model (docs/deploy.md).
+// uses the seeds of a deployed model (docs/deploy.md).
 DeployedModel deployed_attention(const AttentionLayer& layer, std::span<const AttentionInputs> calibration,
                                  const AttentionTarget& target, const Exec& exec);
 

@@ -1,4 +1,4 @@
-// Settings of kernelised attention and the Ω they give.
+// Settings of kernelised attention, and the recipe of its Ω.
 #include <fmt/format.h>
 
 #include <algorithm>

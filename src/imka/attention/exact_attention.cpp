@@ -35,8 +35,8 @@ void check_shapes(const AttentionInputs& x, const AttentionOptions& options) {
     if (!mask.empty() && mask.size() != k.length())
         wrong(fmt::format("the key mask has {} values for {} keys", mask.size(), k.length()));
     if (options.causal && q.length() != k.length())
-        wrong(fmt::format("causal attention needs as many queries as keys; there are {} and {}", q.length(),
-                          k.length()));
+        wrong(fmt::format("causal attention needs equal numbers of queries and keys; got {} and {}",
+                          q.length(), k.length()));
 }
 
 Fields fields(AttentionOptions& o) {

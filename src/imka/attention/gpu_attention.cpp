@@ -21,7 +21,7 @@ bool has_gaps(const HeadsView<T>& x) {
     return x.head(0).stride() != x.size() || (x.heads() > 1 && x.head_stride() != x.length() * x.size());
 }
 
-// Without gaps. Values that are not finite belong to ignored keys and become 0, as a chip gets them.
+// Without gaps. Values that are not finite belong to ignored keys and become 0, as for a chip.
 cuda::Buffer<float> upload_heads(const HeadsView<const float>& x, bool masked, int gpu) {
     const std::size_t rows = x.heads() * x.length();
     if (!masked && !has_gaps(x)) return {gpu, std::span(x.head(0).data(), rows * x.size()), kPooled};
@@ -42,12 +42,12 @@ std::vector<int> to_ints(std::span<const std::size_t> values) {
     return {values.begin(), values.end()};
 }
 
-// What kernels report about rows.
+// The status that kernels report for rows.
 class Status {
 public:
     explicit Status(int gpu) : place_(gpu, std::vector{ops::kNoGpuError}, kPooled) {}
     ops::GpuStatus* place() const { return place_.data(); }
-    // Waits. kNoGpuError, or the first row that is wrong.
+    // Waits for the kernels. Returns kNoGpuError or the first invalid row.
     ops::GpuStatus wait() const {
         ops::GpuStatus found = ops::kNoGpuError;
         place_.download({&found, 1});

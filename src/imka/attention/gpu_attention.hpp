@@ -1,5 +1,5 @@
 // Attention on a GPU. A sequence is copied there once; projections, outputs and matrices stay there. Calls
-// wait for their results. Thread-safe; every thread has a stream of its own.
+// wait for their results. Thread-safe; every thread has its own stream.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace imka {
 
-// One sequence in the memory of a GPU, and how it is attended to.
+// One sequence in the memory of a GPU, with its attention options.
 class GpuSequence {
 public:
-    // Errors as validate(inputs, options); Error{missing_part} without the GPU or its memory.
+    // Same errors as validate(inputs, options); Error{missing_part} without the GPU or its memory.
     GpuSequence(const AttentionInputs& inputs, const AttentionOptions& options, int gpu);
 
     int gpu() const { return gpu_; }
@@ -41,8 +41,8 @@ private:
     cuda::Buffer<std::uint8_t> mask_;
 };
 
-// out, on the GPU: heads x queries x size of a value. rows: only these queries of each head, increasing;
-// none: all.
+// out, on the GPU: heads x queries x size of a value. rows: the queries of each head to compute, in
+// increasing order; empty: all.
 void exact_attention(const GpuSequence& sequence, std::span<const std::size_t> rows, float* out);
 
 // Rows of the matrix of one head.
@@ -53,10 +53,10 @@ struct GpuMatrixRows {
 };
 void exact_attention_rows(const GpuSequence& sequence, const GpuMatrixRows& rows);
 
-// Kernelised attention with the Ω or the projector of a KernelAttention, which must outlive this.
+// Kernelised attention with the Ω or the projector of a KernelAttention, which must outlive this object.
 class GpuAttention {
 public:
-    // Errors as require_gpu_projector.
+    // Same errors as require_gpu_projector.
     GpuAttention(const AttentionConfig& config, const Projector& projector, int gpu);
 
     // Projections of all queries and keys of a sequence.
@@ -85,7 +85,7 @@ struct SquaredDifference {
 };
 SquaredDifference squared_difference(int gpu, const float* a, const float* b, std::size_t count);
 
-// Copies between memory of the GPU, one head after another without gaps, and a view.
+// Copies from memory of the GPU, where the heads follow each other without gaps, to a view.
 void download_heads(const cuda::Buffer<float>& from, HeadsView<float> to);
 
 }  // namespace imka

@@ -164,8 +164,8 @@ RawRows raw_rows(const KernelRun& run, const AttentionInputs& inputs, std::size_
     return out;
 }
 
-// Divides the scores of row i by their sum; only keys before `end` count. false if the sum is 0 or not
-// finite.
+// Divides the scores of row i by their sum; only keys before `end` count. Returns false if the sum is 0 or
+// not finite.
 bool normalise_row(double epsilon, std::size_t end, std::size_t i, RawRows& raw) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const auto row = raw.scores.row(i);

@@ -9,7 +9,7 @@
 
 namespace imka {
 
-// What all sequences of a call share. Thread-safe.
+// State shared by all sequences of a call. Thread-safe.
 class KernelRun {
 public:
     KernelRun(const KernelAttention& attention, const AttentionOptions& options, const Exec& exec);

@@ -21,7 +21,7 @@ class ResidentRows;
 class ProgressSink {
 public:
     virtual ~ProgressSink() = default;
-    // total 0: unknown. done: already finished at the start, when resuming.
+    // total: 0 if unknown. done: what an earlier run has finished, when resuming.
     virtual void start(std::string_view label, std::uint64_t total, std::uint64_t done) = 0;
     virtual void update(std::uint64_t done) = 0;
     virtual void finish() = 0;

@@ -28,7 +28,7 @@ std::string next_suffix() {
 }
 
 // Paths of the temporary files, in memory that a signal handler may read at any time: a slot is taken, its
-// path written, then marked ready.
+// path is written, then the slot is marked ready.
 struct TemporarySlot {
     std::atomic<bool> taken{false};
     std::atomic<bool> ready{false};
@@ -37,7 +37,7 @@ struct TemporarySlot {
 std::array<TemporarySlot, 64> temporary_slots;
 static_assert(std::atomic<bool>::is_always_lock_free, "read in a signal handler");
 
-// The number of a slot for the path; the number of slots if none is free or the path is too long.
+// Index of the slot taken for the path; the number of slots if none is free or the path is too long.
 std::size_t take_slot(const std::string& path) {
     for (std::size_t i = 0; i < temporary_slots.size() && path.size() < PATH_MAX; ++i) {
         auto& slot = temporary_slots[i];
@@ -56,7 +56,7 @@ void free_slot(std::size_t i) {
     temporary_slots[i].taken = false;
 }
 
-// The descriptor has the lock and its file still has this name.
+// Whether the descriptor holds the lock and its file still has this name.
 bool owns(int descriptor, const std::filesystem::path& path) {
     struct stat named {};
     struct stat opened {};
@@ -87,8 +87,8 @@ void remove_left_overs(const std::filesystem::path& path) {
     }
 }
 
-// The file that a chain of symbolic links ends at, which need not exist: a rename over a link would replace
-// the link.
+// The end of a chain of symbolic links, because a rename over a link would replace the link. The target need
+// not exist.
 std::filesystem::path link_target(std::filesystem::path path) {
     constexpr int kLinks = 40;  // as many as Linux follows
     std::error_code error;
@@ -163,15 +163,15 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(link_target(std::move
 bool AtomicFile::open_temporary() {
     temporary_ = path_;
     temporary_ += next_suffix();
-    // Before the file exists: a signal between the two would leave it behind.
+    // Take the slot before the file exists: otherwise a signal in between would leave the file behind.
     slot_ = take_slot(temporary_.string());
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor_ < 0) {
         free_slot(slot_);
         return false;
     }
-    // Another process may have taken the new file for a left-over before it was locked. A file system without
-    // locks keeps its left-overs.
+    // Another process may have mistaken the new file for a leftover before it was locked. Without locks in
+    // the file system, leftovers are kept.
     if (!owns(descriptor_, temporary_) && (errno == EWOULDBLOCK || errno == ENOENT)) {
         close(std::exchange(descriptor_, -1));
         unlink(temporary_.c_str());

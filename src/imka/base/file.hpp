@@ -20,8 +20,8 @@ void check_folder(const std::filesystem::path& file);
 
 // Writes to a temporary file in the same folder; commit() syncs it and renames it to `path`. Without commit()
 // the temporary file is deleted. If a write fails (Error{io}), an existing file at `path` is unchanged.
-// Temporary files of `path` that a killed process left are deleted; a lock tells them from those in use.
-// Links are followed.
+// Temporary files of `path` left by a killed process are deleted; a lock distinguishes them from files in
+// use. Links are followed.
 class AtomicFile {
 public:
     // Creates the temporary file at once, so that an unwritable location fails before the work.

@@ -14,8 +14,8 @@ double peak_memory_bytes();
 // CPU time of all threads of this process, in seconds.
 double process_cpu_seconds();
 
-// "AVX3", "AVX2", ...: the instruction set that the ops use, the best one that this machine supports and the
-// ops were compiled for.
+// "AVX3", "AVX2", ...: the instruction set of the ops, which is the best one that they were compiled for and
+// this machine supports.
 std::string instruction_set();
 
 // "host" if unknown.

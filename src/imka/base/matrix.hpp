@@ -22,7 +22,7 @@ public:
         assert(stride >= cols);
     }
     MatrixView(T* data, std::size_t rows, std::size_t cols) : MatrixView(data, rows, cols, cols) {}
-    // A view of mutable values is also a view of constant ones.
+    // A view of mutable values converts to a view of constant values.
     template <class U>
     requires(std::is_same_v<const U, T>) MatrixView(MatrixView<U> other)
         : MatrixView(other.data(), other.rows(), other.cols(), other.stride()) {}

@@ -27,7 +27,7 @@ constexpr std::string_view to_string(E value) {
     return EnumNames<E>::values[static_cast<std::size_t>(value)];
 }
 
-// Text of a user or a file for a message: in quotes, shortened, control characters as \x0a.
+// Quotes text from a user or a file in a message: shortened, with control characters as \x0a.
 std::string in_quotes(std::string_view text);
 
 // Index of text in names. If it is missing, Error{bad_config} that lists the names.

@@ -142,9 +142,9 @@ Fields fields(BuildConfig& c) {
               {.help = "Drift compensation: one factor per core or per column, or recalibrated outputs"}),
         field("range_scaling", c.range_scaling,
               {.help = "Scale rows of the matrix to fill the output range, and scale outputs back"}),
-        field("lost_rows", c.lost_rows,
-              range::not_negative(
-                  "Every n-th product is returned as 0, as in a measured run that lost some; 0: none")),
+        field(
+            "lost_rows", c.lost_rows,
+            range::not_negative("Return 0 for every n-th product, as inferred for one measured run; 0: off")),
     };
     for (auto& f : fields(c.placement)) list.push_back(std::move(f));
     return list;

@@ -25,7 +25,7 @@ struct EnumNames<OutputCalibration> {
     static constexpr std::string_view values[] = {"least_squares", "nominal", "centred"};
 };
 
-// Compensation of the time since programming.
+// Compensation for ageing since programming.
 enum class AgeCompensation {
     none,
     global,   // one factor per core
@@ -38,7 +38,7 @@ struct EnumNames<AgeCompensation> {
     static constexpr std::string_view values[] = {"none", "global", "column", "outputs"};
 };
 
-// Corrects the outputs at the chip's current time. `outputs` fits them to `fit`.
+// Corrects the outputs at the chip's current time. `fit` applies to AgeCompensation::outputs.
 ProgrammedChip compensated(ProgrammedChip chip, AgeCompensation kind, OutputFit fit, const Exec& exec);
 
 // The steps of a build, each with its own settings.
@@ -77,7 +77,7 @@ struct BuildConfig {
     // Scales rows of Ω so that the largest product of every output fills the output range; outputs are
     // scaled back after the chip.
     bool range_scaling = false;
-    // Every n-th product is returned as 0, as some measured runs seem to have had; 0: none.
+    // Returns 0 for every n-th product, as seems to have happened in some measured runs; 0: off.
     std::int64_t lost_rows = 0;
     PlacementConfig placement;  // copies of the matrix
 };
@@ -85,7 +85,7 @@ Fields fields(BuildConfig& config);
 // Error{bad_config}, also for settings that exclude each other.
 void validate(const BuildConfig& config);
 
-// The settings of the steps. `inputs`: standard deviations are taken from all of these rows.
+// Settings of the build steps. Standard deviations are computed from all rows of `inputs`.
 CalibrationConfig calibration_of(const BuildConfig& config, MatrixView<const float> inputs,
                                  double input_scale = 1.0);
 BuildSteps steps_of(const BuildConfig& config, const CalibrationConfig& calibration);

@@ -23,7 +23,7 @@ public:
     virtual MatrixShape shape(std::uint32_t matrix) const = 0;
     // Row v of y: outputs of one matrix for row v of x, which is product ids.first + v. Returns the trace;
     // does not add it to exec.trace. Thread-safe. Error{bad_data} for inputs that are not finite or rows
-    // of another length.
+    // of the wrong length.
     virtual Trace multiply(std::uint32_t matrix, MatrixView<const float> x, const ProductIds& ids,
                            const Exec& exec, MatrixView<float> y) = 0;
 };

@@ -46,13 +46,12 @@ void check_weights(const Matrix<float>& weights) {
 [[noreturn]] void fail_too_few(const ChipSpec& spec, const std::string& what, std::size_t needed) {
     const auto there = core_count(spec);
     const auto cores = static_cast<std::size_t>(spec.cores);
-    fail(
-        ErrorCode::bad_config,
-        fmt::format("{} needs {} cores of {} x {}; there are {} ({} on each of {}), {} are missing; {} chips "
-                    "are enough",
-                    what, needed, spec.core.rows, spec.core.cols, there, spec.cores,
-                    spec.chips == 1 ? "1 chip" : fmt::format("{} chips", spec.chips), needed - there,
-                    (needed + cores - 1) / cores));
+    fail(ErrorCode::bad_config,
+         fmt::format("{} needs {} cores of {} x {}; {} available ({} on each of {}), {} missing; {} chips "
+                     "would be enough",
+                     what, needed, spec.core.rows, spec.core.cols, there, spec.cores,
+                     spec.chips == 1 ? "1 chip" : fmt::format("{} chips", spec.chips), needed - there,
+                     (needed + cores - 1) / cores));
 }
 
 std::string matrices_text(const std::vector<PlannedMatrix>& matrices, std::size_t replicas) {

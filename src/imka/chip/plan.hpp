@@ -1,5 +1,5 @@
-// A plan: matrices cut into tiles, and the position of every tile on the cores of a chip. Writes no
-// device.
+// A plan: matrices cut into tiles, and the position of every tile on the cores of a chip. No device is
+// programmed yet.
 #pragma once
 
 #include <cstdint>
@@ -64,14 +64,14 @@ Plan place(const ChipSpec& spec, std::vector<Matrix<float>> matrices, const Plac
 // cores and do not overlap, and all values are finite.
 void validate(const Plan& plan);
 
-// Ranges and conductances of the regions of one matrix, from config.inputs rows of the sample.
-// Error{bad_data} if the sample is all 0.
+// Job of calibrated(): sets the ranges and conductances of the regions of one matrix from config.inputs rows
+// of the sample. Error{bad_data} if the sample is all 0.
 struct Calibration {
     std::uint32_t matrix = 0;
     MatrixView<const float> sample;
     CalibrationConfig config;
     std::uint64_t seed = 0;             // for drawing the rows
-    Matrix<double> second_moment = {};  // of the inputs (second_moment()); empty: that of the sample
+    Matrix<double> second_moment = {};  // of the inputs (second_moment()); empty: computed from the sample
 };
 Plan calibrated(Plan plan, const Calibration& calibration, const Exec& exec);
 

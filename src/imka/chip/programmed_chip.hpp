@@ -1,4 +1,4 @@
-// A programmed chip: a plan whose devices are written. Ageing and compensation return new values.
+// A programmed chip: a plan and its programmed devices. Ageing and compensation return a new chip.
 #pragma once
 
 #include <cstdint>
@@ -49,13 +49,13 @@ struct ProgrammingSummary {
     std::vector<std::vector<GradientStep>> steps;  // per region, for gradient descent
 };
 
-// Writes the devices of every region; outputs keep their nominal scales (gradient descent: its fitted
+// Programs the devices of every region; outputs keep their nominal scales (gradient descent: its fitted
 // ones). The same plan, seed and config give the same chip. The plan need not be calibrated. The summary
 // stays empty for statistical programming, which draws the outcome.
 ProgrammedChip program(Plan plan, std::uint64_t seed, const ProgrammingConfig& config, const Exec& exec,
                        ProgrammingSummary* summary = nullptr);
 
-// Products that scale and offset of a column are fitted to.
+// Target products for the fit of scale and offset of a column.
 enum class OutputFit {
     applied,  // products of the applied inputs
     // If inputs are truncated: products of the given inputs, only clipped, so that the scale corrects the
@@ -65,7 +65,7 @@ enum class OutputFit {
 };
 
 // Fits scale and offset of every column by least squares on the calibration samples, at the chip's current
-// time. Includes drift compensation; its factors return to 1. Error{bad_usage} if a matrix has no sample.
+// time. Also compensates drift: compensation factors return to 1. Error{bad_usage} if a matrix has no sample.
 ProgrammedChip with_calibrated_outputs(ProgrammedChip chip, OutputFit fit, const Exec& exec);
 
 // Moves the chip to `time.seconds` after programming. Error{bad_usage} if that is before its current time.

@@ -84,8 +84,8 @@ std::uint64_t first_input(const CoreSpec& spec, const RegionIds& ids);
 std::uint64_t first_column(const CoreSpec& spec, const RegionIds& ids);
 
 // Identifies products, and so determines the noise that is new in each. Product v of a batch has the number
-// first + v, below 2^32. Regions of one core share its converters: use different seeds for products of two
-// matrices with the same numbers, or both get the same noise.
+// first + v, below 2^32. Regions of one core share its converters: products of two matrices with the same
+// numbers need different seeds, otherwise both get the same noise.
 struct ProductIds {
     std::uint64_t seed = 0;
     std::uint64_t first = 0;
@@ -107,12 +107,12 @@ struct ProgrammedRegion {
 };
 
 // Maps the weights (inputs x outputs), programs both polarities and sets the affine correction to its
-// nominal values: offset 0 and the scale for a chip without errors. Error{bad_config} if the weights do
+// nominal values: offset 0 and the scale of a chip without errors. Error{bad_config} if the weights do
 // not fit the core at this origin.
 ProgrammedRegion program_region(const ChipSpec& chip, MatrixView<const float> weights,
                                 const RegionScale& scale, const RegionIds& ids);
 
-// Error{bad_data} for inputs of another length, Error{bad_usage} for product numbers of 2^32 or more.
+// Error{bad_data} for inputs of the wrong length, Error{bad_usage} for product numbers of 2^32 or more.
 void check_products(const ProgrammedRegion& region, MatrixView<const float> x, const ProductIds& ids);
 
 // Sets the factors that restore outputs at `time` to their level right after programming.

@@ -10,11 +10,11 @@ __device__ inline std::uint32_t shared_address(const void* place) {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(place));
 }
 
-// Completes a phase when `count` threads have arrived. What a thread wrote before it arrived is visible after
-// the wait for that phase.
+// Completes a phase when `count` threads have arrived. The writes of a thread before its arrival are visible
+// after the wait for that phase.
 class Barrier {
 public:
-    // By one thread, before the block synchronises.
+    // Called by one thread, before the block synchronises.
     __device__ void start(unsigned count) {
         asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(&state_)), "r"(count)
                      : "memory");
@@ -24,8 +24,8 @@ public:
             "{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(&state_))
             : "memory");
     }
-    // Until the phase with this parity is complete: 0 for the first, 1 for the second, and so on. 1 before
-    // the first phase does not wait.
+    // Waits until the phase with this parity is complete: 0 for the first, 1 for the second, and so on.
+    // Parity 1 before the first phase does not wait.
     __device__ void wait(unsigned parity) {
         std::uint32_t done = 0;
         while (done == 0) {

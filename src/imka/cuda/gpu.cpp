@@ -38,7 +38,7 @@ Gpu gpu_at(int number) {
     return gpu;
 }
 
-// The number of GPUs, and why there is none.
+// The number of GPUs, and the reason if there are none.
 struct Count {
     int gpus = 0;
     cudaError_t status = cudaSuccess;
@@ -52,7 +52,7 @@ Count count_gpus() {
     return {0, count.status};
 }
 
-// Of a machine without a GPU or a driver for it.
+// Whether the status means that the machine has no GPU or no driver for it.
 bool says_none(cudaError_t status) {
     return status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver;
 }
@@ -112,7 +112,7 @@ std::size_t free_bytes(int number) {
     select_gpu(number);
     std::size_t free = 0;
     std::size_t total = 0;
-    check(cudaMemGetInfo(&free, &total), "reading the memory of the GPU");
+    check(cudaMemGetInfo(&free, &total), "querying the memory of the GPU");
     return free;
 }
 #else

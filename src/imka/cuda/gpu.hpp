@@ -27,25 +27,25 @@ struct Gpu {
     std::size_t memory_bytes = 0;
     std::size_t free_bytes = 0;
 };
-// Empty without CUDA, without a driver or without a GPU. Asking for free memory starts every GPU.
+// Empty without CUDA, without a driver or without a GPU. Reading the free memory starts every GPU.
 std::vector<Gpu> gpus();
-int gpu_count();  // without starting them
+int gpu_count();  // does not start them
 
-// The GPU of a process that has none of its own: processes of a machine, numbered from 0, take its GPUs in
-// turn. 0 without GPUs.
+// The GPU of a process without an assigned GPU: the processes of a machine, numbered from 0, take its GPUs in
+// turn. 0 if there are no GPUs.
 int gpu_in_turn(int local_rank, int gpus);
 
 // Error{missing_part} that says what to do if GPU `number` cannot be used; DeviceLost (status.hpp) after a
 // failure of the GPU.
 void require_gpu(int number);
 
-// Makes it the GPU of the calling thread's next operations. Errors as above.
+// Makes GPU `number` the GPU of the calling thread's next operations. Errors as above.
 void select_gpu(int number);
 
-// Of its memory. Errors as above.
+// Free memory of GPU `number`. Errors as above.
 std::size_t free_bytes(int number);
 
-// For computations that use a GPU in turns, so that each has its memory and its time.
+// For computations that use a GPU one at a time, so that each has all of its memory and time.
 std::mutex& turns(int number);
 
 }  // namespace imka::cuda

@@ -20,13 +20,13 @@ namespace imka::cuda {
 #if IMKA_HAVE_CUBLAS
 namespace {
 
-// A shared library: by name, then in the folder of the toolkit of the build.
+// Looks for a shared library by name, then in the folder of the toolkit of the build.
 void* open_library(const std::string& name) {
     if (void* found = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
     return dlopen((std::string(IMKA_CUDA_LIBRARIES) + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-// cublasGemmEx, which also has an overload.
+// The type of cublasGemmEx, written out because the function has an overload.
 using Gemm = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                                 const void*, const void*, cudaDataType, int, const void*, cudaDataType, int,
                                 const void*, void*, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
@@ -96,7 +96,7 @@ const Functions& functions() {
     return loaded;
 }
 
-// The libraries have a CUDA runtime of their own: only a call finds out whether the GPU still works.
+// The libraries have their own CUDA runtime: only a call to this one shows whether the GPU still works.
 void check_gpu(std::string_view what) {
     check(cudaStreamSynchronize(cudaStreamPerThread), what);
 }

@@ -11,7 +11,7 @@
 
 namespace imka::cuda {
 
-// Why they cannot be used, and what to do; empty if they can.
+// The reason why the libraries cannot be used, and what to do; empty if they can.
 std::string linear_algebra_obstacle();
 
 // c = a bᵀ, c is rows x cols.

@@ -53,19 +53,19 @@ __device__ inline void multiply_bfloats(const std::uint32_t (&a)[2], std::uint32
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define IMKA_WARPGROUP_PRODUCTS 1
 
-// The second factor, in shared memory from byte 16 `chunk` on: pieces of 8 columns x 16 bytes, a column after
-// another; two pieces for 32 bytes of the same columns, then the next columns.
+// The second factor, in shared memory from byte 16 `chunk` on: pieces of 8 columns x 16 bytes, one column
+// after another. Two pieces hold 32 bytes of the same columns; the next columns follow.
 __device__ inline std::uint64_t pieces_at(std::uint32_t chunk) {
     constexpr std::uint64_t kNextInner = 128 / 16;
     constexpr std::uint64_t kNextColumns = 256 / 16;
     return chunk | kNextInner << 16U | kNextColumns << 32U;
 }
 
-// What this thread copied to shared memory; before a barrier.
+// Makes this thread's copies to shared memory visible to products; called before a barrier.
 __device__ inline void show_copies_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Before the first product, and after other code has written registers that products read.
+// Called before the first product, and after other code has written registers that products read.
 __device__ inline void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -73,7 +73,7 @@ __device__ inline void begin_products() {
 __device__ inline void finish_products() {
     asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
-// The compiler must not read these before.
+// Keeps the compiler from reading the sums too early.
 template <int kTiles>
 __device__ inline void keep(int (&c)[kTiles][4]) {
 #pragma unroll
@@ -118,7 +118,7 @@ __device__ inline void start_halves(const uint4& a, std::uint64_t b, bool add, f
           "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(add)));
 }
-// c = a b, or c += a b, for 64 x 16 and 16 x 128 halves, both factors in shared memory; those of a by rows.
+// c = a b, or c += a b, for 64 x 16 and 16 x 128 halves, both factors in shared memory, a by rows.
 __device__ inline void start_halves(std::uint64_t a, std::uint64_t b, bool add, float (&c)[16][4]) {
     asm volatile(
         "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
@@ -144,7 +144,7 @@ __device__ inline void start_halves(std::uint64_t a, std::uint64_t b, bool add, 
 #else
 #define IMKA_WARPGROUP_PRODUCTS 0
 __device__ inline void show_copies_to_products() {}
-// Of shared memory, for factors that the instructions above need in registers.
+// A word of shared memory, for factors that the instructions above need in registers.
 __device__ inline std::uint32_t word_at(std::uint32_t address) {
     std::uint32_t v;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");

@@ -15,7 +15,7 @@ namespace imka::cuda {
 #if IMKA_HAVE_CUDA
 namespace {
 
-// The default pool, told to keep what is given back.
+// The default pool, set up to keep freed memory.
 cudaMemPool_t pool_of(int gpu) {
     cudaMemPool_t pool = nullptr;
     check(cudaDeviceGetDefaultMemPool(&pool, gpu), "finding the memory pool of the GPU");
@@ -56,7 +56,7 @@ void Memory::download(void* to, std::size_t bytes) const {
     if (bytes > 0) check(cudaMemcpy(to, data_, bytes, cudaMemcpyDeviceToHost), "copying from the GPU");
 }
 
-// The driver copies row by row, also without gaps, which takes 30 ns per row.
+// The driver copies row by row even without gaps, which takes 30 ns per row.
 void Memory::upload_rows(const void* from, const Rows& rows) {
     assert(rows.count * rows.bytes <= bytes_);
     if (rows.count * rows.bytes == 0) return;

@@ -18,8 +18,8 @@ struct ProductRows {
     std::size_t rows = 0;
 };
 
-// own: from the driver, and back to it, which waits for the GPU. pooled: from a pool that keeps the memory
-// for later, without waiting.
+// own: allocated and freed by the driver, which waits for the GPU. pooled: from a pool that keeps freed
+// memory for later and does not wait.
 enum class MemorySource { own, pooled };
 
 class Memory {
@@ -66,10 +66,10 @@ private:
 // Waits for the work of the calling thread on its current GPU.
 void wait();
 
-// From memory of the current GPU to the host.
+// Copies from memory of the current GPU to the host.
 void download(const void* from, std::size_t bytes, void* to);
 
-// `count` rows of `bytes` within the current GPU, without waiting.
+// Copies `count` rows of `bytes` within the current GPU; does not wait.
 struct RowCopy {
     const void* from = nullptr;
     void* to = nullptr;

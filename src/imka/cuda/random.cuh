@@ -74,7 +74,7 @@ __device__ inline float2 cos_sin_turn(std::uint32_t angle) {
                        __uint_as_float(__float_as_uint(b) ^ flip_b));
 }
 
-// sqrtf for 1e-30 < x < 1e30, with its bits: the same steps without the test for other arguments.
+// sqrtf for 1e-30 < x < 1e30, bit for bit: the same steps without the test for other arguments.
 __device__ inline float root(float x) {
     float inverse;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));

@@ -95,7 +95,8 @@ double seconds_of(const Body& body) {
 GpuRates measure_rates(int gpu) {
     select_gpu(gpu);
     int processors = 0;
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu), "reading a property");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu),
+          "querying the number of multiprocessors");
     const auto blocks = static_cast<unsigned>(processors) * 4 * 8;
     const double threads = 1.0 * blocks * kThreads;
     Buffer<float> out(gpu, static_cast<std::size_t>(threads));

@@ -1,4 +1,4 @@
-// Rows on the host with a copy in the memory of a GPU, because many computations read them.
+// Host rows that many computations read, with a copy in the memory of a GPU.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace imka::cuda {
 
 class ResidentRows {
 public:
-    // Copies the matrices, whose rows have no gaps and must stay as they are. Error{missing_part} without the
-    // GPU or its memory.
+    // Copies the matrices. Their rows have no gaps and must not change. Error{missing_part} without the GPU
+    // or its memory.
     ResidentRows(const std::vector<MatrixView<const float>>& matrices, int gpu);
 
-    // Where the rows are, if they are rows of one of the matrices; otherwise nullptr. Thread-safe.
+    // The copy of the rows if they belong to one of the matrices; otherwise nullptr. Thread-safe.
     const float* find(MatrixView<const float> rows, int gpu) const;
 
 private:
@@ -28,10 +28,10 @@ private:
     std::vector<Part> parts_;
 };
 
-// The place of rows in memory of exec.device; nullptr if they are not there.
+// The copy of the rows in memory of exec.device; nullptr if there is none.
 const float* find_resident(const Exec& exec, MatrixView<const float> rows);
 
-// Where `view` begins within `whole`, in values, if it consists of rows of it; otherwise -1.
+// Offset of `view` within `whole`, in values, if it consists of rows of `whole`; otherwise -1.
 std::ptrdiff_t offset_within(MatrixView<const float> whole, MatrixView<const float> view);
 
 }  // namespace imka::cuda

@@ -53,8 +53,8 @@ void check(int status, std::string_view what) {
     const auto reason =
         fmt::format("{} failed: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code));
     if (ends_all_work(code))
-        throw DeviceLost(fmt::format("{}; this process cannot use cuda:{} any more: {}", reason,
-                                     current_gpu(), advice(code)));
+        throw DeviceLost(fmt::format("{}; this process can no longer use cuda:{}; {}", reason, current_gpu(),
+                                     advice(code)));
     fail(ErrorCode::missing_part, fmt::format("{}; {}", reason, advice(code)));
 }
 
@@ -65,7 +65,7 @@ void check_allocation(int status, int gpu, std::size_t bytes) {
     std::size_t total = 0;
     if (cudaMemGetInfo(&free, &total) != cudaSuccess) cudaGetLastError();
     fail(ErrorCode::missing_part,
-         fmt::format("cuda:{} is out of memory: {:.3f} GB asked for, {:.3f} of {:.3f} GB free; {}", gpu,
+         fmt::format("cuda:{} is out of memory: {:.3f} GB requested, {:.3f} of {:.3f} GB free; {}", gpu,
                      gigabytes(bytes), gigabytes(free), gigabytes(total), advice(cudaErrorMemoryAllocation)));
 }
 #else

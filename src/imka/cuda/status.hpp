@@ -9,8 +9,8 @@
 
 namespace imka::cuda {
 
-// A GPU that this process cannot use, whatever it tries next: a kernel or the hardware failed, or the build
-// has no code for it.
+// A GPU that this process can no longer use: a kernel or the hardware failed, or the build has no code for
+// it.
 class DeviceLost : public Error {
 public:
     explicit DeviceLost(const std::string& message) : Error(ErrorCode::missing_part, message) {}
@@ -20,7 +20,7 @@ public:
 // the GPU cannot be used any more. Waits for the work of the calling thread if there is an error.
 void check(int status, std::string_view what);
 
-// The same for an allocation: the message has the bytes asked for and the bytes free.
+// The same for an allocation: the message states the requested and the free bytes.
 void check_allocation(int status, int gpu, std::size_t bytes);
 
 }  // namespace imka::cuda

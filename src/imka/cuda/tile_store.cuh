@@ -15,7 +15,7 @@ namespace imka::cuda {
 inline bool stores_tiles(int gpu) {
     int major = 0;
     check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu),
-          "asking for the kind of the GPU");
+          "querying the compute capability of the GPU");
     return major >= 9;
 }
 
@@ -33,9 +33,9 @@ inline CUtensorMap stored_tiles(const StoredRows& to, unsigned tile_rows, unsign
     cudaDriverEntryPointQueryResult result{};
     check(
         cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result),
-        "asking the driver for copies of tiles");
+        "loading the driver function for tile copies");
     check(result == cudaDriverEntryPointSuccess ? cudaSuccess : cudaErrorCallRequiresNewerDriver,
-          "asking the driver for copies of tiles");
+          "loading the driver function for tile copies");
     const auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
     const cuuint64_t sizes[] = {to.cols, to.rows};
     const cuuint64_t strides[] = {to.stride * sizeof(float)};
@@ -50,19 +50,19 @@ inline CUtensorMap stored_tiles(const StoredRows& to, unsigned tile_rows, unsign
     return map;
 }
 
-// Where chunk `chunk` of four values of a row is among the kChunks of the row in shared memory. Tiles with
-// rows of eight chunks begin at multiples of 1024 bytes.
+// Position of chunk `chunk`, four values of a row, among the kChunks chunks of the row in shared memory.
+// Tiles with rows of eight chunks begin at multiples of 1024 bytes.
 template <unsigned kChunks>
 __device__ inline unsigned stored_chunk(unsigned row, unsigned chunk) {
     return kChunks == 8 ? chunk ^ (row % 8) : chunk;
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// By every thread that wrote to a tile, before another starts to store it.
+// Called by every thread that wrote to a tile, before another thread starts to store it.
 __device__ inline void show_tile_to_copies() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// By one thread; parts of the tile outside the matrix are not written.
+// Called by one thread; parts of the tile outside the matrix are not written.
 __device__ inline void store_tile(const CUtensorMap& map, std::uint32_t from, std::uint32_t row,
                                   std::uint32_t col) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
@@ -72,7 +72,7 @@ __device__ inline void store_tile(const CUtensorMap& map, std::uint32_t from, st
 __device__ inline void commit_stored_tiles() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-// Until the shared memory of all tiles that this thread stored can be used again.
+// Waits until the shared memory of all tiles that this thread stored can be used again.
 __device__ inline void wait_for_stored_tiles() {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }

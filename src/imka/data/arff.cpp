@@ -118,7 +118,7 @@ public:
         std::string_view line;
         do {
             if (!stream_.next_line(line)) {
-                if (!any_row_) stream_.fail_file("holds no rows after @data");
+                if (!any_row_) stream_.fail_file("has no rows after @data");
                 return false;
             }
             line = trimmed(line);
@@ -224,7 +224,7 @@ private:
         if (!holds_numbers(attribute)) {
             stream_.fail_file(fmt::format(
                 "attribute {} holds text, not numbers{}", in_quotes(names_[column]),
-                options_.advise ? "; --label-column chooses the label, --drop-columns leaves columns out"
+                options_.advise ? "; use --label-column to choose the label, --drop-columns to skip columns"
                                 : ""));
         }
         float value = 0;

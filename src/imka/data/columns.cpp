@@ -136,7 +136,7 @@ std::string describe_value(NumberFault fault, std::string_view text, const ReadO
     if (missing) {
         message += "; --missing drop skips such rows, --missing mean uses the mean of the column";
     } else if (fault == NumberFault::not_a_number) {
-        message += "; --label-column chooses the label, --drop-columns leaves columns out";
+        message += "; use --label-column to choose the label, --drop-columns to skip columns";
     }
     return message;
 }

@@ -47,7 +47,7 @@ struct Record {
     stream.fail_file(fmt::format("line {}: {}", record.line, message));
 }
 
-// Whether a quoted field continues after the line. `open`: it begins inside one.
+// Whether a quoted field continues after the line. `open`: the line begins inside a quoted field.
 bool ends_in_quotes(std::string_view line, char delimiter, bool open) {
     bool field_start = !open;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -102,7 +102,7 @@ private:
         return end;
     }
 
-    // The record ends outside quotes, so there is a closing one.
+    // The record ends outside quotes, so there is a closing quote.
     std::size_t take_quoted(std::string_view text, std::size_t at, char delimiter) {
         const auto begin = unescaped_.size();
         while (true) {
@@ -122,7 +122,7 @@ private:
     std::string unescaped_;
 };
 
-// Reads records, and some of them before they are asked for.
+// Reads records; look_ahead() reads the first ones in advance.
 class RecordReader {
 public:
     RecordReader(ByteStream stream, char delimiter) : stream_(std::move(stream)), delimiter_(delimiter) {
@@ -203,8 +203,8 @@ private:
     FieldSplitter splitter_;
     Record record_;
     std::string joined_;      // of several lines
-    std::deque<Kept> ahead_;  // read, but not asked for
-    Kept kept_;               // the record, if it was read ahead
+    std::deque<Kept> ahead_;  // read ahead, not yet returned
+    Kept kept_;               // the current record, if it was read ahead
     const std::vector<std::string_view>* fields_ = nullptr;
 };
 
@@ -213,7 +213,7 @@ public:
     CsvReader(ByteStream stream, const ReadOptions& options, const Exec& exec)
         : records_(std::move(stream), options.delimiter), options_(options) {
         const auto lines = records_.look_ahead();
-        if (lines.empty()) records_.stream().fail_file("holds no rows");
+        if (lines.empty()) records_.stream().fail_file("has no rows");
         count_ = lines[0].size();
         const auto guess = find_header(lines);
         if (guess.header) {
@@ -270,12 +270,12 @@ private:
     HeaderGuess find_header(std::span<const CsvFields> lines) const {
         if (options_.header != Header::auto_) return {options_.header == Header::yes, "as set"};
         if (needs_names(options_)) return {true, "a column is chosen by name"};
-        // Numbers are taken for names only where the user can overrule it.
+        // Numbers count as names only if the user can override this.
         return guess_header(
             lines, {.label = choose_columns(options_, source(lines)).label, .numbered = options_.advise});
     }
 
-    // Says what was not set by the options.
+    // Reports what the options did not set.
     void report(const HeaderGuess& guess, const Exec& exec) const {
         std::string text;
         if (options_.header == Header::auto_)

@@ -17,7 +17,7 @@ bool is_text(std::string_view field) {
     return !is_number(field) && !is_missing(field);
 }
 
-// The number of a field such as 0, 7 or 2019; nullopt for all others.
+// The number in a field such as 0, 7 or 2019; nullopt for any other field.
 std::optional<std::uint64_t> plain_integer(std::string_view field) {
     constexpr std::size_t kMostDigits = 9;
     const bool digits = field.find_first_not_of("0123456789") == std::string_view::npos;
@@ -54,7 +54,8 @@ bool counts_from(std::size_t from, const CsvFields& fields) {
     return true;
 }
 
-// 0, 1, 2, ... or 1, 2, 3, ... in at least four fields, unless the next lines go on counting or repeat it.
+// 0, 1, 2, ... or 1, 2, 3, ... in at least four fields, unless one of the next lines continues the count or
+// repeats the first line.
 bool is_numbering(std::span<const CsvFields> lines) {
     constexpr std::size_t kLeastFields = 4;
     const auto& first = lines[0];

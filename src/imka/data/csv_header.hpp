@@ -21,11 +21,11 @@ struct HeaderRules {
     bool numbered = false;             // 0, 1, 2, ... can be names
 };
 
-// `lines`: the first line and some that follow; at least one, with at least one field. docs/formats.md has
-// the rule.
+// `lines`: the first line and some that follow; at least one, with at least one field. The rule is in
+// docs/formats.md.
 HeaderGuess guess_header(std::span<const CsvFields> lines, const HeaderRules& rules);
 
-// The second line (the first, if it is alone) has text in its last field that no feature can have.
+// Whether the last field of the second line (of the only line) is text, so it cannot be a feature.
 bool last_is_text(std::span<const CsvFields> lines);
 
 }  // namespace imka

@@ -68,7 +68,7 @@ std::vector<std::string> classes_of(const Table& table, const std::string& name)
     return sorted_classes(labels);
 }
 
-// `numbers`: of the classes; empty for regression.
+// `numbers`: numbers of the classes; empty for regression.
 Part take_part(const Table& table, std::span<const std::uint32_t> rows,
                const std::map<std::string, std::int32_t>& numbers) {
     Part part{.x = Matrix<float>(rows.size(), table.x.cols()), .y = {}};
@@ -248,7 +248,7 @@ void add_labels_beside(const std::filesystem::path& path, const ReadOptions& rea
     if (!std::filesystem::is_regular_file(beside)) {
         fail(ErrorCode::bad_data,
              fmt::format("{}: no labels; expected them in {}{}", path.string(), beside.string(),
-                         read.advise ? " or in the column that --label-column chooses" : ""));
+                         read.advise ? " or in the column set with --label-column" : ""));
     }
     const auto labels = read_npy(beside);
     if (labels.rows() != table.x.rows() || labels.cols() != 1) {
@@ -267,7 +267,8 @@ std::optional<Format> format_for(const std::filesystem::path& path, const ReadOp
     return read.format ? read.format : format_of(path);
 }
 
-// The label is the last column, unless the options choose another one or x.npy has its labels beside it.
+// The label is the last column, unless the options choose another column or the labels of x.npy are in
+// x.labels.npy.
 Table read_labelled(const std::filesystem::path& path, ReadOptions read, const Exec& exec) {
     const bool npy = format_for(path, read) == Format::npy;
     if (read.label_column.empty()) {
@@ -345,7 +346,7 @@ std::optional<FilePair> find_pair(const std::string& name) {
     return std::nullopt;
 }
 
-// A pipe has no second pass for the run itself.
+// After a pipe is read here, nothing would be left for the run itself.
 void check_repeatable(const std::string& name) {
     auto files = std::vector<std::filesystem::path>{name};
     if (!is_file(name)) {

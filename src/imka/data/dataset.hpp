@@ -23,7 +23,7 @@ struct EnumNames<Protocol> {
     static constexpr std::string_view values[] = {"default", "measured"};
 };
 
-// What the labels are: classes, or numbers to predict.
+// Whether labels are classes or numbers to predict.
 enum class Task { classification, regression };
 template <>
 struct EnumNames<Task> {
@@ -44,7 +44,7 @@ struct Dataset {
     // Sorted, numbers by value. Protocol measured: class 0 of the published runs, then the other.
     std::vector<std::string> classes;
     std::string source_sha256;          // hash of the parsed tables (or of the generator's name and version)
-    std::optional<double> bayes_error;  // known for generators of classes
+    std::optional<double> bayes_error;  // known for generators with classes
     // Regression generators: standard deviation of the noise, and R² of the function without it.
     std::optional<double> noise;
     std::optional<double> best_r2;
@@ -68,8 +68,8 @@ struct LoadOptions {
 // x.npy come from the column set in options.read or from x.labels.npy. Error{missing_part} if the files of a
 // registered set are missing, with the command that downloads them; Error{bad_data} if a parsed table is not
 // the expected one, if there is only one class, if the test part has a class that the training part lacks, or
-// if a label is not a number (regression). Error{bad_usage} if a registered set or generator has other labels
-// than the task needs.
+// if a label is not a number (regression). Error{bad_usage} if the labels of a registered set or generator do
+// not fit the task.
 Dataset load_dataset(const std::string& name, const LoadOptions& options = {}, const Exec& exec = {});
 
 // Properties of the result of load_dataset. Registered sets and generators are not loaded for this (their

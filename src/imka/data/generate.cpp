@@ -99,7 +99,7 @@ void write_npy_pair(const GenerateOptions& o, const Exec& exec) {
     values.commit();
 }
 
-// Rows of text have almost the same length, so the first ones tell the size of the file.
+// Rows of text have almost the same length, so the first ones give the size of the file.
 double estimated_bytes(const GenerateOptions& o, Format format) {
     const auto rows = static_cast<double>(o.rows);
     if (format == Format::npy)

@@ -55,8 +55,8 @@ public:
             any_feature_ = any_feature_ || !indices_.empty();
             return true;
         }
-        if (!any_row_) stream_.fail_file("holds no rows");
-        // Any text is a list of labels, so a file of another format would be rows of zeros.
+        if (!any_row_) stream_.fail_file("has no rows");
+        // Any text parses as labels, so a file of a different format would become rows of zeros.
         if (!any_feature_)
             stream_.fail_file("no row has a feature; expected lines of the form 'label index:value ...'");
         return false;
@@ -98,7 +98,7 @@ private:
         if (index > previous && index <= kMaxIndex && (!features_ || index <= *features_)) return;
         if (index == 0) stream_.fail_line("feature index 0: indices start at 1");
         if (index > kMaxIndex) {
-            stream_.fail_line(fmt::format("the feature index of {} is beyond 2^31", in_quotes(word)));
+            stream_.fail_line(fmt::format("the feature index in {} exceeds 2^31", in_quotes(word)));
         }
         if (index == previous) stream_.fail_line(fmt::format("duplicate feature index {}", index));
         if (index < previous) {

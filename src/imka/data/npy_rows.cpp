@@ -16,7 +16,7 @@ class NpyReader final : public RowReader {
 public:
     NpyReader(ByteStream stream, const ReadOptions& options, const Exec& exec)
         : rows_(std::move(stream), options.missing == Missing::error ? NanValues::refuse : NanValues::keep) {
-        if (rows_.header().rows == 0) rows_.stream().fail_file("holds no rows");
+        if (rows_.header().rows == 0) rows_.stream().fail_file("has no rows");
         if (!is_plain(options)) choose(options);
         if (options.label_column.empty() && columns_.label)
             note(exec, fmt::format("{}: {}", rows_.stream().name(), label_text(columns_, {})));

@@ -19,7 +19,7 @@ std::string name_of(const RowSource& source) {
     return source.file.path().string();
 }
 
-// For passes before the last: the notes about the file come once.
+// For all passes except the last, so that the notes about the file appear once.
 Exec without_notes(Exec exec) {
     exec.log = nullptr;
     return exec;

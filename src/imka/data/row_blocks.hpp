@@ -16,16 +16,16 @@
 namespace imka {
 
 struct RowSource {
-    InputFile file;                               // a pipe can be read several times too
+    InputFile file;                               // pipes can also be read several times
     ReadOptions options = {};                     // LIBSVM files: the number of features must be set
     std::optional<Standardization> scaling = {};  // applied to every row
-    // Missing::mean: one value per feature, for missing ones; default: the means of `scaling`.
+    // Missing::mean: replacements of missing values, one per feature. With `scaling`, its means are used.
     std::vector<double> fill = {};
     std::optional<std::uint64_t> rows = {};  // if known without reading them
 };
 
-// The source with options that say what the file decides: number of features, header, label column; and the
-// number of rows, if it is known. Reads LIBSVM files to the end. Notes tell what was decided.
+// The source with everything set that depends on the file: number of features, header, label column, and the
+// number of rows if known. Reads LIBSVM files to the end. Notes report what was found.
 RowSource resolved(RowSource source, const Exec& exec);
 
 struct RowBlock {

@@ -24,7 +24,7 @@ struct EnumNames<Format> {
     static constexpr std::string_view values[] = {"libsvm", "arff", "csv", "npy"};
 };
 
-// Whether the first line of a CSV file holds names. auto: docs/formats.md has the rule.
+// Whether the first line of a CSV file holds names. auto: see docs/formats.md.
 enum class Header { auto_, yes, no };
 template <>
 struct EnumNames<Header> {
@@ -90,8 +90,8 @@ Fields fields(ReadOptions& options);
 
 // Error{bad_data} messages begin with "<file>: line <n>: " ("<file>: row <n>: " for NPY), or with "<file>: "
 // if the whole file is invalid; Error{io} if it cannot be read; Error{bad_config} if an option does not fit
-// the file. Infinite values, values beyond float32, and files without rows are errors. Notes tell what the
-// file decided: header, label column, dropped rows.
+// the file. Infinite values, values beyond float32, and files without rows are errors. Notes report what
+// depends on the file: header, label column, dropped rows.
 class RowReader {
 public:
     virtual ~RowReader() = default;

@@ -14,8 +14,8 @@ struct Standardization {
     bool operator==(const Standardization&) const = default;
 };
 
-// Computed in double over fixed tiles: the same bits for any number of threads. A constant feature (also: a
-// single row) gets its value as mean and 1 as std, so it becomes 0; a note says so.
+// Computed in double over fixed tiles: the same bits for any number of threads. A constant feature (for a
+// single row, every feature) gets its value as mean and 1 as std, so it becomes 0; a note says so.
 Standardization compute_standardization(MatrixView<const float> x, const Exec& exec);
 
 // x(r, c) = (x(r, c) - mean[c]) / std[c], evaluated in double and rounded once to float, so that columns with

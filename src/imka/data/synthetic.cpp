@@ -48,7 +48,7 @@ void add_waves(std::int32_t y, double u, std::span<float> row) {
     }
 }
 
-// Normals of rows from `first` on, which have consecutive numbers.
+// Fills the rows first, first + 1, ... with normals; the stream indices of a row are consecutive.
 void fill_rows(std::uint64_t seed, std::uint64_t first, MatrixView<float> x) {
     const std::size_t cols = x.cols();
     if (x.stride() == cols)

@@ -93,7 +93,7 @@ Matrix<float> read_unknown_columns(RowReader& reader, std::string_view file, con
         sparse.ends.push_back(sparse.values.size());
         labels.push_back(canonical_label(row.label));
     }
-    if (sparse.cols == 0) fail(ErrorCode::bad_data, fmt::format("{}: no row holds a feature", file));
+    if (sparse.cols == 0) fail(ErrorCode::bad_data, fmt::format("{}: no row has a feature", file));
     check_memory(sparse.ends.size(), sparse.cols, file);
     return dense(sparse);
 }

@@ -1,4 +1,4 @@
-// The ways to run matrices on a chip and what they cost: its read modes, with one copy or as many as fit.
+// Ways to run matrices on a chip and their costs: its read modes, with one copy or as many as fit.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct CostCase {
     MappingCost cost;
 };
 
-// Both, unless the power of only one is known.
+// Both read modes, or the only one with known power.
 std::vector<ReadMode> read_modes(const ChipSpec& spec);
 
 struct CostCaseOptions {

@@ -66,12 +66,12 @@ struct CostData {
     NeurramData neurram;
 };
 
-// Error{bad_config} with file and line for text of another form.
+// Error{bad_config} with file and line for malformed text.
 CostData parse_cost_data(std::string_view text, std::string_view where);
 // The data included in the library.
 CostData cost_data();
 
-// Error{bad_config} if there is none of this name.
+// Error{bad_config} if no parameter has this name.
 const CostParameter& parameter(const std::vector<CostParameter>& list, std::string_view name);
 // Area or node of a chip: NeuRRAM has its own, all other chips have those of hermes. None: unknown.
 std::optional<CostParameter> chip_parameter(const CostData& data, std::string_view chip,

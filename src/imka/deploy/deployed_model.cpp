@@ -30,7 +30,7 @@ std::uint64_t seed_of(std::uint64_t seed, const ModelCall& call) {
     return derived_seed(seed, call.matrix + static_cast<std::uint32_t>(kMostMatrices) * call.use);
 }
 
-// The chip of a plan whose samples are given.
+// Calibrates the plan with the samples and builds its chip.
 ProgrammedChip built_chip(Plan plan, std::span<const Matrix<float>> samples, const Rebuild& how,
                           const Exec& exec) {
     std::vector<Calibration> calibrations;

@@ -1,4 +1,4 @@
-// A model on a chip: its graph, the chip that holds its matrices, and how to run and program it again.
+// A model on a chip: its graph, the chip with its matrices, and functions to run and reprogram it.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct DeployOptions {
     std::optional<Mapping> mapping = {};          // used instead of `map` (given_mapping)
 };
 
-// Where the matrices of a model go. Needs no calibration inputs and touches no weights.
+// Placement of the matrices of a model. Needs no calibration inputs and changes no weights.
 struct ModelPlacement {
     graph::Graph graph;                 // as given
     graph::Graph inference;             // with the shapes of one inference
@@ -41,7 +41,8 @@ struct ModelPlacement {
     Pipeline pipeline;                  // the steps of one inference
     MapResult result;
 };
-// Error{bad_config} if they do not fit the chip; Error{bad_data} if a given mapping has other matrices.
+// Error{bad_config} if the matrices do not fit the chip; Error{bad_data} if a given mapping has different
+// matrices.
 ModelPlacement place_model(graph::Graph graph, const ChipSpec& chip, const DeployOptions& options);
 
 // Calibrates with the inputs (config.calibration_inputs inferences drawn by the seed; a note if there are
@@ -58,13 +59,13 @@ struct Rebuild {
 };
 DeployedModel rebuilt(const DeployedModel& model, const Rebuild& rebuild, const Exec& exec);
 
-// Which matrix has which cells, with names, call sites and vectors per inference.
+// The cells of every matrix, with names, call sites and vectors per inference.
 Mapping mapping_of(const DeployedModel& model);
 
 // The steps of one inference of a graph with known shapes; mapped matrix k has the name matrices[k].
 Pipeline pipeline_of(const graph::Graph& inference, std::span<const std::string> matrices);
 
-// Multiplies on a chip. Every use of a matrix has noise of its own, derived from the seed.
+// Multiplies on a chip. Every use of a matrix has its own noise, derived from the seed.
 class ChipHook : public ModelHook {
 public:
     ChipHook(ChipDriver& driver, std::uint64_t seed);
@@ -79,7 +80,7 @@ private:
     void count(const ModelCall& call, std::size_t rows, const Trace& trace, const Exec& exec);
 
     ChipDriver& driver_;
-    GpuDriver* gpu_driver_;  // the same driver if it is one; otherwise null
+    GpuDriver* gpu_driver_;  // the same driver if it is a GpuDriver; otherwise null
     std::uint64_t seed_;
     Trace trace_;
     double multiply_adds_ = 0.0;
@@ -90,7 +91,7 @@ struct ModelRun {
     Trace trace;                            // of the chip
     double multiply_adds = 0.0;             // of the products on the chip: weights times rows
     DigitalWork digital;                    // all other operators of the model
-    double host_bytes = 0.0;                // inputs and outputs of the model, and between chips
+    double host_bytes = 0.0;                // inputs and outputs of the model, and values between chips
     std::vector<std::string> on_processor;  // names of nodes that have no variant for the GPU of exec.device
 };
 // A deployed model prepared for many runs.
@@ -98,8 +99,8 @@ class ModelRunner {
 public:
     // model must outlive the runner.
     explicit ModelRunner(const DeployedModel& model) : model_(model), batches_(model.graph, model.matrices) {}
-    // `seed`: of the noise of products. Error{bad_data} if the driver has other matrices or the inputs do not
-    // fit.
+    // `seed`: of the noise of products. Error{bad_data} if the driver has a different number of matrices or
+    // the inputs do not fit.
     ModelRun run(ChipDriver& driver, std::span<const graph::TensorView> inputs, std::uint64_t seed,
                  const Exec& exec);
     ModelRun run(ChipDriver& driver, std::span<const graph::Tensor> inputs, std::uint64_t seed,

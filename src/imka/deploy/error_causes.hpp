@@ -22,11 +22,11 @@ std::vector<ErrorCause> summarize_causes(const ErrorAttribution& attribution);
 // The cause whose removal saves most comes first.
 std::vector<ErrorCause> by_saving(std::vector<ErrorCause> causes);
 
-// Error of chips: the root of this part of the squared error.
+// Root of this part of the squared error, over chips.
 Summary root_error(std::span<const CaseErrors> errors, double CaseErrors::*part);
 
-// Does the chip add an error at all? Yes if every chip adds a fifth to the squared error of an ideal one, or
-// if the 95 % interval of what they add excludes 0.
+// Whether the chips add an error at all: each adds more than a fifth to the squared error of an ideal chip,
+// or the 95 % interval of the added error lies above 0.
 bool is_above_ideal(std::span<const CaseErrors> errors);
 
 }  // namespace imka

@@ -62,7 +62,7 @@ Layout layout_of(const CoreGrid& grid, std::size_t cores) {
     return out;
 }
 
-// A label that fits the region, turned where it is high; empty if there is no room.
+// A label that fits the region, rotated in narrow regions; empty if there is no room.
 std::string label_svg(const std::string& label, double x, double y, double w, double h) {
     constexpr double kChar = 5.6;
     constexpr double kHigh = 11.0;
@@ -166,7 +166,7 @@ std::map<std::string, NamedPlace> by_name(const Mapping& mapping) {
     for (const auto& m : mapping.matrices) names[m.shape.name].matrix = m;
     for (auto r : mapping.regions) {
         const auto& name = mapping.matrices[r.matrix].shape.name;
-        r.matrix = 0;  // numbers of matrices may differ
+        r.matrix = 0;  // matrix numbers may differ
         names[name].regions.push_back(r);
     }
     return names;
@@ -193,7 +193,7 @@ void compare_matrices(const std::string& name, const NamedPlace& before, const N
     const auto new_tiles = after.tiles();
     compare(old_tiles.size(), new_tiles.size(), "tiles of a copy");
     if (lines.size() == count && old_tiles != new_tiles)
-        lines.push_back(fmt::format("{}: cut at other places", name));
+        lines.push_back(fmt::format("{}: cut at different places", name));
     if (lines.size() > count || before.regions.size() != after.regions.size()) return;
     for (std::size_t k = 0; k < before.regions.size(); ++k) {
         if (before.regions[k] == after.regions[k]) continue;
@@ -210,7 +210,7 @@ double busiest_products(const Mapping& mapping) {
 
 }  // namespace
 
-// Lightness changes after a turn.
+// The lightness alternates every 8 matrices.
 std::string matrix_colour(std::size_t matrix) {
     const auto hue = std::fmod(static_cast<double>(matrix) * 137.508, 360.0);
     return fmt::format("hsl({:.0f},55%,{}%)", hue, matrix / 8 % 2 == 0 ? 72 : 60);

@@ -43,7 +43,7 @@ void check_size(const ListedMatrix& mapped, const ListedMatrix& listed) {
                          listed.inputs, listed.outputs, mapped.inputs, mapped.outputs));
 }
 
-// The matrix of the list for each matrix of the mapping. Every one is used exactly once.
+// For each matrix of the mapping, its index in the list. Every index occurs exactly once.
 std::vector<std::size_t> numbers_of(const Mapping& mapping, const MatrixList& list) {
     std::vector<std::size_t> numbers;
     std::vector<std::size_t> placed(list.size(), kUnplaced);

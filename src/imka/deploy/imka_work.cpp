@@ -28,7 +28,7 @@ DigitalWork feature_work(ops::AttentionForm form) {
     switch (form) {
         case positive:
         case cos_sin:
-            return {.exponentials = 2, .additions = 3};  // the largest one, two differences
+            return {.exponentials = 2, .additions = 3};  // maximum and two differences
         case single:
         case exp:
             return {.exponentials = 1, .additions = 2};
@@ -42,7 +42,7 @@ DigitalWork feature_work(ops::AttentionForm form) {
     return {.multiplications = 1};
 }
 
-// Features of rows of projections, with what is added to each.
+// Features of rows of projections, with the epsilon added to each.
 DigitalWork form_work(const Node& node, const ops::AttentionFormRow& form, const Shape& projections) {
     const double rows = rows_of(projections);
     const double m = width_of(projections);

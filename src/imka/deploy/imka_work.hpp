@@ -13,7 +13,7 @@ namespace imka {
 // count as additions, all transcendental functions as exponentials.
 std::optional<DigitalWork> imka_work(const graph::Node& node, std::span<const graph::Shape> inputs);
 
-// imka.Attention: φ(K)ᵀV and φ(K)ᵀ1, which are summed key by key, and what is left for every query.
+// Work of imka.Attention: φ(K)ᵀV and φ(K)ᵀ1, summed key by key, and the remaining work of the queries.
 struct AttentionWork {
     DigitalWork keys;
     DigitalWork queries;

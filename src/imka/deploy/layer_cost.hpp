@@ -11,11 +11,11 @@
 namespace imka {
 
 // The layers of each step. Layer m is matrix m of the mapping and the digital steps after its products, up to
-// the next products. Layer `matrices` has the digital steps before any product. A grouped convolution and the
-// steps after it have several layers.
+// the next products. The last layer, number `matrices`, has the digital steps before any product. A grouped
+// convolution and the steps after it have several layers.
 std::vector<std::vector<std::uint32_t>> step_layers(const Pipeline& pipeline, std::size_t matrices);
 
-// Of the whole network, with its own digital work and bytes over the host link.
+// Cost of the whole network, with its digital work and bytes over the host link.
 MappingCost model_cost(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                        const CostData& data);
 

@@ -42,7 +42,7 @@ double products_of(const ListedMatrix& m) {
     return static_cast<double>(m.calls) * static_cast<double>(m.vectors);
 }
 
-// A double, as it may be too large for a count.
+// A double, because the number may not fit an integer.
 double copies_of(const ListedMatrix& m, const MapOptions& options) {
     return options.core_products == 0.0 ? 1.0 : std::ceil(products_of(m) / options.core_products);
 }
@@ -187,7 +187,8 @@ MapResult map_freely(const MatrixList& list, const CoreGrid& grid, MapOptions op
     return map_matrices(list, grid, options);
 }
 
-// The least limit of products per core that fits `cores`, to 10 %; none if no limit does.
+// The least limit of products per core with which the matrices fit on `cores`, within 10 %; none if there is
+// no such limit.
 std::optional<double> products_that_fit(const MatrixList& list, const CoreGrid& grid, MapOptions options,
                                         std::size_t cores) {
     double least = options.core_products;
@@ -242,7 +243,7 @@ std::vector<std::string> changes_that_fit(const MatrixList& list, const CoreGrid
     for (const auto& change : changes_that_fit(list, grid, options, needed))
         text += (text.empty() ? "" : ", or ") + change;
     fail(ErrorCode::bad_config,
-         fmt::format("the matrices need {} of {} x {}; there are {} on {}, {} are missing; what fits: {}",
+         fmt::format("the matrices need {} of {} x {}; {} available on {}, {} missing; possible changes: {}",
                      reason, grid.rows, grid.cols, available, chips_text(options.chips), cores - available,
                      text));
 }
@@ -272,7 +273,7 @@ MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas) {
                         .replicas = replicas,
                         .weight = matrix.name + ".weight",
                         .bias = matrix.name + ".bias"};
-    mapped.shape.sites.clear();  // a mapping says where weights are, not when they are used
+    mapped.shape.sites.clear();  // a mapping stores where weights are, not when they are used
     return mapped;
 }
 
@@ -327,7 +328,7 @@ double makespan(const Pipeline& pipeline, const Mapping& mapping) {
     return make_schedule(pipeline, mapping, unit, cost_data(), {.digital = false}).makespan_seconds;
 }
 
-// None if cores of their own do not fit the chips.
+// None if the chips have too few cores.
 std::optional<MapResult> find_for_time(const MatrixList& list, const CoreGrid& grid,
                                        const MapOptions& options, const Pipeline& pipeline) {
     try {
@@ -343,9 +344,10 @@ std::optional<MapResult> find_for_time(const MatrixList& list, const CoreGrid& g
 Fields fields(MapOptions& o) {
     using range::between;
     return {
-        field("objective", o.objective,
-              {.help = "Fewest cores, least time (cores of their own and copies, on 1 chip if one is enough) "
-                       "or least energy (fewest core products)"}),
+        field(
+            "objective", o.objective,
+            {.help = "Fewest cores, least time (separate cores and extra copies, on 1 chip if one is enough) "
+                     "or least energy (fewest core products)"}),
         field("cuts", o.cuts,
               {.help = "Where matrices are cut: at multiples of the core, also elsewhere to save cores, or "
                        "evenly with one tile per core (as in imka ridge)"}),

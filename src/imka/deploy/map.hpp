@@ -1,4 +1,4 @@
-// The mapper: places matrices on as few cores as possible, several on one core, and proves a lower bound; or
+// The mapper: places matrices on as few cores as possible, several per core, with a proven lower bound; or
 // for least time.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Pipeline;
 // Where a matrix may be cut into tiles.
 enum class Cuts {
     grid,  // at multiples of the rows and columns of a core
-    free,  // also elsewhere, where that saves a core
+    free,  // also elsewhere, if that saves a core
     even,  // into as few tiles as possible, of nearly equal size, one per core: as ridge and gram place Ω
 };
 template <>
@@ -30,8 +30,8 @@ struct EnumNames<Cuts> {
 
 enum class Objective {
     least_cores,
-    least_time,  // matrices that work at the same time have cores of their own and copies, or whole copies of
-                 // the densest mapping fill the chips: whichever is faster
+    least_time,  // matrices that run at the same time get different cores and copies, or whole copies of the
+                 // densest mapping fill the chips: whichever is faster
     least_energy,  // fewest core products: grid cuts, in as few cores as possible
 };
 template <>
@@ -43,10 +43,10 @@ struct EnumNames<Objective> {
 struct MapOptions {
     Objective objective = Objective::least_cores;
     Cuts cuts = Cuts::grid;
-    std::size_t chips = 0;     // maximum; 0: as many as needed, with copies for least_time only on those
-    std::size_t replicas = 1;  // copies of all matrices, each on cores of its own; 0: as many as fit
+    std::size_t chips = 0;     // maximum; 0: as many as needed; least_time adds copies on these only
+    std::size_t replicas = 1;  // copies of all matrices, each on its own cores; 0: as many as fit
     // Maximum products of a core per inference; 0: no limit. Matrices with more get several copies, so that
-    // inferences can follow each other at this interval.
+    // successive inferences can start at this interval.
     double core_products = 0.0;
     std::uint64_t seed = 0;  // of the search
 };
@@ -62,14 +62,14 @@ struct MapResult {
 
 // The same arguments give the same mapping. Grid.chips is ignored (options.chips). Error{bad_config} if the
 // matrices do not fit the chips: names the tightest constraint, the missing cores and the smallest changes
-// that fit. The lower bound of least_time is that of its copies.
+// that fit. With least_time, the lower bound is for the chosen copies.
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const MapOptions& options = {});
 
-// The same for matrices whose order is known: that of the steps instead of the list. Only least_time uses it.
+// The same with the order of the steps of the pipeline instead of the list; only least_time uses the order.
 MapResult map_matrices(const MatrixList& list, const CoreGrid& grid, const Pipeline& pipeline,
                        const MapOptions& options);
 
-// The tiles of a matrix that is cut at multiples of the core.
+// The tiles of a matrix, cut at multiples of the core.
 std::vector<Tile> grid_tiles(const ListedMatrix& matrix, const CoreGrid& grid);
 // A matrix of a mapping, with the names of its weights.
 MappedMatrix mapped_matrix(const ListedMatrix& matrix, std::size_t replicas);

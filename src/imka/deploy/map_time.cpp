@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kMostTimedMatrices = 4096;
 
-// Which matrices work at the same time, and how many calls of each.
+// Which matrices run at the same time, and how many calls of each.
 struct Concurrency {
     std::vector<std::vector<bool>> conflict;
     std::vector<std::size_t> calls;
 };
 
-// Every tile on a core of its own.
+// Every tile on a separate core.
 Mapping spread_out(const MatrixList& list, const CoreGrid& grid) {
     Mapping mapping{.grid = grid};
     for (std::uint32_t m = 0; m < list.size(); ++m) {
@@ -138,8 +138,8 @@ std::size_t least_needed(const MatrixList& list, const CoreGrid& grid, const Con
     return cores.used();
 }
 
-// Copies of the matrix with the most products per copy, one for each call that can be at work at the same
-// time, until no matrix gets further ones.
+// Repeatedly adds copies of the matrix with the most products per copy, one per call that can run at the same
+// time, until no further copies fit.
 std::vector<std::size_t> add_copies(const MatrixList& list, const Concurrency& concurrency, Cores& cores) {
     std::vector<std::size_t> copies(list.size(), 1);
     std::priority_queue<std::pair<double, std::uint32_t>> queue;
@@ -171,8 +171,8 @@ MapResult map_for_time(const MatrixList& list, const CoreGrid& grid, const MapOp
     if (needed > chips * grid.cores)
         fail(ErrorCode::bad_config,
              fmt::format(
-                 "least time needs {} cores of {} x {} for one copy of every matrix; there are {}; what "
-                 "fits: the objective least_cores, or {} chips",
+                 "the objective least_time needs {} cores of {} x {} for one copy of every matrix; only {} "
+                 "available; use the objective least_cores, or {} chips",
                  needed, grid.rows, grid.cols, chips * grid.cores, (needed + grid.cores - 1) / grid.cores));
     Cores cores(grid, concurrency, chips * grid.cores);
     for (std::uint32_t m = 0; m < list.size(); ++m) cores.place(list[m], m, 0, 1);

@@ -6,9 +6,9 @@
 
 namespace imka {
 
-// Matrices that would work at the same time if none ever waited are on different cores. Then the matrix with
-// the most products per copy gets further copies, as long as there are cores. Tiles on one core are stacked
-// by rows. For map_matrices, which checks the arguments.
+// Puts matrices on different cores if they would run at the same time when none ever waits. Then adds copies
+// of the matrix with the most products per copy, as long as there are free cores. Tiles on one core are
+// stacked by rows. Called by map_matrices, which checks the arguments.
 MapResult map_for_time(const MatrixList& list, const CoreGrid& grid, const MapOptions& options,
                        const Pipeline& pipeline);
 

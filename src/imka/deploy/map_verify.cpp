@@ -59,10 +59,10 @@ void check_range(const Mapping& mapping, std::size_t number) {
                     fmt::format("no such core; {} chips have {}", grid.chips, grid.cores * grid.chips));
 }
 
-// Sweeps from top to bottom over the boxes that are open, by their left side. Two boxes that share a cell are
-// neighbours at the moment the later one opens. Returns their regions.
+// Sweeps from top to bottom with the open boxes sorted by their left sides: two boxes that share a cell are
+// neighbours when the later one opens. Returns their regions.
 std::optional<std::pair<std::size_t, std::size_t>> find_overlap(std::vector<Box> boxes) {
-    std::vector<std::pair<std::size_t, std::size_t>> events;  // row, box; a box twice
+    std::vector<std::pair<std::size_t, std::size_t>> events;  // row and box; two per box
     for (std::size_t b = 0; b < boxes.size(); ++b) {
         events.emplace_back(2 * boxes[b].bottom, b);
         events.emplace_back(2 * boxes[b].top + 1, b);

@@ -11,7 +11,7 @@
 
 namespace imka {
 
-// The cores to place on.
+// The cores available for placement.
 struct CoreGrid {
     std::size_t rows = 256;  // of a core: inputs
     std::size_t cols = 256;  // outputs
@@ -21,7 +21,7 @@ struct CoreGrid {
 };
 CoreGrid grid_of(const ChipSpec& spec);
 
-// A matrix as placed. type, weight and bias name it in files of mappings.
+// A placed matrix. type, weight and bias identify it in mapping files.
 struct MappedMatrix {
     ListedMatrix shape;
     std::size_t replicas = 1;
@@ -56,7 +56,7 @@ std::vector<CoreUse> core_uses(const Mapping& mapping);
 double utilisation(const Mapping& mapping);
 
 // The chip plan of the mapping: the same regions with weights, uncalibrated. `weights`: one matrix per mapped
-// matrix, inputs x outputs. The result is valid. Error{bad_config} if cores or weights have other sizes.
+// matrix, inputs x outputs. The result is valid. Error{bad_config} if cores or weights have different sizes.
 Plan plan_of(const Mapping& mapping, const ChipSpec& spec, std::vector<Matrix<float>> weights);
 
 }  // namespace imka

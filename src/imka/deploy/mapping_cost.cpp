@@ -18,7 +18,7 @@ double vectors_of(const ListedMatrix& m) {
     return static_cast<double>(m.calls) * static_cast<double>(m.vectors);
 }
 
-// count * parameter * scale, with the interval of the parameter.
+// sum += factor * p, with the interval of the parameter.
 void add_cost(const CostParameter& p, double factor, CostValue& sum) {
     sum.value += factor * p.value;
     sum.low += factor * p.low;
@@ -55,7 +55,7 @@ void add_products(const Mapping& mapping, double seconds, MappingCost& cost) {
                            static_cast<double>(matrix.shape.outputs) * vectors_of(matrix.shape);
         cost.partial_sums -= static_cast<double>(matrix.shape.outputs) * vectors_of(matrix.shape);
     }
-    // One addition per output of a region, but for the first of each output.
+    // One addition per output of a region, except for the first region of each output.
     for (const auto& r : mapping.regions) {
         const auto& m = mapping.matrices[r.matrix];
         cost.partial_sums +=

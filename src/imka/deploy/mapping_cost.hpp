@@ -35,14 +35,14 @@ struct CostValue {
 struct MappingCost {
     double core_products = 0.0;  // per inference, of all cores
     double operations = 0.0;     // 2 per weight and vector
-    // Matrices one after another, each on all its copies and tiles at once.
+    // Matrices one after another, each with all its copies and tiles at once.
     double latency_seconds = 0.0;
-    // Between two inferences that follow each other: the work of the busiest core.
+    // Between successive inferences: the work of the busiest core.
     double interval_seconds = 0.0;
     std::optional<double> core_joules;  // none if the power of the chip is unknown
     double partial_sums = 0.0;          // additions of the outputs of row tiles
     double chip_bytes = 0.0;            // inputs and outputs of regions
-    double host_bytes = 0.0;            // inputs and outputs of the network, and between chips
+    double host_bytes = 0.0;            // inputs and outputs of the network, and values between chips
     CostValue digital_seconds;
     CostValue digital_joules;
     CostValue link_seconds;
@@ -54,13 +54,13 @@ struct MappingCost {
     std::optional<double> tops_per_watt() const;  // of the cores; none if their energy is unknown
 };
 
-// Regions of one matrix on different cores work at once, on one core one after another. Matrices follow each
-// other: inputs of the first one, outputs of the last one, and outputs whose next matrix is on other chips go
-// over the host link. model_cost (layer_cost.hpp) knows the order of a network.
+// Regions of one matrix run at once on different cores, and one after another on one core. Matrices run in
+// the order of the mapping: the inputs of the first, the outputs of the last, and outputs for a next matrix
+// on different chips go over the host link. model_cost (layer_cost.hpp) uses the order of a network.
 MappingCost mapping_cost(const Mapping& mapping, const ChipSpec& spec, const DigitalWork& work,
                          const CostData& data);
 
-// What surrounds the cores in one inference.
+// The work outside the cores in one inference.
 struct Surroundings {
     DigitalWork work;
     double host_bytes = 0.0;
@@ -68,9 +68,9 @@ struct Surroundings {
 MappingCost surrounded_cost(const Mapping& mapping, const ChipSpec& spec, const Surroundings& around,
                             const CostData& data);
 
-// The same for every matrix alone. `around`: one per matrix, and any number more without a matrix. Products,
-// operations, bytes, partial sums, joules and the seconds of latency, digital unit and link add up to those
-// of mapping_cost with the sum of `around`; area and lifetime are those of the whole chips.
+// The same for every matrix alone. `around`: one entry per matrix, then any number of entries without a
+// matrix. Products, operations, bytes, partial sums, joules and the seconds of latency, digital unit and link
+// add up to those of mapping_cost with the sum of `around`; area and lifetime are those of the whole chips.
 std::vector<MappingCost> matrix_costs(const Mapping& mapping, const ChipSpec& spec,
                                       std::span<const Surroundings> around, const CostData& data);
 

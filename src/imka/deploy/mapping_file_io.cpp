@@ -1,4 +1,4 @@
-// Reads and writes files of mappings.
+// Reads and writes mapping files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 26U;
 constexpr std::size_t kMostRegions = std::size_t{1} << 20U;
 constexpr std::size_t kMostNumber = std::size_t{1} << 40U;
 
-// Columns of the square of cores of one chip, which has as many rows.
+// Side of the square of cores of one chip.
 std::size_t square_side(const CoreGrid& grid) {
     auto side = static_cast<std::size_t>(std::sqrt(static_cast<double>(grid.cores)));
     while (side * side < grid.cores) ++side;
@@ -64,7 +64,7 @@ Json region_json(const Region& region) {
     return j;
 }
 
-// Rejects duplicate keys, of which the parser would keep the last.
+// Rejects duplicate keys; the parser would keep the last one.
 class KeyCheck {
 public:
     explicit KeyCheck(std::string_view where) : where_(where) {}

@@ -30,7 +30,7 @@ std::optional<std::size_t> parse_count(std::string_view text) {
     return value;
 }
 
-// Cuts the text at the last `mark` and returns the number behind it; 1 if there is no mark.
+// Cuts the text at the last `mark` and returns the number after it; 1 if there is no mark.
 std::optional<std::size_t> take_suffix(std::string_view& text, char mark) {
     const auto place = text.rfind(mark);
     if (place == std::string_view::npos) return 1;
@@ -90,7 +90,7 @@ MatrixList read_csv_list(const std::filesystem::path& path) {
     return list;
 }
 
-// The keys after and after_all; none of them: nothing.
+// Reads the keys after and after_all; nullopt if both are missing.
 std::optional<CallSite> read_site(YamlReader& entry) {
     if (entry.find("after") == nullptr && entry.find("after_all") == nullptr) return std::nullopt;
     CallSite site;
@@ -99,7 +99,7 @@ std::optional<CallSite> read_site(YamlReader& entry) {
     return site;
 }
 
-// calls: a number, or a list of maps with what each call waits for.
+// calls: a number, or a list of maps with the dependencies of each call.
 void read_calls(YamlReader& entry, ListedMatrix& shape) {
     const auto* calls = entry.find("calls");
     if (calls != nullptr && calls->is_list()) {

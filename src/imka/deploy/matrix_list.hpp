@@ -10,8 +10,8 @@
 
 namespace imka {
 
-// What a call of a matrix waits for: names of matrices. A name refers to the call with the same number if
-// both matrices have the same number of calls, and otherwise to all calls; "name#1" is call 1.
+// The names of the matrices that a call waits for. A name refers to the call with the same number if both
+// matrices have the same number of calls, and otherwise to all calls; "name#1" is call 1.
 struct CallSite {
     std::vector<std::string> after;      // read row by row
     std::vector<std::string> after_all;  // all vectors are needed for the first one
@@ -22,10 +22,10 @@ struct ListedMatrix {
     std::string name;
     std::size_t inputs = 0;
     std::size_t outputs = 0;
-    std::size_t calls = 1;    // call sites that use the weights; they are placed once
+    std::size_t calls = 1;    // call sites that use the weights; weights are placed once
     std::size_t vectors = 1;  // input vectors per call in one inference
-    // None: every call waits for all vectors of the call before it. One: for all calls. Otherwise one per
-    // call.
+    // Empty: every call waits for all vectors of the previous call. One: used for all calls. Otherwise one
+    // per call.
     std::vector<CallSite> sites = {};
     bool operator==(const ListedMatrix&) const = default;
 };
@@ -35,8 +35,8 @@ inline constexpr std::size_t kMostMatrices = 65536;
 inline constexpr std::size_t kMostSide = std::size_t{1} << 24U;     // inputs or outputs
 inline constexpr std::size_t kMostVectors = std::size_t{1} << 40U;  // calls or vectors
 
-// Error{bad_config} for an empty list, sizes out of range, duplicate or empty names, and sites that name no
-// matrix or call.
+// Error{bad_config} for an empty list, sizes out of range, duplicate or empty names, and sites with unknown
+// matrices or calls.
 void validate(const MatrixList& list);
 
 // "omega#1" is call 1 of "omega".
@@ -63,7 +63,7 @@ struct Network {
 };
 // The networks included in the library (networks/networks.yaml).
 std::vector<Network> known_networks();
-// Error{bad_config} that lists the known names if there is none.
+// Error{bad_config} that lists the known names if the name is unknown.
 Network known_network(const std::string& name);
 
 }  // namespace imka

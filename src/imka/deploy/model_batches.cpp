@@ -24,7 +24,7 @@ using graph::Shape;
 using graph::Tensor;
 using graph::TensorView;
 
-// Translates the calls of one executor.
+// Passes the calls of one executor on to a hook.
 class CallNames : public graph::MatrixHook {
 public:
     CallNames(const graph::Executor& executor, std::span<const std::string> names, ModelHook& hook)
@@ -75,7 +75,7 @@ private:
         std::uint64_t done = 0;      // rows of earlier batches
         std::uint64_t in_batch = 0;  // rows of this batch so far
     };
-    // nullopt if the matrix is not one of the hook's.
+    // nullopt if the matrix is not passed to the hook.
     std::optional<ModelCall> model_call(const graph::MatrixCall& call, std::size_t rows) {
         const auto found = calls_.find({call.matrix, call.node});
         if (found == calls_.end()) return std::nullopt;
@@ -102,11 +102,11 @@ void append(const std::vector<Tensor>& batch_outputs, std::size_t batch, std::si
     for (std::size_t k = 0; k < outputs.size(); ++k) {
         const auto& from = batch_outputs[k];
         if (from.shape.empty() || from.shape[0] != static_cast<std::int64_t>(batch))
-            fail(
-                ErrorCode::bad_data,
-                fmt::format("output {} has shape {}, without the {} inferences of a batch as its first axis; "
-                            "run one batch at a time",
-                            k, graph::to_text(from.shape), batch));
+            fail(ErrorCode::bad_data,
+                 fmt::format(
+                     "output {} has shape {}; expected the {} inferences of a batch along its first axis; "
+                     "run one batch at a time",
+                     k, graph::to_text(from.shape), batch));
         auto& to = outputs[k];
         if (to.bytes.empty()) {
             to.type = from.type;
@@ -172,7 +172,7 @@ BatchRunner::Prepared& BatchRunner::prepared(std::span<const TensorView> inputs,
 std::vector<Tensor> BatchRunner::run(std::span<const TensorView> all, ModelHook* hook, const Exec& exec) {
     const auto inferences = count_inferences(graph_, all);
     const auto fixed = fixed_batch(graph_).has_value();
-    // Sizes that were run before need no new look at all tensors of the graph.
+    // Sizes that have run before need no new scan of all tensors of the graph.
     const auto whole = batch_shapes(all, inferences);
     const bool known = std::ranges::any_of(prepared_, [&](const auto& p) { return p->shapes == whole; });
     const auto batch = known ? inferences : batch_size(graph_, all);

@@ -21,14 +21,14 @@ struct ModelCall {
     std::uint64_t first_row = 0;  // rows of this use so far, over all batches
 };
 
-// Multiplies the rows, or watches. Calls come from one thread.
+// Multiplies the rows, or only observes them. Calls come from one thread.
 class ModelHook {
 public:
     virtual ~ModelHook() = default;
     // False if the product stays digital; then y is not used.
     virtual bool multiply(const ModelCall& call, MatrixView<const float> x, const Exec& exec,
                           MatrixView<float> y) = 0;
-    // Whether multiply_on_gpu works. If not, a run with this hook is on the processor.
+    // Whether multiply_on_gpu works. If not, runs with this hook use the processor.
     virtual bool takes_gpu_rows() const { return false; }
     // The same for rows in the memory of GPU exec.device.number.
     virtual bool multiply_on_gpu(const ModelCall& /*call*/, const cuda::ProductRows& /*rows*/,
@@ -46,7 +46,7 @@ std::vector<graph::TensorView> views_of(std::span<const graph::Tensor> tensors);
 // A graph prepared for many runs over inputs of the same shape.
 class BatchRunner {
 public:
-    // Both must outlive the runner. matrices: names of the static matrices that hooks get. label: of
+    // Both must outlive the runner. matrices: names of the static matrices passed to hooks. label: shown with
     // the progress.
     BatchRunner(const graph::Graph& graph, std::span<const std::string> matrices,
                 std::string_view label = "inferences");
@@ -54,9 +54,9 @@ public:
     BatchRunner(const BatchRunner&) = delete;
     BatchRunner& operator=(const BatchRunner&) = delete;
 
-    // Inputs and outputs in the order of the graph's. A graph with a fixed first axis runs in chunks of it;
-    // the last one is filled by repeating its last inference. Results do not depend on the size of the
-    // batches. hook may be null. Error{bad_data} if inputs do not fit.
+    // Inputs and outputs in the order of the graph's. A graph with a fixed first axis runs in chunks of that
+    // size; the last chunk is filled up by repeating its last inference. Results do not depend on the size of
+    // the batches. hook may be null. Error{bad_data} if inputs do not fit.
     std::vector<graph::Tensor> run(std::span<const graph::TensorView> inputs, ModelHook* hook,
                                    const Exec& exec);
     std::vector<graph::Tensor> run(std::span<const graph::Tensor> inputs, ModelHook* hook, const Exec& exec) {
@@ -78,13 +78,13 @@ private:
     const graph::Graph& graph_;
     std::span<const std::string> matrices_;
     std::string label_;
-    std::vector<std::unique_ptr<Prepared>> prepared_;  // of the last sizes of batches
+    std::vector<std::unique_ptr<Prepared>> prepared_;  // for the most recent batch sizes
 };
 
 // One run.
 struct BatchJob {
     const graph::Graph& graph;
-    std::span<const std::string> matrices;  // names of the static matrices that the hook gets
+    std::span<const std::string> matrices;  // names of the static matrices passed to the hook
     std::span<const graph::Tensor> inputs;  // in the order of the graph's inputs
     std::string_view label = "inferences";  // of the progress
 };

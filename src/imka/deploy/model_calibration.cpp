@@ -24,7 +24,7 @@
 namespace imka {
 namespace {
 
-// Inputs of one matrix, as the first run sees them.
+// Statistics of the inputs of one matrix, from the first run.
 struct InputRange {
     std::vector<std::uint64_t> rows;  // by use
     float largest = 0.0F;
@@ -34,8 +34,8 @@ struct InputRange {
     std::uint64_t all_rows() const { return std::accumulate(rows.begin(), rows.end(), std::uint64_t{0}); }
 };
 
-// The bits of the largest |x|. Magnitudes are ordered like their bits, which vectors compare; infinities and
-// NaN are above all others.
+// The bits of the largest |x|. Magnitudes have the order of their bits, which vector instructions compare;
+// infinities and NaN are above all others.
 std::int32_t largest_bits(MatrixView<const float> x) {
     std::int32_t most = 0;
     for (std::size_t r = 0; r < x.rows(); ++r) {
@@ -105,7 +105,7 @@ std::vector<std::uint32_t> draw_rows(std::uint64_t rows, std::size_t most, std::
     return drawn;
 }
 
-// The rows of every matrix, by how many it has: most have as many as others.
+// Drawn rows by the number of rows of a matrix: many matrices have the same number.
 using DrawnRows = std::map<std::uint64_t, std::vector<std::uint32_t>>;
 DrawnRows draw_samples(const std::vector<InputRange>& ranges, std::size_t most, std::uint64_t seed,
                        const Exec& exec) {
@@ -118,13 +118,13 @@ DrawnRows draw_samples(const std::vector<InputRange>& ranges, std::size_t most, 
     return drawn;
 }
 
-// Numbers of the rows of a matrix: over all uses in the order of calls, in batches one after the other.
+// Numbers the rows of a matrix batch by batch, and within a batch use by use.
 struct RowNumbers {
-    std::uint64_t inferences = 0;     // with those that fill the last batch
+    std::uint64_t inferences = 0;     // including those that fill up the last batch
     std::uint64_t batch = 0;          // inferences
     std::vector<std::uint64_t> rows;  // per inference, by use
 
-    // The number of a row of a use, and for how many rows the numbers are consecutive.
+    // The number of a row of a use, and how many rows from it on have consecutive numbers.
     struct Place {
         std::uint64_t number = 0;
         std::uint64_t rows = 0;
@@ -134,7 +134,7 @@ struct RowNumbers {
             return std::accumulate(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(uses),
                                    std::uint64_t{0});
         };
-        const auto first = row / rows[use] / batch * batch;  // inference of the batch
+        const auto first = row / rows[use] / batch * batch;  // first inference of the batch
         const auto count = std::min(batch, inferences - first);
         const auto in_batch = row - first * rows[use];
         return {first * sum(rows.size()) + count * sum(use) + in_batch, count * rows[use] - in_batch};
@@ -146,11 +146,11 @@ struct SampledMatrix {
     Matrix<float> weights;  // outputs x inputs
     double range = 0.0;     // of its inputs
     Sample sample;
-    std::optional<RowNumbers> numbers = {};  // none: batches come one after the other
+    std::optional<RowNumbers> numbers = {};  // none: batches run in order
     std::uint64_t seen = 0;                  // rows so far; only without numbers
 };
 
-// Keeps rows of a batch and multiplies what the input converters make of them.
+// Keeps rows of a batch and multiplies them as converted by the input converters.
 class SampleHook : public ModelHook {
 public:
     SampleHook(const DacConfig& dac, std::size_t first_inference, std::vector<SampledMatrix>& matrices)
@@ -190,7 +190,7 @@ private:
     std::vector<SampledMatrix>& matrices_;
 };
 
-// The range that the rule of the config gives, or the largest input where the rule needs more than that.
+// The range of the rule `deviation`; the largest input for all other rules.
 double range_of(const InputRange& range, const BuildConfig& config, std::size_t inputs) {
     const auto rule = calibration_of(config, {});
     if (rule.input_range != InputRangeRule::deviation) return range.largest;
@@ -209,7 +209,7 @@ void check_ranges(std::span<const std::string> matrices, const std::vector<Input
     }
 }
 
-// The first run. Sums of squares need the order of the rows; all else can run in any order.
+// The first run. Sums of squares depend on the order of the rows; the other statistics do not.
 std::vector<InputRange> find_ranges(const BatchJob& job, const BuildConfig& config, const Exec& exec) {
     std::vector<InputRange> ranges(job.matrices.size());
     if (calibration_of(config, {}).input_range == InputRangeRule::deviation) {
@@ -231,8 +231,8 @@ std::vector<InputRange> find_ranges(const BatchJob& job, const BuildConfig& conf
     return ranges;
 }
 
-// Whether batches of this size give the matrices the rows of one inference after the other: the first axis of
-// their inputs is that of the inferences.
+// Whether batches of this size pass rows to the matrices inference by inference, that is, the first axis of
+// their inputs counts inferences.
 bool rows_by_inference(const BatchJob& job, std::size_t size) {
     const auto shapes = batch_shapes(views_of(job.inputs), size);
     const auto graph = graph::simplified(graph::with_input_shapes(job.graph, shapes));
@@ -245,14 +245,14 @@ bool rows_by_inference(const BatchJob& job, std::size_t size) {
     });
 }
 
-// Numbers for the rows of small batches; empty if only batches one after the other give the same samples.
+// Row numbers for small batches; empty if batches must run in order to give the same samples.
 std::vector<RowNumbers> number_rows(const BatchJob& job, const std::vector<InputRange>& ranges) {
     const auto inputs = views_of(job.inputs);
     const auto batch = batch_size(job.graph, inputs);
     const auto small = small_batch_size(job.graph, inputs);
     if (small != batch && !(rows_by_inference(job, small) && rows_by_inference(job, batch))) return {};
     const auto inferences = count_inferences(job.graph, inputs);
-    // A fixed batch is filled.
+    // The last batch of a fixed size is filled up.
     const auto all = fixed_batch(job.graph) ? (inferences + batch - 1) / batch * batch : inferences;
     std::vector<RowNumbers> numbers;
     for (const auto& range : ranges) {

@@ -30,7 +30,7 @@ struct Squares {
     double relative() const { return reference > 0.0 ? difference / reference : 0.0; }
 };
 
-// Products in FP32, kept.
+// Computes products in FP32 and keeps them.
 class ReferenceHook : public ModelHook {
 public:
     explicit ReferenceHook(const Plan& plan) : plan_(plan) {}
@@ -162,7 +162,8 @@ double squared_error(std::span<const graph::Tensor> outputs, std::span<const gra
             sum.add(outputs[k].values<double>(), reference[k].values<double>());
     }
     if (!(sum.reference > 0.0))
-        fail(ErrorCode::bad_data, "the model has no floating-point output other than 0: no relative error");
+        fail(ErrorCode::bad_data,
+             "the model has no floating-point output other than 0; the relative error is undefined");
     return sum.relative();
 }
 

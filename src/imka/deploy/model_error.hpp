@@ -15,10 +15,10 @@ namespace imka {
 // Errors of one matrix, one value per chip.
 struct MatrixError {
     std::string name;
-    Summary own;          // of its products, for the inputs that it got on the chip; relative
-    Summary accumulated;  // difference of its products from those of the model in FP32; relative
+    Summary own;          // relative error of its products, for the inputs that it got on the chip
+    Summary accumulated;  // relative difference of its products from those of the model in FP32
     Summary alone;        // squared relative error of the outputs with only this matrix on the chip
-    Summary added;        // by how much that error grows when this matrix joins all before it on the chip
+    Summary added;        // increase of that error when this matrix joins the earlier ones on the chip
 };
 
 struct ModelError {
@@ -30,13 +30,13 @@ struct ModelError {
 // Error{bad_data} if the reference is 0.
 double squared_error(std::span<const graph::Tensor> outputs, std::span<const graph::Tensor> reference);
 
-// One chip per seed, built as the model's. Relative errors are roots of the sum of squares over the root of
-// the sum of squares of the FP32 values; outputs are the floating-point outputs of the graph. Error{bad_data}
-// if they are all 0.
+// One chip per seed, built like that of the model. A relative error is the root of the sum of squared
+// differences, divided by the root of the sum of squared FP32 values; outputs are the floating-point outputs
+// of the graph. Error{bad_data} if they are all 0.
 ModelError model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
                        std::span<const std::uint64_t> seeds, const Exec& exec);
 
-// What causes the squared error of the outputs. On the processor, whatever exec.device is.
+// The causes of the squared error of the outputs. Runs on the processor, whatever exec.device is.
 ErrorAttribution attribute_model_error(const DeployedModel& model, std::span<const graph::Tensor> inputs,
                                        std::span<const std::uint64_t> seeds, const Exec& exec);
 

@@ -76,7 +76,7 @@ Wanted wanted(const Graph& graph, const std::vector<StaticMatrix>& matrices, std
     };
 }
 
-// Sizes behind the first axis, which counts inferences.
+// Checks the sizes after the first axis, which counts inferences.
 void check_fit(const graph::Value& input, const graph::Shape& example) {
     const auto& dims = *input.type.dims;
     bool fits = dims.size() == example.size();

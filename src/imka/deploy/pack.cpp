@@ -66,7 +66,7 @@ public:
     }
 
     // Packs the items of `left` into the layout by repacking a few random bins at a time with them, never
-    // with more cells left over. Returns what is left when the work is done.
+    // leaving over more cells than before. Returns the items left over when the work is used up.
     Numbers repair(Numbers left, std::uint64_t work, Layout& layout) {
         while (!left.empty() && problem_.work < work) {
             const auto some = random_bins(layout);
@@ -104,7 +104,7 @@ public:
     }
 
 private:
-    // The next word. The numbers of a search need no stream of their own: no result is drawn from them.
+    // The next random word. A search needs no separate stream: no result is drawn from its numbers.
     std::uint32_t word() {
         const auto n = next_++;
         return philox4x32_10(
@@ -156,7 +156,8 @@ private:
     std::uint64_t next_ = 0;
 };
 
-// Items that cannot share a bin with any other: less room remains on either side than any item needs.
+// Items that cannot share a bin with any other: on both sides, the remaining room is too small for every
+// item.
 std::vector<char> find_alone(const std::vector<PackItem>& items, const PackBin& bin) {
     const auto least_rows = std::ranges::min(items, {}, &PackItem::rows).rows;
     const auto least_cols = std::ranges::min(items, {}, &PackItem::cols).cols;
@@ -185,7 +186,7 @@ void reduce(Search& search, std::size_t enough, std::uint64_t work, Layout& best
     }
 }
 
-// Closes the gap between packing and bound, if the search ends.
+// Closes the gap between packing and bound by exact search, unless that needs too much work.
 void prove(const std::vector<PackItem>& items, const PackBin& bin, Packing& packing) {
     while (!packing.optimal()) {
         auto exact = pack_exactly(items, bin, packing.bins - 1, kExactWork);

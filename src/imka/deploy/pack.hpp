@@ -69,8 +69,8 @@ struct CutPacking {
     bool optimal() const { return bins == bound.bins; }
 };
 
-// The same with items that may be cut anywhere, where that saves a bin. A part has the load of its item.
-// Without a load limit the result has the fewest bins that the area allows.
+// The same with items that may be cut anywhere, if that saves a bin. A part has the load of its item. Without
+// a load limit the result has the fewest bins that the area allows.
 CutPacking pack_with_cuts(const std::vector<PackItem>& items, const PackBin& bin, const PackOptions& options);
 
 }  // namespace imka

@@ -32,7 +32,7 @@ std::vector<Corner> corners_of(const std::vector<Hole>& placed) {
         }
         corners.push_back({a.row, col});
     }
-    // From top right to bottom left; of the corners with the same column only the topmost is one.
+    // From top right to bottom left; of the points in one column only the topmost is a corner.
     std::ranges::sort(corners, [](const Corner& a, const Corner& b) {
         return std::pair(a.row, a.col) < std::pair(b.row, b.col);
     });
@@ -70,7 +70,7 @@ private:
     std::uint64_t area(std::uint32_t i) const { return std::uint64_t{items_[i].rows} * items_[i].cols; }
     bool out_of_work() { return work_ == 0 || --work_ == 0; }
 
-    // Puts item `next` of order_ and those after it into the sets so far or a new one.
+    // Puts item `next` of order_ and all later ones into existing sets or new ones.
     bool assign(std::size_t next, std::size_t bins) {
         if (next == order_.size()) return true;
         const auto bit = 1U << order_[next];
@@ -147,7 +147,7 @@ private:
         return false;
     }
 
-    // An item of the same size was tried in this place.
+    // Whether an item of the same size was tried in this place.
     bool same_as_earlier(std::uint32_t set, std::uint32_t k) const {
         const auto i = order_[k];
         return std::any_of(order_.begin(), order_.begin() + k, [&](std::uint32_t j) {

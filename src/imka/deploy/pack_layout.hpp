@@ -10,7 +10,7 @@
 
 namespace imka {
 
-// The hole that a rectangle goes into.
+// How to choose the hole for a rectangle.
 enum class FitRule {
     short_side,  // least room left along the tighter side
     long_side,   // least room left along the other side
@@ -45,7 +45,7 @@ bool takes_load(const OpenBin& open, const PackBin& bin, double load);
 // Marks rows x cols cells at the position as used.
 void use_cells(const Hole& cells, OpenBin& bin);
 
-// Bins for the items of one problem; counts the work done.
+// The items and the bin of one problem, and the work done so far.
 struct PackProblem {
     std::span<const PackItem> items;
     PackBin bin;

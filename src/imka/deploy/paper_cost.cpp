@@ -60,7 +60,7 @@ void add_ratios(const CostData& data, Values& values) {
     values["area.ratio"] = gpu.area_mm2 / parameter(data.parameters, "chip_area").value;
 }
 
-// The sizes are those that costs.yaml states.
+// With the sizes stated in costs.yaml.
 void add_operations(Values& values) {
     const double d = 64;
     const double a = 4;
@@ -129,7 +129,7 @@ Steps steps_of(const NeurramPoint& point, int most_bits_of_one_phase) {
     return steps;
 }
 
-// The chip file beside the measured point with as many bits.
+// The chip file next to the measured point with the same numbers of bits.
 NeurramRow preset_row(const NeurramData& data) {
     const auto spec = chip_preset("neurram");
     const auto capacity = chip_capacity(spec);
@@ -140,8 +140,8 @@ NeurramRow preset_row(const NeurramData& data) {
             return {
                 .measured = point, .tops = capacity.tops, .tops_per_watt = capacity.tops_per_watt.value()};
     }
-    fail(ErrorCode::bad_config,
-         fmt::format("no measured point of {} bits in and {} out", input_bits, spec.core.affine.output_bits));
+    fail(ErrorCode::bad_config, fmt::format("no measured point with {} input bits and {} output bits",
+                                            input_bits, spec.core.affine.output_bits));
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ std::vector<PaperRow> paper_rows(const CostData& data) {
     for (const auto& published : data.published) {
         const auto found = values.find(published.name);
         if (found == values.end())
-            fail(ErrorCode::bad_config, fmt::format("no computation of {}", in_quotes(published.name)));
+            fail(ErrorCode::bad_config, fmt::format("no formula for {}", in_quotes(published.name)));
         PaperRow row{.published = published,
                      .computed = found->second,
                      .printed = printed_like(published.text, found->second)};

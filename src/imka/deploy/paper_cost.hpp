@@ -32,7 +32,7 @@ struct NeurramCheck {
 };
 // A product takes integration steps (2^bits - 1 per phase of an input), conversion steps (one per bit of the
 // output that is left) and a fixed time per phase; its energy also has a part per bit of the input. The chip
-// file `neurram` has time and power of one of the points.
+// file `neurram` has the time and power of one of the points.
 NeurramCheck neurram_check(const NeurramData& data);
 
 }  // namespace imka

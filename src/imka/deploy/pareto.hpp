@@ -1,4 +1,4 @@
-// Placements compared: cores against time against energy.
+// Compares placements by cores, time and energy.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace imka {
 // one.
 bool dominates(std::span<const double> a, std::span<const double> b);
 
-// Sets `best` of every point that no other one beats. values(point): an array of numbers to keep small.
+// Sets `best` of every point that no other one beats. values(point): an array of numbers to minimise.
 template <class Point, class Values>
 void mark_best(const Values& values, std::vector<Point>& points) {
     for (auto& p : points) {
@@ -31,13 +31,13 @@ struct PlacementPoint {
     std::size_t cores = 0;
     std::size_t chips = 0;
     double makespan_seconds = 0.0;  // of one inference
-    double interval_seconds = 0.0;  // between inferences that follow each other
+    double interval_seconds = 0.0;  // between successive inferences
     std::optional<double> core_joules;
     bool best = false;  // no other point is at least as good in cores, makespan and energy, and better in one
 };
 
-// Every mapping of `list` that the options allow on options.chips chips (0: as many as one copy needs): cuts,
-// copies, objectives. Sorted by cores. The pipeline is that of the list or of the network it comes from.
+// Mappings of `list` with different cuts, copies and objectives on `chips` chips (0: as many as one copy
+// needs), sorted by cores. The pipeline is that of the list, or of the network that the list comes from.
 // Error{bad_config} if nothing fits.
 std::vector<PlacementPoint> compare_placements(const MatrixList& list, const Pipeline& pipeline,
                                                const ChipSpec& spec, const ScheduleOptions& timing,

@@ -37,8 +37,7 @@ public:
             count_ += list[m].calls;
             if (count_ > kMostMatrices)
                 fail(ErrorCode::bad_config,
-                     fmt::format("matrix {}: more than {} calls up to this one; a schedule has at most that "
-                                 "many",
+                     fmt::format("matrix {}: more than {} calls up to this matrix, the limit of a schedule",
                                  in_quotes(list[m].name), kMostMatrices));
             matrices_.emplace(list[m].name, m);
         }
@@ -80,7 +79,7 @@ private:
     std::size_t count_ = 0;
 };
 
-// Calls so that inputs come first; otherwise in the order of the list.
+// Sorts calls so that inputs come first; otherwise keeps the order of the list.
 std::vector<std::size_t> sorted(const std::vector<Call>& calls, const MatrixList& list) {
     std::vector<std::vector<std::size_t>> readers(calls.size());
     std::vector<std::size_t> waits(calls.size());
@@ -108,7 +107,7 @@ std::vector<std::size_t> sorted(const std::vector<Call>& calls, const MatrixList
     return order;
 }
 
-// Positions of steps among the products: the last product before a step, the first one behind it.
+// Positions of steps among the products: the last product before a step and the first one after it.
 struct Neighbours {
     std::vector<std::size_t> product;  // number of a product in order; kNone: digital
     std::vector<std::size_t> last_before;
@@ -136,8 +135,9 @@ Neighbours neighbours_of(const std::vector<PipelineStep>& steps) {
     return n;
 }
 
-// Which products every other product has to come before or after. All products before p lead to p if none of
-// them is first read behind p; all products behind p depend on p if none of them reads only from before p.
+// Whether every other product has to come either before or after product p. All products before p lead to p
+// if none of them is first read after p; all products after p depend on p if none of them reads only from
+// products before p.
 std::vector<bool> cuts_of(const Neighbours& n) {
     std::vector<std::size_t> behind(n.products, kNone);
     std::vector<std::size_t> before(n.products, kNone);
@@ -160,7 +160,7 @@ std::vector<bool> cuts_of(const Neighbours& n) {
     return cut;
 }
 
-// The branch of every product: products between two cuts that lead to each other share one.
+// The branch of every product: connected products between two cuts share a branch.
 std::vector<std::size_t> branch_roots(const std::vector<PipelineStep>& steps, const Neighbours& n,
                                       const std::vector<bool>& cut) {
     std::vector<std::size_t> root(n.products);
@@ -169,7 +169,7 @@ std::vector<std::size_t> branch_roots(const std::vector<PipelineStep>& steps, co
         while (root[p] != p) p = root[p] = root[root[p]];
         return p;
     };
-    // The products that a step has in reach without another product between.
+    // The products that a step reads with no other product in between.
     std::vector<std::set<std::size_t>> sources(steps.size());
     for (std::size_t s = 0; s < steps.size(); ++s) {
         std::set<std::size_t> reached;
@@ -226,7 +226,7 @@ private:
         for (const auto& branch : branches) add_branch(branch, std::string(head.size(), ' ') + "- ");
     }
 
-    // A branch that forks is a pipeline of its own.
+    // A branch that forks is written like a pipeline.
     void add_branch(const std::vector<std::size_t>& branch, const std::string& head) {
         std::map<std::size_t, std::size_t> place;
         std::vector<PipelineStep> steps;
@@ -254,7 +254,7 @@ private:
         }
     }
 
-    // "fc1 [Add, Relu] -> fc2"; of a long branch the beginning and the end.
+    // "fc1 [Add, Relu] -> fc2"; of a long branch only the beginning and the end.
     std::string line_of(const std::vector<std::size_t>& branch) const {
         constexpr std::size_t kMostSteps = 40;
         std::string line;

@@ -17,7 +17,7 @@ namespace imka {
 
 // How a step reads the result of another one.
 enum class Reads {
-    rows,    // in step: a share of the rows is enough for the same share of its own
+    rows,    // in step: a share of the rows is enough for the same share of the step's rows
     window,  // the same, some rows ahead (convolutions, pools)
     all,     // its first row needs all rows
 };
@@ -30,7 +30,7 @@ struct EnumNames<Reads> {
 struct StepInput {
     std::size_t step = 0;  // an earlier one
     Reads reads = Reads::rows;
-    std::size_t ahead = 0;  // rows; of a window
+    std::size_t ahead = 0;  // rows that a window reads ahead
     bool operator==(const StepInput&) const = default;
 };
 
@@ -39,16 +39,16 @@ struct PipelineStep {
     std::string name;
     std::string op;
     std::vector<StepInput> inputs;
-    std::vector<StepInput> network = {};  // inputs of the network that it reads; `step`: in Pipeline::inputs
+    std::vector<StepInput> network = {};  // inputs of the network; `step`: index in Pipeline::inputs
     std::vector<std::uint32_t> matrices;  // in the mapping; several: a grouped convolution; none: digital
     std::size_t rows = 1;                 // of its result; vectors that each matrix multiplies; >= 1
     DigitalWork work;                     // per inference, without partial sums
-    double input_bytes = 0.0;   // inputs of the network that no step before reads, one byte per value
+    double input_bytes = 0.0;   // inputs of the network that no earlier step reads, one byte per value
     double output_bytes = 0.0;  // its result
     bool is_output = false;     // of the network
 };
 
-// Steps that have to wait for all steps of the chain before; branches can work at the same time. Digital
+// Steps that have to wait for all steps of the previous chain; branches can run at the same time. Digital
 // steps are in the branch of the last product before them.
 struct Chain {
     std::vector<std::vector<std::size_t>> branches;
@@ -71,12 +71,13 @@ struct Pipeline {
 // of matrix k of the mapping. Error{bad_config} that names the node if a size is not known.
 Pipeline pipeline_of(const graph::Graph& graph, std::span<const std::size_t> on_chip);
 
-// One step per call site of the matrices. Digital work between them is not known and left out.
-// Error{bad_config} if they wait for each other in a circle.
+// One step per call site of the matrices. Digital work between them is unknown and left out.
+// Error{bad_config} if they wait for each other in a cycle.
 Pipeline pipeline_of(const MatrixList& list);
 
-// The same with one more step per input of the network, in front, that sends it over the host link. Readers
-// wait for the rows that they need. Lists of matrices have no inputs: their first step sends its own.
+// The same with one more step per input of the network at the front, which sends the input over the host
+// link. Readers wait for the rows that they need. Lists of matrices have no inputs: their first step sends
+// its own inputs.
 Pipeline with_input_steps(Pipeline pipeline);
 
 // Of all steps.
@@ -85,7 +86,7 @@ DigitalWork digital_work(const Pipeline& pipeline);
 // Bytes of a step over the host link in one inference.
 struct LinkBytes {
     double before = 0.0;  // inputs of the network
-    double after = 0.0;   // its result: of the network, or for a product on other chips
+    double after = 0.0;   // its result, if it is an output of the network or read on different chips
 };
 std::vector<LinkBytes> link_bytes(const Pipeline& pipeline, const Mapping& mapping);
 // Of all steps.
@@ -95,12 +96,12 @@ double host_bytes(const Pipeline& pipeline, const Mapping& mapping);
 std::size_t needed_rows(const Pipeline& pipeline, const PipelineStep& step, const StepInput& input,
                         std::size_t rows);
 
-// One line per chain, or one per branch where there are several; branches that fork are indented. Digital
-// operators are in brackets after the product before them; "(cached X)": reads the result of X, of a chain
+// One line per chain, or one per branch if there are several; branches that fork are indented. Digital
+// operators are in brackets after the product before them; "(cached X)": reads the result of X from a chain
 // before the previous one.
 std::string pipeline_text(const Pipeline& pipeline);
 
-// For builders of pipelines: the chains of the steps.
+// The chains of the steps, for code that builds pipelines.
 std::vector<Chain> chains_of(const std::vector<PipelineStep>& steps);
 
 }  // namespace imka

@@ -128,7 +128,7 @@ constexpr std::string_view kChannelsFirst[] = {"Conv",
                                                "InstanceNormalization",
                                                "GroupNormalization"};
 constexpr std::string_view kReshaping[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-// Operators whose results have axes of other meaning than their inputs.
+// Operators that change the meaning of the axes.
 constexpr std::string_view kOtherAxes[] = {"Transpose", "MatMul", "Gemm", "Einsum", "Gather"};
 // Operators with one result per element that are not in the table of work.
 constexpr std::string_view kElementwise[] = {
@@ -149,8 +149,8 @@ double elements(const Shape& shape) {
     return n;
 }
 
-// A value with what the schedule needs to know about it. channels_first: axis 1 has channels, so that a row
-// is one position of an image.
+// A value with its properties for the schedule. channels_first: axis 1 holds the channels, so that a row is
+// one position of an image.
 struct ValueInfo {
     Shape shape;
     bool channels_first = false;
@@ -206,8 +206,8 @@ private:
         const auto shape = graph::known_shape(graph_.values[id].type);
         if (!shape)
             fail(ErrorCode::bad_config,
-                 fmt::format("{}: the size of {} is not known; give the sizes of the inputs",
-                             graph::describe(node), in_quotes(graph_.values[id].name)));
+                 fmt::format("{}: the size of {} is unknown; specify the input sizes", graph::describe(node),
+                             in_quotes(graph_.values[id].name)));
         return *shape;
     }
 
@@ -239,7 +239,7 @@ private:
         pipeline_.steps.push_back(std::move(step));
     }
 
-    // The sums of attention over keys take their rows as they come; queries wait for the sums.
+    // Adds the sums of attention over keys: they read keys row by row, and queries wait for the sums.
     void add_key_sums(const Node& node) {
         const auto& keys = values_[node.inputs[1]];
         PipelineStep step{.name = node.name + ".keys",
@@ -266,7 +266,7 @@ private:
         for (std::size_t i = 0; i < node.inputs.size(); ++i) add_input(node, i, out, step);
     }
 
-    // out: whose rows are those of the step.
+    // out: the value with the rows of the step.
     void add_input(const Node& node, std::size_t i, const ValueInfo& out, PipelineStep& step) {
         const auto id = node.inputs[i];
         if (id == graph::kNoValue) return;
@@ -286,7 +286,7 @@ private:
         pipeline_.inputs.push_back({graph_.values[id].name, value.rows(), elements(value.shape)});
     }
 
-    // The order of the input with the same rows. Any order is right if it says which rows are there first.
+    // The flow of the input with the same rows. Any flow is right if it tells which rows are computed first.
     std::vector<std::size_t> flow_of(const Node& node, const ValueInfo& out) const {
         if (node.op == "Transpose") return transposed_flow(node, values_[node.inputs[0]]);
         for (const auto id : node.inputs) {
@@ -313,7 +313,7 @@ private:
                order.back() + 1 == static_cast<std::int64_t>(order.size());
     }
 
-    // Where the axes of rows went, in the order in which they flow.
+    // The new positions of the row axes after a transpose, in the order of the flow.
     static std::vector<std::size_t> transposed_flow(const Node& node, const ValueInfo& in) {
         if (!permutes_rows(node, in)) return {};
         const auto order = order_of(node, in.shape.size());
@@ -336,7 +336,7 @@ private:
         return flow;
     }
 
-    // Both have their rows in the order in which they are stored, or in the same other one.
+    // Whether both compute their rows in the order in which they are stored, or in the same different order.
     static bool same_flow(const ValueInfo& in, const ValueInfo& out) {
         if (in.rows() == 1 || (in.flow.empty() && out.flow.empty())) return true;
         return in.flow == out.flow && same_lead(in, out);
@@ -370,7 +370,7 @@ private:
         return same && is_elementwise(node.op);
     }
 
-    // A causal attention needs the keys up to the query, unless heads share them.
+    // A causal attention reads keys only up to the query, unless heads share the keys.
     bool reads_keys_by_row(const Node& node) const {
         return graph::int_attribute(node, "causal", 0) != 0 &&
                values_[node.inputs[1]].rows() == values_[node.inputs[0]].rows();
@@ -399,8 +399,8 @@ private:
         return std::ranges::is_sorted(order) && (!in.channels_first || order.size() < in.shape.size());
     }
 
-    // "...d,md->...m": the first operand and the result have the same rows, which the second one does not
-    // name.
+    // "...d,md->...m": the first operand and the result have the same row axes, and the second operand has
+    // none of them.
     static bool einsum_keeps_rows(const Node& node) {
         auto equation = graph::text_attribute(node, "equation", "");
         std::erase(equation, ' ');
@@ -434,7 +434,7 @@ private:
         return first + 1 == in.shape.size() || out.rows() == kept;
     }
 
-    // Rows that a window reads beyond the share of its own position.
+    // Rows that a window reads ahead of the share for its position.
     StepInput reads_window(const Node& node, const ValueInfo& in) const {
         if (!in.channels_first) return {.reads = Reads::all};
         graph::Dims spatial;

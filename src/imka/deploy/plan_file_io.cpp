@@ -1,4 +1,4 @@
-// Reads and writes files of deployed models.
+// Reads and writes plan files.
 #include <fmt/format.h>
 
 #include <map>
@@ -52,7 +52,7 @@ ProgrammedChip read_chip(TensorFile part, const DeployedModel& model) {
                  fmt::format("metadata 'model': the graph has no matrix {}", in_quotes(model.matrices[k])));
         part.f32[weights_name(k)] = graph::weights_of(model.graph, found->second);
     }
-    // Its checksum covers the weights: those of the graph are the ones that were programmed.
+    // The checksum of the chip covers the weights, so those of the graph must be the programmed ones.
     return chip_from_tensors(std::move(part));
 }
 

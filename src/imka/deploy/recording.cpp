@@ -62,7 +62,7 @@ Trace trace_of(std::span<const double> numbers) {
             .bytes_out = count_of(numbers[5]),
             .digital_operations = count_of(numbers[6])};
     for (const double n : numbers.subspan(kTraceNumbers)) t.core_products.push_back(count_of(n));
-    // All rows of the table are as long as the longest.
+    // Drops the zeros that pad all rows of the table to the same length.
     while (!t.core_products.empty() && t.core_products.back() == 0) t.core_products.pop_back();
     return t;
 }
@@ -173,7 +173,7 @@ Trace ReplayingDriver::multiply(std::uint32_t matrix, MatrixView<const float> x,
         fail(ErrorCode::bad_usage,
              fmt::format("products {} to {} of matrix {} with seed {}: {}", ids.first, ids.first + x.rows(),
                          matrix, ids.seed,
-                         begin == end ? "not in the recording" : "recorded with other inputs"));
+                         begin == end ? "not in the recording" : "recorded with different inputs"));
     for (std::size_t r = 0; r < y.rows(); ++r) std::ranges::copy(found->second.y.row(r), y.row(r).begin());
     return found->second.trace;
 }

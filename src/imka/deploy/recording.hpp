@@ -1,4 +1,4 @@
-// Drivers that record the calls of another driver and replay them: repeats a run without its chip.
+// Drivers that record the calls of another driver and replay them, to repeat a run without its chip.
 #pragma once
 
 #include <compare>
@@ -55,8 +55,7 @@ private:
     Recording recording_;
 };
 
-// Replays a recording. Error{bad_usage} for a call that was not recorded: other rows, seed, number of rows
-// or inputs.
+// Replays a recording. Error{bad_usage} for a call that was not recorded: different rows, seed or inputs.
 class ReplayingDriver final : public ChipDriver {
 public:
     explicit ReplayingDriver(Recording recording) : recording_(std::move(recording)) {}

@@ -29,10 +29,10 @@ struct Lane {
     double seconds = 0.0;  // per row
 };
 
-// Lanes that work at once.
+// Lanes that run at once.
 struct Phase {
     std::vector<Lane> lanes;
-    double delay = 0.0;  // seconds from their end until the rows are there
+    double delay = 0.0;  // seconds from their end until the rows are available
 };
 
 // A way to the end of the network from a step, when a share of its rows is done: (1 - share) rows + rest.
@@ -60,11 +60,11 @@ void prune(std::vector<Way>& ways) {
     ways = std::move(kept);
 }
 
-// A step as work: phases one after another, in blocks of rows.
+// The work of a step: phases one after another, in blocks of rows.
 struct Stage {
     std::vector<Phase> phases;
     std::size_t rows = 1;
-    std::size_t parts = 1;  // most copies that share the rows
+    std::size_t parts = 1;  // largest number of copies that share the rows
     std::size_t block = 1;  // rows
     double path = 0.0;      // seconds to the end of the network, one step after another
     std::vector<Way> ways;  // the same, with rows that flow from step to step
@@ -93,14 +93,16 @@ void check(const Pipeline& pipeline, const Mapping& mapping, const ScheduleOptio
     for (const auto& step : pipeline.steps) {
         for (const auto m : step.matrices) {
             if (m >= mapping.matrices.size())
-                fail(ErrorCode::bad_config, fmt::format("step {} multiplies matrix {}; the mapping has {}",
-                                                        in_quotes(step.name), m, mapping.matrices.size()));
+                fail(ErrorCode::bad_config,
+                     fmt::format("step {} multiplies matrix {}; the mapping has only {} {}",
+                                 in_quotes(step.name), m, mapping.matrices.size(),
+                                 mapping.matrices.size() == 1 ? "matrix" : "matrices"));
         }
     }
 }
 
-// The copies of each matrix that each of its calls uses: calls that work at the same time share them out, if
-// they can do so evenly; otherwise all calls use all copies.
+// The copies of each matrix that each of its calls uses: calls that run at the same time divide the copies
+// among themselves if that is possible evenly; otherwise all calls use all copies.
 class CopyShares {
 public:
     CopyShares() = default;  // every call uses all copies
@@ -216,10 +218,10 @@ private:
         }
     }
 
-    // A path of steps that read row by row takes the time of all rows of its slowest step, and that of one
-    // row of the others.
+    // A path of steps that read row by row takes the time of all rows of its slowest step plus that of one
+    // row of every other step.
     void set_ways(std::vector<Stage>& stages) const {
-        std::vector<double> after(stages.size(), 0.0);  // seconds behind the last row of a step
+        std::vector<double> after(stages.size(), 0.0);  // seconds after the last row of a step
         for (std::size_t s = stages.size(); s-- > 0;) {
             auto& ways = stages[s].ways;
             double all_rows = 0.0;
@@ -293,8 +295,8 @@ public:
 private:
     struct Samples {
         std::size_t block = 1;
-        std::vector<double> done;        // done[k]: of the first k blocks
-        std::vector<double> first_done;  // first_done[k]: and of one more row
+        std::vector<double> done;        // done[k]: end of the first k blocks
+        std::vector<double> first_done;  // first_done[k]: end of the next row
     };
 
     double ready(std::size_t s, std::size_t rows) const {
@@ -327,7 +329,7 @@ private:
         steps_.push_back(std::move(samples));
     }
 
-    // Parts of a matrix and the least time of a row on its copies.
+    // The parts of each matrix and the least time per row on its copies.
     static std::set<std::pair<std::size_t, double>> speeds(const Phase& phase) {
         std::map<std::tuple<std::uint32_t, std::uint32_t>, double> copies;
         std::map<std::uint32_t, std::pair<std::size_t, double>> matrices;
@@ -346,7 +348,7 @@ private:
         return out;
     }
 
-    // Replaces when rows can begin by when they are done.
+    // Replaces the times when rows can begin by the times when they are done.
     static void pass(const Phase& phase, std::size_t block, std::size_t rows, std::vector<double>& first,
                      std::vector<double>& last) {
         std::vector<double> first_done(first.size(), 0.0);
@@ -461,7 +463,7 @@ private:
         return stages_[step].first_row(progress(inference, step).done);
     }
 
-    // Starts all blocks whose inputs are there.
+    // Starts all blocks with available inputs.
     void release() {
         while (!pending_.empty()) {
             const auto [i, s] = pending_.back();
@@ -484,7 +486,7 @@ private:
         });
     }
 
-    // Begins the current phase of a block, or ends the block behind the last one.
+    // Begins the current phase of a block, or ends the block after the last phase.
     void enter(std::size_t i, std::size_t s, std::size_t b) {
         auto& state = progress(i, s).blocks[b];
         if (state.phase == stages_[s].phases.size()) {
@@ -502,8 +504,8 @@ private:
         }
     }
 
-    // First row and number of rows of a lane. Where rows cannot be shared out evenly, the copies take turns
-    // from inference to inference.
+    // First row and number of rows of a lane. If rows cannot be divided evenly, the copies take turns from
+    // inference to inference.
     std::pair<std::size_t, std::size_t> part_of(std::size_t i, std::size_t s, std::size_t b,
                                                 const Lane& lane) const {
         const auto first = stages_[s].first_row(b);
@@ -557,7 +559,7 @@ private:
         advance(i, s, before);
     }
 
-    // Counts blocks that are done, and looks at the readers of new rows.
+    // Counts blocks that are done, and queues the readers of new rows.
     void advance(std::size_t i, std::size_t s, std::size_t before) {
         auto& p = progress(i, s);
         while (p.done < p.blocks.size() && p.blocks[p.done].done) ++p.done;
@@ -588,8 +590,8 @@ struct Simulated {
     double makespan() const { return std::ranges::max(ends); }
 };
 
-// Neither order is always the better one: rows that flow keep cores busy behind a slow step, and whole steps
-// give work to cores that would wait where all rows are needed.
+// Neither order is always better: `rows` keeps cores busy after a slow step, `steps` gives work to cores that
+// would otherwise wait for all rows of an input.
 Simulated shortest(const Pipeline& pipeline, std::vector<Stage> stages, std::size_t inferences) {
     Simulated best;
     for (const auto order : {Order::rows, Order::steps}) {
@@ -602,8 +604,8 @@ Simulated shortest(const Pipeline& pipeline, std::vector<Stage> stages, std::siz
     return best;
 }
 
-// Calls with copies of their own do not wait for each other; where other matrices are on the same cores, it
-// can be faster if every call uses all copies.
+// Calls with different copies do not wait for each other; if other matrices are on the same cores, it can be
+// faster for every call to use all copies.
 Simulated shortest(const Pipeline& pipeline, const Stages& stages, const CopyShares& shares,
                    const ScheduleOptions& options) {
     auto best = shortest(pipeline, stages.build(shares, options), options.inferences);
@@ -621,8 +623,8 @@ std::vector<ResourceUse> uses_of(const std::vector<Span>& spans) {
     return uses;
 }
 
-// Seconds of the busiest resource per inference, if copies share all rows evenly: in the mean over many
-// inferences they do.
+// Seconds of the busiest resource per inference if copies share all rows evenly, as they do on average over
+// many inferences.
 double mean_work(const std::vector<Stage>& stages) {
     std::map<Resource, double> seconds;
     for (const auto& stage : stages) {
@@ -659,7 +661,7 @@ std::vector<StepWindow> step_windows(const Pipeline& pipeline, const Mapping& ma
 CallSlots call_slots(const std::vector<std::size_t>& steps, const std::vector<StepWindow>& windows) {
     CallSlots out;
     while (out.slots.size() < steps.size()) {
-        // Calls up to the next one that overlaps none of them are a group.
+        // A group ends before the first call that overlaps none of its calls.
         const auto first = out.slots.size();
         std::size_t count = 0;
         while (out.slots.size() < steps.size()) {

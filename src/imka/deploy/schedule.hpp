@@ -1,4 +1,4 @@
-// What runs when: the products and digital operations of inferences on cores, digital unit and host link.
+// Schedules of the products and digital operations of inferences on cores, digital unit and host link.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,7 @@
 
 namespace imka {
 
-// What works on one thing at a time.
+// Does one task at a time.
 enum class ResourceKind { core, digital, link };
 template <>
 struct EnumNames<ResourceKind> {
@@ -39,7 +39,7 @@ struct Span {
     std::uint32_t step = 0;
     std::uint32_t inference = 0;
     Resource resource;
-    std::uint32_t matrix = kNoMatrix;  // of a core: in the mapping
+    std::uint32_t matrix = kNoMatrix;  // on a core: index in the mapping
     std::uint32_t copy = 0;            // of the matrix
     std::size_t first_row = 0;
     std::size_t rows = 0;
@@ -48,8 +48,8 @@ struct Span {
     bool operator==(const Span&) const = default;
 };
 
-// Between host and chips, and between chips. A row arrives `latency` after it was sent; the link can send the
-// next one in the meantime.
+// The link between host and chips, and between chips. A row arrives latency_seconds after it was sent; the
+// link can send the next one in the meantime.
 struct HostLink {
     double bytes_per_second = 0.0;
     double latency_seconds = 0.0;
@@ -58,7 +58,7 @@ struct HostLink {
 Fields fields(HostLink& link);
 
 struct ScheduleOptions {
-    std::size_t inferences = 1;  // that follow each other
+    std::size_t inferences = 1;  // one after another
     bool digital = true;         // false: digital operations take no time
     // For inputs, outputs and values between chips; none: they take no time.
     std::optional<HostLink> link = {};
@@ -69,7 +69,7 @@ Fields fields(ScheduleOptions& options);
 // Error{bad_config}, also for the link.
 void validate(const ScheduleOptions& options);
 
-// A time that no schedule of this mapping can beat if every call uses the same copies, and why.
+// A time that no schedule of this mapping can beat if every call uses the same copies, and the reason.
 struct ScheduleBound {
     double seconds = 0.0;
     std::string reason;                  // "critical path", "core 3", "digital unit", "host link"
@@ -78,7 +78,7 @@ struct ScheduleBound {
 
 struct ResourceUse {
     Resource resource;
-    double seconds = 0.0;  // at work
+    double seconds = 0.0;  // busy
 };
 
 struct Schedule {
@@ -86,8 +86,7 @@ struct Schedule {
     std::size_t inferences = 1;
     std::vector<Span> spans;  // by begin
     double makespan_seconds = 0.0;
-    // Between the ends of inferences that follow each other, and at least the mean work of the busiest
-    // resource.
+    // Between the ends of successive inferences; at least the mean work of the busiest resource.
     double interval_seconds = 0.0;
     ScheduleBound bound;
     std::vector<ResourceUse> uses;  // of every resource with work
@@ -96,9 +95,9 @@ struct Schedule {
 
 // List scheduling: a free resource takes the waiting block with the earliest inference, then the longest path
 // to the end, then the lowest rows. A core does one product at a time; tiles of a matrix on different cores
-// work at once; copies share the rows of a call, or take turns from inference to inference. Calls that can be
-// at work at the same time have copies of their own where there are enough, unless it is faster if all calls
-// use all copies. Error{bad_config} if pipeline and mapping do not fit.
+// run at once; copies share the rows of a call, or take turns from inference to inference. Calls that can run
+// at the same time get different copies if there are enough, unless it is faster for all calls to use all
+// copies. Error{bad_config} if pipeline and mapping do not fit.
 Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                        const CostData& data, const ScheduleOptions& options = {});
 
@@ -109,13 +108,13 @@ Schedule make_schedule(const Pipeline& pipeline, const Mapping& mapping, const C
 void verify_schedule(const Schedule& schedule, const Pipeline& pipeline, const Mapping& mapping,
                      const ChipSpec& spec);
 
-// When a step works, from its first row to its last.
+// When a step runs, from its first row to its last.
 struct StepWindow {
     double begin = 0.0;  // seconds
     double end = 0.0;
 };
-// More than a tenth of the shorter window is in the other one. Less happens where a step that needs all rows
-// of one input reads another row by row.
+// Whether more than a tenth of the shorter window lies in the other one. Smaller overlaps occur if a step
+// needs all rows of one input and reads another one row by row.
 bool overlap(const StepWindow& a, const StepWindow& b);
 
 // The windows of all steps if no step ever waits for a busy core and every call uses all copies. Without
@@ -123,8 +122,8 @@ bool overlap(const StepWindow& a, const StepWindow& b);
 std::vector<StepWindow> step_windows(const Pipeline& pipeline, const Mapping& mapping, const ChipSpec& spec,
                                      const CostData& data);
 
-// Calls of one matrix, in the order of the pipeline: calls that work at the same time have different slots.
-// groups[k]: slots of call k and those that overlap it, directly or through others.
+// Calls of one matrix, in the order of the pipeline: calls that run at the same time have different slots.
+// groups[k]: number of slots of call k and the calls that overlap it, directly or through others.
 struct CallSlots {
     std::vector<std::size_t> slots;
     std::vector<std::size_t> groups;

@@ -102,7 +102,7 @@ private:
         std::size_t end = 0;
         for (const auto* span : digital) {
             if (span->first_row != end)
-                fail_span(*span, fmt::format("digital work: row {} is done twice or never",
+                fail_span(*span, fmt::format("digital work: row {} is not processed exactly once",
                                              std::min(end, span->first_row)));
             end = span->first_row + span->rows;
             const auto from = span->first_row - std::min(span->first_row, longest);
@@ -114,17 +114,17 @@ private:
         }
         if (!digital.empty() && end != pipeline_.steps[key.second].rows)
             fail(ErrorCode::bad_data,
-                 fmt::format("step {}, inference {}: digital work: row {} is never done",
+                 fmt::format("step {}, inference {}: digital work: row {} is never processed",
                              in_quotes(pipeline_.steps[key.second].name), key.first, end));
     }
 
-    // When the rows of a span are where they are needed next.
+    // When the rows of a span arrive where they are needed next.
     double arrival(const Span& span) const {
         const bool sent = span.resource.kind == ResourceKind::link && schedule_.link;
         return span.end + (sent ? schedule_.link->latency_seconds : 0.0);
     }
 
-    // Inputs of the network arrive before anything works on their rows; outputs are sent behind everything.
+    // Inputs of the network arrive before any work on their rows; outputs are sent after all work on them.
     void check_link(const Key& key) const {
         const auto found = spans_.find(key);
         const auto& step = pipeline_.steps[key.second];
@@ -187,7 +187,7 @@ private:
                 const Ranges rows = done[{m, copy, *list.begin()}];
                 for (const auto core : list) {
                     if (done[{m, copy, core}] != rows)
-                        fail_step(key, m, "the cores of a copy do different rows");
+                        fail_step(key, m, "the cores of a copy process different rows");
                 }
                 all.insert(all.end(), rows.begin(), rows.end());
             }
@@ -195,10 +195,11 @@ private:
             std::size_t end = 0;
             for (const auto& [first, last] : all) {
                 if (first != end)
-                    fail_step(key, m, fmt::format("row {} is done twice or never", std::min(first, end)));
+                    fail_step(key, m,
+                              fmt::format("row {} is not processed exactly once", std::min(first, end)));
                 end = last;
             }
-            if (end != step.rows) fail_step(key, m, fmt::format("row {} is never done", end));
+            if (end != step.rows) fail_step(key, m, fmt::format("row {} is never processed", end));
         }
     }
 
@@ -208,7 +209,7 @@ private:
                          key.first, in_quotes(mapping_.matrices[matrix].shape.name), what));
     }
 
-    // When the first `rows` rows of a step are there; steps without work pass on what they read.
+    // When the first `rows` rows of a step are available; steps without work pass on their inputs.
     double available(const Key& key, std::size_t rows) {
         if (rows == 0) return 0.0;
         const auto found = spans_.find(key);
@@ -228,7 +229,7 @@ private:
         return passed_[{key, rows}] = time;
     }
 
-    // Written again here on purpose.
+    // Duplicates needed_rows on purpose.
     std::size_t need(const PipelineStep& step, const StepInput& input, std::size_t rows) const {
         const auto all = pipeline_.steps[input.step].rows;
         if (input.reads == Reads::all) return all;
@@ -237,7 +238,7 @@ private:
         return std::min(all, n + (input.reads == Reads::window ? input.ahead : 0));
     }
 
-    // First rows of the spans with the latest end up to them.
+    // The first row of each span, with the latest end of all spans up to this one.
     const std::vector<std::pair<std::size_t, double>>& latest_ends(const Key& key,
                                                                    const std::vector<const Span*>& spans) {
         auto& ends = ends_[key];

@@ -11,11 +11,11 @@
 namespace imka {
 namespace {
 
-// Of one tensor of a batch, and of the graphs and tensors of all batches that run at once.
+// Limits for one tensor of a batch, and for the graphs and tensors of all batches that run at once.
 constexpr std::size_t kSmallElements = std::size_t{1} << 18U;
 constexpr std::size_t kElementsAtOnce = std::size_t{1} << 27U;
 
-// Each of them has a copy of the graph.
+// Every batch that runs has a copy of the graph.
 int batches_at_once(const BatchJob& job, std::span<const graph::TensorView> inputs, std::size_t size,
                     const Exec& exec) {
     auto elements = size * largest_tensor(job.graph, inputs);

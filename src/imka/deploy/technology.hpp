@@ -13,7 +13,7 @@ namespace imka {
 
 struct Technology {
     double node_nm = 0.0;  // 0: that of the chip
-    int tiers = 1;         // of crossbars; those above each other share converters and drivers
+    int tiers = 1;         // of crossbars; stacked crossbars share converters and drivers
 };
 
 // Sets "node" (nm) or "tiers"; false for other keys. Error{bad_config} for a value out of range.

@@ -39,7 +39,7 @@ double tick_of(double length) {
     return power;
 }
 
-// What is drawn in one colour: a matrix, digital work or the link; and whether its inference is odd.
+// Determines the colour: a matrix, digital work or the link, and whether the inference is odd.
 struct Mark {
     ResourceKind kind = ResourceKind::core;
     std::uint32_t matrix = kNoMatrix;
@@ -53,7 +53,7 @@ Mark mark_of(const Span& span) {
 
 using Line = std::vector<std::optional<Mark>>;  // one per column of the picture
 
-// Time of each mark in each column; the largest wins.
+// Draws in each column the mark with the most time.
 std::map<Resource, Line> draw_lines(const Schedule& schedule, std::size_t columns) {
     std::map<Resource, std::vector<std::map<Mark, double>>> shares;
     const double width = std::max(schedule.makespan_seconds, 1e-300) / static_cast<double>(columns);

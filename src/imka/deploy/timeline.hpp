@@ -16,10 +16,10 @@ namespace imka {
 std::string timeline_svg(const Schedule& schedule, const Pipeline& pipeline, const std::string& title);
 
 // One line of `columns` characters per resource: a letter per matrix, '+' digital work, '>' the host link,
-// '.' idle; and what the letters mean.
+// '.' idle; then a legend of the letters.
 std::string timeline_text(const Schedule& schedule, const Pipeline& pipeline, std::size_t columns = 80);
 
-// Spans of a step that follow each other on a resource without a break, as one; by begin.
+// Merges spans of a step that follow each other on a resource without a break; sorted by begin.
 std::vector<Span> merged_spans(const std::vector<Span>& spans);
 
 // Chrome's trace event format, in order of time: a process per chip, a thread per core. Spans that follow

@@ -1,11 +1,11 @@
-// A verified schedule with the pipeline that it belongs to.
+// A verified schedule with its pipeline.
 #pragma once
 
 #include "imka/deploy/schedule.hpp"
 
 namespace imka {
 
-// When the matrices of a mapping work.
+// When the matrices of a mapping run.
 struct Timing {
     Pipeline pipeline;
     Schedule schedule;

@@ -45,7 +45,7 @@ Redesign redesign(const ChipSpec& from, const Constants& constants) {
     return out;
 }
 
-// The chip with every tier as cores of its own.
+// The chip with every tier as separate cores.
 ChipSpec flat(const Redesign& r) {
     auto spec = r.chip;
     spec.cores *= r.technology.tiers;

@@ -19,10 +19,10 @@ struct WhatIfAxis {
     std::string key;
     std::vector<std::string> values;
 };
-// "core.rows=64,128,256". Error{bad_config} for text of another form.
+// "core.rows=64,128,256". Error{bad_config} for malformed text.
 WhatIfAxis parse_axis(const std::string& text);
 
-// The parameters behind energies and areas of these chips; none if they have the known cores and node.
+// The assumed parameters of the energies and areas of these chips; empty if only known cores and nodes occur.
 std::vector<CostParameter> assumptions_of(std::span<const WhatIfAxis> axes);
 
 struct WhatIfPoint {
@@ -47,11 +47,11 @@ struct WhatIfJob {
     std::span<const std::uint64_t> seeds;  // of the chips
 };
 
-// Every combination of the values, the last axis fastest. Constants of chip files, "node" and "tiers". Power
-// and area are known for one chip only; for cores of other sizes, other nodes and several tiers they follow
-// from assumptions, with intervals (deploy/technology.hpp). Tiers share converters, so they multiply one
-// after another; the emulator gives each its own converters. Error{bad_config} for a constant that is unknown
-// or out of range.
+// Every combination of the values; the last axis varies fastest. Axes are constants of chip files, "node" and
+// "tiers". Power and area are known for one chip only; for cores of other sizes, other nodes and several
+// tiers they follow from assumptions, with intervals (deploy/technology.hpp). Tiers share converters, so they
+// multiply one after another; the emulator gives each its own converters. Error{bad_config} for a constant
+// that is unknown or out of range.
 std::vector<WhatIfPoint> what_if(const WhatIfJob& job, const Exec& exec);
 
 }  // namespace imka

@@ -263,7 +263,7 @@ void check_against_file(const AttentionSource& source, const std::array<std::siz
     most("sequences", source.sequences, shape[0]);
     if (source.head_dim && as_size(*source.head_dim) != shape[3])
         fail(ErrorCode::bad_config,
-             fmt::format("head_dim: {}; that of {} is {}", *source.head_dim, source.dataset, shape[3]));
+             fmt::format("head_dim: {}, but {} has {}", *source.head_dim, source.dataset, shape[3]));
 }
 
 AttentionData read_attention(const AttentionSource& source) {

@@ -14,14 +14,14 @@
 
 namespace imka {
 
-// What sets the inputs of a run of attention.
+// Settings of the inputs of a run of attention.
 struct AttentionSource {
-    // normal: independent N(0, 1). text: a model of text (docs/attention.md). Else a file.
+    // normal: independent N(0, 1). text: a model of text (docs/attention.md). Otherwise a file.
     std::string dataset = "normal";
     std::uint64_t seed = 0;                 // of generated inputs
     std::optional<std::int64_t> length;     // L; auto: 4096, or the length in the file
     std::optional<std::int64_t> head_dim;   // d; auto: 64, or as in the file
-    std::int64_t heads = 1;                 // of generated inputs; those of a file have one head
+    std::int64_t heads = 1;                 // of generated inputs; inputs from a file have one head
     std::optional<std::int64_t> sequences;  // auto: 1, or the first 10 of a file
     bool causal = false;
     std::optional<std::int64_t> query_rows;  // compared with exact attention; 0: all; auto: at most 4096
@@ -54,10 +54,10 @@ struct AttentionData {
     AttentionInputs inputs(std::size_t sequence) const;
 };
 
-// Whether it is a generator and not a file.
+// Whether the data set is a generator and not a file.
 bool is_attention_generator(const std::string& dataset);
 
-// All but dataset and seed.
+// All except dataset and seed.
 Fields fields(AttentionSource& source);
 // Checks what does not need a file. Error{bad_config} if the inputs do not fit in memory.
 void validate(const AttentionSource& source);

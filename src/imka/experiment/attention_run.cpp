@@ -155,7 +155,7 @@ struct ProjectedSequence {
     }
 };
 
-// there: if it ran on a GPU.
+// there: only if the run was on a GPU.
 struct SequenceRun {
     Matrix<float> outputs;
     std::optional<ProjectedSequence> there = {};
@@ -211,7 +211,7 @@ void exact_causal_rows(const AttentionData& data, std::size_t sequence, const Ex
     }
 }
 
-// The same for all queries or sampled ones of a causal run, on a GPU.
+// Exact outputs on a GPU: of all queries, or of the sampled queries of a causal run.
 Matrix<float> exact_on_gpu(const AttentionData& data, const GpuSequence& sequence) {
     Matrix<float> out(data.heads * data.positions.size(), data.d);
     const cuda::Buffer<float> y(sequence.gpu(), out.values().size(), cuda::MemorySource::pooled);
@@ -385,8 +385,8 @@ SeedResult run_attention(const RunConfig& config, std::uint64_t seed, RunData& r
 
 namespace {
 
-// Resident memory, in bytes, from now on: the peak above the memory in use at the start. 0 if the system does
-// not tell.
+// Peak of the resident memory above the memory in use at the start, in bytes. 0 if the system does not report
+// it.
 class MemoryPeak {
 public:
     MemoryPeak() {

@@ -13,7 +13,7 @@ namespace imka {
 
 // Checks the settings of attention that do not depend on a file.
 void validate_attention(const RunConfig& config);
-// products: seed of the noise of a chip.
+// products: seed of the chip's noise.
 AttentionOptions attention_options(const RunConfig& config, std::uint64_t products);
 FeatureSizes attention_sizes(const RunConfig& config, std::int64_t d);
 

@@ -67,7 +67,7 @@ private:
         const auto content = read_file(path_, kMostBytes);
         if (!content.starts_with(text_))
             fail(ErrorCode::bad_data,
-                 fmt::format("{}: not a file of emulations of these runs; remove it or choose another",
+                 fmt::format("{}: contains no emulations of these runs; remove it or choose a different file",
                              path_.string()));
         std::size_t first = text_.size();
         for (int line = 2; first < content.size(); ++line) {

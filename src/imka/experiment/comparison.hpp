@@ -17,8 +17,8 @@ namespace imka {
 // For every kernel: the score of all data sets, then of each one.
 std::vector<FidelityScore> scores(const std::vector<FidelityCell>& cells);
 
-// What a fit minimises, two values per cell: differences of ln(Gram error) and of accuracy, each divided by
-// its sampling noise plus a model error.
+// Residuals for a fit, two per cell: differences of ln(Gram error) and of accuracy, each divided by its
+// sampling noise plus a model error.
 std::vector<double> residuals(const std::vector<FidelityCell>& cells);
 double chi_squared(const std::vector<FidelityCell>& cells);
 inline constexpr double kModelError = 0.05;       // of ln(Gram error)
@@ -31,7 +31,7 @@ struct ComparisonConfig {
     std::string backend = "hermes";     // rows of the CSV file to use
     std::int64_t test_rows = 6000;      // evenly spaced test rows for the accuracies
     std::vector<std::string> datasets;  // empty: all measured data sets
-    // Emulations are kept in this file, and those that it has are not repeated; empty: none.
+    // File that keeps emulations, so that they are not repeated; empty: none.
     std::filesystem::path kept;
 };
 

@@ -41,7 +41,7 @@ double chips_to_fit(const ChipRun& run) {
     return run.fit_on == FitOn::chip ? 1.0 : static_cast<double>(run.fit_draws);
 }
 
-// Rows to compute features for: test rows, and training rows for each chip of the fit.
+// Numbers of rows to compute features for: test rows, and training rows for each chip of the fit.
 struct Rows {
     double train = 0.0;
     double tested = 0.0;
@@ -164,7 +164,7 @@ double measure_machine_factor(const Exec& exec) {
     const auto data = load_dataset("ringnorm", options, exec);
     const auto facts = dataset_facts("ringnorm", options, exec);
     const Exec one{.threads = 1, .cancel = exec.cancel};
-    // The faster of two: the first also warms up processor and memory.
+    // The faster of two runs: the first also warms up processor and memory.
     double best = 0.0;
     for (int i = 0; i < 2; ++i) {
         const auto begin = std::chrono::steady_clock::now();

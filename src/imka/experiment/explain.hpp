@@ -8,11 +8,11 @@
 
 namespace imka {
 
-// The chip of a run, for switching its non-idealities off.
+// The chip settings of a run, in which non-idealities can be switched off.
 ChipSettings chip_settings(const RunConfig& config);
 
-// Uses the seeds of the run, whose backend must be a chip. With nothing switched off, the errors equal the
-// run's errors.
+// Uses the seeds of the run. The backend must be a chip. With nothing switched off, the errors equal those of
+// the run.
 ErrorAttribution attribute_gram_error(const RunConfig& config, const Dataset& data, const Exec& exec);
 
 }  // namespace imka

@@ -17,7 +17,7 @@ struct FileMapJob {
     const Matrix<float>& omega;  // of the recipe
     const RowSource& rows;
 };
-// A chip is calibrated on random rows of the file, which takes one extra pass.
+// Calibrates a chip on random rows of the file, which takes one extra pass.
 RunMap file_map(const FileMapJob& job, const Exec& exec);
 
 // Appends z(x) of every row of the file. Returns the number of rows.

@@ -162,8 +162,9 @@ double sum_squares(const std::vector<double>& r, const std::vector<bool>& used) 
     return sum;
 }
 
-// Gauss-Newton steps from the fit to all data sets, with the slopes found there. The first is always taken,
-// so that nothing of the left-out set remains to first order; others while chi² of the other sets falls.
+// Gauss-Newton steps from the fit to all data sets, with the slopes at that fit. The first step is always
+// taken, so that the left-out set has no influence to first order; more steps follow while chi² of the other
+// sets falls.
 FittedChip::LeftOut leave_out(Search& search, const std::string& set, const Matrix<double>& slopes,
                               const FittedChip& fit) {
     constexpr int kSteps = 3;
@@ -338,7 +339,7 @@ Posterior sample_posterior(const ChipComparison& comparison, const ChipSpec& chi
     }
     out.accepted = accepted / static_cast<double>(config.draws);
     out.cells = predictions(states);
-    // In random order, so that the first N draws are a sample too.
+    // In random order, so that the first N draws are also a sample.
     std::vector<std::vector<double>> chain = std::move(out.draws);
     out.draws.clear();
     for (const auto k : permutation(config.seed, Stream::subsample, static_cast<std::uint32_t>(chain.size())))

@@ -1,4 +1,4 @@
-// Fits the constants of a chip to measurements, and samples what the fit leaves open.
+// Fits the constants of a chip to measurements, and samples their posterior.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ FittedChip fit_chip(const ChipComparison& comparison, const ChipSpec& chip, cons
 ChipSpec with_constants(ChipSpec chip, const std::vector<FreeConstant>& free,
                         const std::vector<double>& values);
 
-// A measured Gram error and the prediction of it over a sample of the posterior, as natural logarithms.
+// A measured Gram error and its prediction over a sample of the posterior, as natural logarithms.
 struct CellPrediction {
     double predicted = 0.0;
     double measured = 0.0;
@@ -60,7 +60,7 @@ struct CellPrediction {
 };
 
 // Metropolis chain whose proposals are independent draws from the Gaussian (Laplace) approximation of the
-// posterior. If that were exact, all would be accepted.
+// posterior. If the approximation were exact, all proposals would be accepted.
 struct Posterior {
     std::vector<std::vector<double>> draws;  // states of the chain, one per proposal, in random order
     double accepted = 0.0;                   // share of the proposals

@@ -32,7 +32,7 @@ std::string plain_host() {
     return host.substr(0, 32);
 }
 
-// Unique per process, also if a process ID is reused, and within a process.
+// Unique among processes, even if a process ID is reused, and within a process.
 std::string writer_name() {
     static std::atomic<unsigned> counter{0};
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -85,8 +85,7 @@ void RecordWriter::create() {
 void RecordWriter::append(const Record& record) {
     if (descriptor_ < 0) create();
     const std::string line = to_json_line(record) + "\n";
-    // The first write is usually the only one; after a short one the next gives the reason (full disk,
-    // limit).
+    // One write usually suffices. After a short write, the next one gives the reason (full disk, limit).
     for (std::string_view rest = line; !rest.empty();) {
         const ssize_t written = write(descriptor_, rest.data(), rest.size());
         if (written < 0 && errno == EINTR) continue;

@@ -27,8 +27,8 @@ public:
 
     // Other processes can read the line when it returns, but it may not be on disk yet.
     void append(const Record& record);
-    // All lines that were appended before are on disk when it returns. Also while another thread appends; one
-    // write to the disk serves all threads that wait for it.
+    // All lines appended before are on disk when it returns. Other threads may append meanwhile; one write to
+    // the disk serves all threads that wait for it.
     void sync();
     const std::filesystem::path& path() const { return path_; }
 

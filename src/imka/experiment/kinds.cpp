@@ -32,13 +32,13 @@ constexpr std::array<std::string_view, 4> kTimeResults = {"kernel_seconds", "exa
 constexpr std::array<std::string_view, 5> kPerformerResults = {"accuracy", "loss", "examples", "cores",
                                                                "saturated_share"};
 
-// A Gram error fits nothing.
+// Settings without effect on Gram errors, which need no fit.
 constexpr std::array<std::string_view, 4> kFitSettings = {"alpha", "intercept", "fit_on", "fit_draws"};
-// eval_words says those that matter.
+// Settings that are not flags of eval; eval_words covers those that matter.
 constexpr std::array<std::string_view, 6> kOfEvalWords = {"dataset",     "checkpoint", "origin",
                                                           "saved_omega", "chip_hash",  "read_seconds"};
 
-// Data sets up to this part of the free memory of a GPU stay there for all their runs.
+// Data sets of at most 1/kResidentShare of a GPU's free memory stay there for all their runs.
 constexpr std::size_t kResidentShare = 8;
 
 // Seconds since the last call.
@@ -194,7 +194,7 @@ RunSizes model_sizes(const RunConfig&, const RunSource& source) {
 // exact_attention has one query per output row.
 void check_time(const RunConfig& config) {
     if (config.attention->source.query_rows != 0)
-        fail(ErrorCode::bad_config, "query_rows: times are those of all queries; expected 0");
+        fail(ErrorCode::bad_config, "query_rows: times are measured over all queries; expected 0");
 }
 
 void validate_model(const RunConfig& config) {
@@ -399,7 +399,7 @@ const RunKind& recorded_kind(std::string_view name) {
 
 namespace {
 
-// Known from the sizes, so refused before any work. A chip has its own check, and a team shares the memory.
+// Refuses runs before any work, by their sizes. A chip has its own check, and a team shares the memory.
 void check_memory(const RunCost& cost, const RunConfig& config, const FeatureSizes& sizes, const Exec& exec) {
     if (config.backend.is_chip() || exec.team != nullptr || cost.bytes <= physical_memory_bytes()) return;
     fail(ErrorCode::bad_config,
@@ -457,7 +457,7 @@ ChipUnknowns run_draws(std::string_view kind, const RunConfig& config, const Run
     for (std::int64_t k = 0; k < draws; ++k) {
         auto one = config;
         one.chip.chip_draw = k;
-        one.chip.chip_hash.reset();  // of the fitted constants
+        one.chip.chip_hash.reset();  // hash of the chip with the fitted constants
         for (const auto& [name, value] : run_seeds(kind, one, data, without_progress(exec)).values)
             means[name].push_back(value.mean);
         progress.update(static_cast<std::uint64_t>(k) + 1);

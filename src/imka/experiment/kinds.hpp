@@ -22,7 +22,7 @@
 
 namespace imka {
 
-// What runs read, and values that they share. Thread-safe.
+// Inputs of runs, and values that the runs share. Thread-safe.
 class RunData {
 public:
     explicit RunData(const RunSource& source) : source_(source) {}
@@ -32,16 +32,16 @@ public:
     const Matrix<double>& exact_gram(const RunConfig& config, const Exec& exec);
     // The same in memory of exec.device, a GPU.
     const GpuGramError& gram_on_gpu(const RunConfig& config, const Exec& exec);
-    // Training and test rows in memory of exec.device, copied by the first run that asks. nullptr on the
-    // processor, or if they would take much of the GPU's memory.
+    // Training and test rows in memory of exec.device, copied by the first run that needs them. nullptr on
+    // the processor, or if they would take much of the GPU's memory.
     const cuda::ResidentRows* rows_on_gpu(const Exec& exec);
-    // The same for exact attention (exact_outputs).
+    // Exact attention (exact_outputs), shared in the same way.
     const std::vector<Matrix<float>>& exact_attention(const RunConfig& config, const Exec& exec);
     // The sequences in memory of exec.device, a GPU.
     const std::vector<GpuSequence>& attention_on_gpu(const RunConfig& config, const Exec& exec);
 
-    // Results of a run of a group. The first run of the group computes those of all its runs by name; the
-    // others wait and take theirs.
+    // Results of one run of a group. The first run of the group computes the results of all its runs, by
+    // name; the others wait and take theirs.
     using Results = std::map<std::string, double>;
     Results take_results(const std::string& group, const std::string& run,
                          const std::function<std::map<std::string, Results>()>& compute);
@@ -82,7 +82,7 @@ struct SeedResult {
     std::optional<Offload> offload = {};
 };
 
-// What a run loads.
+// The loaded inputs of a run.
 using RunInputs = std::variant<Dataset, AttentionData, PerformerData>;
 RunSource source_of(const RunInputs& inputs);
 
@@ -91,7 +91,7 @@ struct RunSizes {
     std::optional<double> gamma = {};  // absent if the kernel has none
 };
 
-// What kinds with the same settings and inputs share.
+// The common part of kinds with the same settings and inputs.
 struct RunFamily {
     RunConfig (*defaults)();
     // Settings of every run, and those that only runs on a chip use.
@@ -106,17 +106,17 @@ struct RunFamily {
     DatasetFacts (*facts_of)(const RunSource&);  // of loaded inputs
     // Error{bad_config} if the settings do not fit the inputs.
     RunSizes (*sizes)(const RunConfig&, const RunSource&);
-    std::string_view place = {};  // the setting that says where inputs are; their content identifies them
+    std::string_view place = {};  // setting with the location of the inputs, which their content identifies
 };
-// The family of these settings: that of their part `attention` or `performer`, else that of data sets.
+// The family of these settings: attention or Performers if that part is set, otherwise data sets.
 const RunFamily& run_family(const RunConfig& config);
 
 // How the command line runs one setting.
 struct RunVerb {
     std::string_view name;
-    // Settings that are no flags of the verb: they have no effect, or `words` says them.
+    // Settings that are not flags of the verb: they have no effect, or `words` contains them.
     std::span<const std::string_view> no_flags = {};
-    // What comes before the flags. nullptr: nothing.
+    // Words before the flags. nullptr: none.
     std::vector<std::string> (*words)(const SettingsText&) = nullptr;
 };
 
@@ -131,9 +131,9 @@ struct RunKind {
     SeedResult (*run)(const RunConfig&, std::uint64_t seed, RunData&, const Exec&);
     RunCost (*cost)(const RunConfig&, const DatasetFacts&);
     bool measures_time = false;  // runs alone; its results differ from run to run
-    bool shares_gpu = false;     // runs use a GPU at the same time, or in turns (cuda::turns)
+    bool shares_gpu = false;     // runs use a GPU at the same time or in turns (cuda::turns)
     bool may_be_short = false;   // progress counts seeds
-    // Sweeps leave out runs whose inputs are not there (Error{missing_part} of `facts`).
+    // Sweeps leave out runs whose inputs are missing (Error{missing_part} of `facts`).
     bool may_lack_inputs = false;
     bool tests_models = false;  // reports show its results by task and checkpoint, not by Ω
 };

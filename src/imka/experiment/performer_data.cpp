@@ -98,7 +98,7 @@ PerformerData load_performer_data(const PerformerSource& source, const std::file
     LraSource examples{.data_dir = data_dir, .seed = source.data_seed};
     if (source.samples) examples.examples = static_cast<std::size_t>(*source.samples);
     data.test = load_lra(task, LraPart::test, examples, exec);
-    // Half of them have at least the median length.
+    // Half of the examples have at least the median length.
     examples.examples = static_cast<std::size_t>(2 * source.calibration_examples);
     data.calibration = load_lra(task, LraPart::train, examples, exec);
     Sha256 hash;

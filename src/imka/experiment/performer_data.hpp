@@ -14,7 +14,7 @@
 
 namespace imka {
 
-// What sets the inputs of a test of a Performer.
+// Settings of the inputs of a test of a Performer.
 struct PerformerSource {
     std::string task = "cifar10";
     std::string models = "models";                        // folder of the checkpoints
@@ -25,11 +25,11 @@ struct PerformerSource {
 
     bool operator==(const PerformerSource&) const = default;
 };
-// All but the task.
+// All except the task.
 Fields fields(PerformerSource& source);
 void validate(const PerformerSource& source);
 std::filesystem::path checkpoint_path(const PerformerSource& source);
-// The command that trains a checkpoint with one of our names, <recipe>-vanilla or <recipe>-hwa; otherwise "".
+// The command that trains a checkpoint named like <recipe>-vanilla or <recipe>-hwa; "" for other names.
 std::string training_command(const std::filesystem::path& checkpoint);
 // Error{missing_part} with that command.
 [[noreturn]] void fail_missing_model(const std::filesystem::path& path);
@@ -40,8 +40,8 @@ struct PerformerData {
     LraData test;
     LraData calibration;  // training examples
 };
-// Error{missing_part} if the checkpoint or the files of the task are not there; Error{bad_config} if the
-// model is of another task.
+// Error{missing_part} if the checkpoint or the files of the task are missing; Error{bad_config} if the model
+// was trained for another task.
 PerformerData load_performer_data(const PerformerSource& source, const std::filesystem::path& data_dir,
                                   const Exec& exec);
 // features: size of a head; train_rows: most tokens of an example; test_rows: examples.

@@ -19,7 +19,7 @@ std::map<std::string, double> values_of(const Evaluation& evaluation, const Mode
     return values;
 }
 
-// Names a run of a mode among those that share their inputs.
+// Name of a run, unique among the runs that share their inputs.
 std::string run_name(const RunConfig& config, EvalMode mode, std::uint64_t seed) {
     auto copy = config;
     copy.performer->mode = mode;

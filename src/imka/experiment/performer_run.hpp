@@ -9,8 +9,8 @@ namespace imka {
 
 FeatureSizes performer_sizes(const PerformerConfig& config);
 
-// Ω is that of a chip in every mode, so that runs with the same seed can be compared. The modes `all` and
-// `all-but-last` come from one test; the second run takes the results of the first.
+// Every mode uses the Ω of a chip, so that runs with the same seed can be compared. One test gives the modes
+// `all` and `all-but-last`; the second run takes its results from the first.
 SeedResult run_performer(const RunConfig& config, std::uint64_t seed, RunData& data, const Exec& exec);
 
 }  // namespace imka

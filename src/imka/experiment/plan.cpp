@@ -60,7 +60,7 @@ private:
             fail(e.code(), fmt::format("{}: {}: {}", plan_.experiment.place, c.label, e.what()));
         }
     }
-    // nullptr if the inputs are missing and may be.
+    // nullptr if the inputs are missing and the kind of run allows it.
     const DatasetFacts* facts_of(const RunPoint& c) {
         const auto key = facts_key(c.config);
         const auto place = facts_.find(key);

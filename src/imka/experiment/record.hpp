@@ -18,7 +18,7 @@ namespace imka {
 // Changes with the format of a line or of its key. Records of an unknown schema are kept and flagged, but not
 // used.
 inline constexpr std::string_view kRecordSchema = "imka-record-2";
-// Its keys were hashes of all settings. The key of such a line is recomputed when it is read.
+// The earlier schema: keys were hashes of all settings. The key of such a line is recomputed when it is read.
 inline constexpr std::string_view kFirstRecordSchema = "imka-record-1";
 
 struct Record {
@@ -74,7 +74,7 @@ struct RecordLine {
 RecordLine parse_record(std::string_view line);
 
 struct RecordSet {
-    // One per key and experiment: the first that succeeded, else the last that failed.
+    // One per key and experiment: the first that succeeded, otherwise the last that failed.
     std::vector<Record> records;
     std::vector<RecordProblem> problems;
 };
@@ -83,8 +83,7 @@ struct RecordSet {
 // line is `torn`; two records with the same key but different results are `disagrees`. Invalid lines never
 // throw; Error{io} only if a file cannot be opened.
 RecordSet read_records(const std::filesystem::path& path);
-// Merges several sets: a run present in two sets is one record, and one for each experiment that requested
-// it.
+// Merges several sets: a run present in two sets becomes one record per experiment that requested it.
 RecordSet read_records(std::span<const std::filesystem::path> paths);
 
 // One row per record; columns: key, experiment, kind, seed, then all settings, all results (result_<name> if

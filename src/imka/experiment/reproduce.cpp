@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kQkvExamples = 50;                       // as published
 constexpr std::size_t kMostBytesRead = std::size_t{1} << 30U;  // of a checkpoint or of adopted records
 
-// The file with queries, keys and values of the last layer; written unless it is there. Only numbers: no text
-// of the examples.
+// The file with queries, keys and values of the last layer; written if missing. It contains only numbers, no
+// text of the examples.
 std::filesystem::path qkv_file(const std::filesystem::path& checkpoint, const std::filesystem::path& folder,
                                const std::filesystem::path& data_dir, const Exec& exec) {
     if (!std::filesystem::exists(checkpoint)) fail_missing_model(checkpoint);
@@ -29,7 +29,7 @@ std::filesystem::path qkv_file(const std::filesystem::path& checkpoint, const st
     auto file = folder / fmt::format("{}-{}.npy", checkpoint.stem().string(), hash);
     if (std::filesystem::exists(file)) return file;
     const auto model = load_performer(checkpoint);
-    // Half of them have at least the median length.
+    // Half of the examples have at least the median length.
     const auto data = load_lra(parse_enum<LraTask>(model.task), LraPart::test,
                                {.data_dir = data_dir, .examples = 2 * kQkvExamples}, exec);
     const auto qkv = last_layer_qkv(model, data, kQkvExamples, exec);

@@ -1,5 +1,5 @@
 // The sweep of a reproduction: a built-in experiment with the changes of a user, and the runs that are
-// finished elsewhere.
+// finished in other folders.
 #pragma once
 
 #include <filesystem>
@@ -24,9 +24,9 @@ struct ReproduceConfig {
 bool is_chosen(const std::vector<std::string>& datasets, const std::string& name);
 std::filesystem::path models_folder(const std::string& models);  // if empty: that of the experiments
 
-// Plans the experiment `name`. Its data set are the queries, keys and values of the checkpoint `qkv_of`,
-// which are computed unless they are in its folder; empty: the experiment names it. If the checkpoint or its
-// data are not there, the plan has no runs and says what is missing.
+// Plans the experiment `name`. Its data set is the queries, keys and values of the checkpoint `qkv_of`, which
+// are computed if their file is missing; if `qkv_of` is empty, the experiment names its data set. If the
+// checkpoint or its data are missing, the plan has no runs and a message in `missing`.
 SweepPlan plan_reproduction(const std::string& name, const std::string& qkv_of, const ReproduceConfig& config,
                             const Exec& exec);
 

@@ -24,11 +24,11 @@
 
 namespace imka {
 
-// Settings of runs of attention. Ω is drawn anew (feature_redraw_interval) after that many sequences.
+// Settings of runs of attention. Ω is drawn anew after feature_redraw_interval sequences.
 struct AttentionRun {
     AttentionConfig features;
     AttentionSource source;                   // dataset and seed are those of the run
-    std::optional<std::int64_t> matrix_rows;  // in matrix_error; 0: none; auto: all up to a length of 4096
+    std::optional<std::int64_t> matrix_rows;  // in matrix_error; 0: none; auto: all, up to a length of 4096
     bool published_slips = false;             // as in the published figure (docs/attention.md)
 };
 
@@ -53,7 +53,7 @@ struct RunConfig {
     std::uint64_t split_seed = 0;
     std::int64_t gram_rows = 1000;  // test rows in the Gram error; 0 = none
     std::vector<std::uint64_t> seeds = {0};
-    // Runs of attention only. They have no settings of data files, feature maps, fits and Gram errors.
+    // Runs of attention only. They have no settings for data files, feature maps, fits and Gram errors.
     std::optional<AttentionRun> attention = {};
     // The same for tests of Performers.
     std::optional<PerformerRun> performer = {};
@@ -107,8 +107,8 @@ RunMap run_map(const RunConfig& config, const Dataset& data, std::uint64_t seed,
 // The same Ω on the second chip of gram_copies; none if there is only one.
 std::optional<RunMap> copy_map(const RunConfig& config, const Dataset& data, std::uint64_t seed,
                                const Exec& exec);
-// The model of one seed, fitted as fit_on says. `on_chip` is the map from run_map, used by `fit_on: chip`;
-// nullptr if the backend is not a chip.
+// The model of one seed, fitted to the features that fit_on selects. `on_chip` is the map from run_map, used
+// by `fit_on: chip`; nullptr if the backend is not a chip.
 RidgeModel fit_run(const RunConfig& config, const Dataset& data, std::uint64_t seed,
                    const FeatureMap* on_chip, const Exec& exec);
 // The exact Gram matrix, shared by the runs on one data set.
@@ -119,8 +119,8 @@ MatrixView<const float> gram_rows(const RunConfig& config, const Dataset& data);
 double measure_gram_error(const RunConfig& config, const Dataset& data, const Matrix<double>& exact,
                           std::span<const SeededMap> maps, const Exec& exec);
 
-// What is not known about the chip: spread of the results over draws of its constants from the posterior of
-// their fit.
+// Uncertainty about the chip: spread of the results over draws of its constants from the posterior of their
+// fit.
 struct ChipUnknowns {
     std::int64_t draws = 0;
     std::map<std::string, double> deviations;  // by name: standard deviation of the mean over the seeds
@@ -134,8 +134,8 @@ struct Offload {
     double share() const { return chip / (chip + digital); }
 };
 
-// What a run reads: a data set, queries, keys and values, or a model and its examples. Refers to values of
-// the caller.
+// Inputs of a run: a data set; queries, keys and values; or a model and its examples. Refers to values of the
+// caller.
 struct RunSource {
     RunSource(const Dataset& data) : set(&data) {}
     RunSource(const AttentionData& data) : attention(&data) {}
@@ -151,7 +151,7 @@ struct RunResult {
     std::map<std::string, Summary> values;  // by name, over the seeds (RunKind::results)
     std::optional<ChipInfo> chip;           // of the first seed
     std::optional<RidgeModel> model;        // of the first seed; absent if the run fits none
-    std::optional<ChipUnknowns> unknowns;   // if asked for
+    std::optional<ChipUnknowns> unknowns;   // if requested
     std::optional<Offload> offload;         // attention on a chip, of the first seed
 };
 // Runs every seed. `kind` is a name of experiment/kinds.hpp.

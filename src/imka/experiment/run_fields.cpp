@@ -28,11 +28,11 @@ Fields dataset_fields(RunConfig& c) {
     append(fields(c.read), list);
     list.push_back(field("protocol", c.protocol,
                          {.help = "How data are split and scaled: default, or as in the measured runs"}));
-    list.push_back(field("task", c.task, {.help = "What the labels are: classes, or numbers to predict"}));
+    list.push_back(field("task", c.task, {.help = "Type of the labels: classes, or numbers to predict"}));
     append(fields(c.features), list);
     append(fields(c.ridge), list);
     list.push_back(
-        field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
+        field("backend", c.backend, {.help = "Where the projection is computed: this processor or a chip"}));
     list.push_back(field("split_seed", c.split_seed, {.help = "Seed of random splits and generated data"}));
     list.push_back(field("gram_rows", c.gram_rows,
                          {.help = "Test rows in the Gram error; 0 = none", .min = 0.0, .max = 20000.0}));
@@ -63,7 +63,7 @@ Fields attention_fields(RunConfig& c) {
                          {.help = "Repeat the two slips of the published figure: 2π in cos and sin, unit "
                                   "directions divided by sqrt(m/d)"}));
     list.push_back(
-        field("backend", c.backend, {.help = "What computes the projection: this processor or a chip"}));
+        field("backend", c.backend, {.help = "Where the projection is computed: this processor or a chip"}));
     list.push_back(field("split_seed", c.split_seed, {.help = "Seed of generated data and sampled queries"}));
     list.push_back(field("seeds", c.seeds, {.help = "Seeds of the random features, one result each"}));
     return list;
@@ -79,18 +79,18 @@ Fields performer_fields(RunConfig& c) {
     append(fields(run.source), list);
     list.push_back(field("mode", run.mode, {.help = "What runs on the chip"}));
     list.push_back(field("saved_omega", run.saved_omega,
-                         {.help = "Use the Ω of the checkpoint instead of a new one per seed"}));
-    list.push_back(field("omega_law", run.omega_law, {.help = "Law of the drawn Ω"}));
+                         {.help = "Use the Ω of the checkpoint instead of drawing one per seed"}));
+    list.push_back(field("omega_law", run.omega_law, {.help = "Distribution from which Ω is drawn"}));
     list.push_back(
         field("origin", run.origin, {.help = "Where the examples come from; set when a sweep is planned"}));
-    list.push_back(field("seeds", c.seeds, {.help = "Each seed has an Ω and a chip of its own"}));
+    list.push_back(field("seeds", c.seeds, {.help = "Each seed draws its own Ω and chip"}));
     return list;
 }
 
 Fields performer_chip_fields(RunConfig& c) {
     Fields list = {field("backend", c.backend, {.help = "Chip of the modes other than fp32"})};
     append(projection_fields(c.chip), list);
-    std::erase_if(list, [](const Field& f) { return f.name == "chip_seed"; });  // it has the seed of the run
+    std::erase_if(list, [](const Field& f) { return f.name == "chip_seed"; });  // always the seed of the run
     return list;
 }
 

@@ -10,7 +10,7 @@ Fields dataset_chip_fields(RunConfig& config);
 Fields attention_fields(RunConfig& config);
 Fields attention_chip_fields(RunConfig& config);
 Fields performer_fields(RunConfig& config);
-// With the name of the chip, because the mode says whether there is one.
+// Includes the name of the chip (backend): the mode decides whether a run uses it.
 Fields performer_chip_fields(RunConfig& config);
 
 }  // namespace imka

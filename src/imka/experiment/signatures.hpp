@@ -1,4 +1,5 @@
-// Signatures of candidate mechanisms: how each changes the Gram errors, beside what is missing from them.
+// Signatures of candidate mechanisms: how each changes the Gram errors, compared with the error that the
+// emulation lacks.
 #pragma once
 
 #include <string>
@@ -14,12 +15,12 @@ struct Signature {
     std::string kernel;
     std::string sampler;
     double missing = 0.0;         // mean of ln(measured / emulated Gram error)
-    double missing_error = 0.0;   // its sampling noise
-    std::vector<double> changes;  // of each candidate: mean of ln(Gram error / that of the chip itself)
+    double missing_error = 0.0;   // standard error of `missing`
+    std::vector<double> changes;  // per candidate: mean of ln(Gram error / Gram error of the chip itself)
 };
 
 // `emulations`: cells of the chip itself, then the same cells of every candidate. Uses the cells with at
-// least this log ratio; in the order of the cells.
+// least this log ratio and keeps their order.
 std::vector<Signature> signatures(const std::vector<std::vector<FidelityCell>>& emulations,
                                   double least_log_ratio);
 

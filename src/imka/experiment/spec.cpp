@@ -119,7 +119,7 @@ RunPoint combine(const Experiment& experiment, const RunPoint& start, const Case
     return c;
 }
 
-// Settings of base and the case, before the grid, and the seeds of the grid, which are one value.
+// Settings of base and the case, before the grid. Includes seeds from the grid, which are one value.
 RunPoint start_of(const Experiment& experiment, const Case& one) {
     RunPoint c{.config = run_kind(experiment.kind).family.defaults()};
     for (const auto& setting : experiment.base) apply(setting, c);

@@ -35,7 +35,7 @@ constexpr auto kStatusEvery = std::chrono::milliseconds(200);
 constexpr auto kLookAgain = std::chrono::milliseconds(100);
 constexpr double kMemoryShare = 0.7;
 constexpr std::size_t kFailuresKept = 20;
-// Data sets that are loaded before their first run starts, and the values of the largest such set.
+// Limits for data sets loaded before their first run starts: their number, and the values in each.
 constexpr std::size_t kDataAhead = 4;
 constexpr double kMostValuesAhead = 2.5e7;
 
@@ -238,7 +238,7 @@ private:
             elsewhere_.push_back(run);
             return std::nullopt;
         }
-        // The last holder may have finished it in the meantime.
+        // The last holder may have finished the run in the meantime.
         index_.refresh(writer_.path());
         if (!is_finished(run)) return claim;
         count_finished(run);
@@ -276,8 +276,8 @@ private:
         drop_unused(data);
     }
 
-    // Runs can be shorter than loading their data. So a worker that starts a run first loads one of the next
-    // data sets that no worker has loaded; returns it. It is kept until its first run starts.
+    // Runs can be shorter than loading their data. So a worker that starts a run first loads the data set
+    // returned here: one of the next ones, not loaded yet. It is kept until its first run starts.
     std::optional<std::size_t> load_ahead(std::size_t data) {
         if (threads_ == 1 || one_at_a_time()) return std::nullopt;
         const std::size_t place = place_of_data_[data];
@@ -304,7 +304,7 @@ private:
                    kMostValuesAhead;
     }
 
-    // The next run; nullopt if none is left, or if other processes hold all that are left.
+    // The next run; nullopt if none is left, or if other processes hold all remaining runs.
     std::optional<Job> next(std::unique_lock<std::mutex>& lock, SweepTimes& times) {
         while (!stop_) {
             check_cancelled(exec_);
@@ -367,7 +367,7 @@ private:
         changed_.notify_all();
         const bool stays = gpu_lost_;
         lock.unlock();
-        // The driver may wait forever at the end of a thread that used a lost GPU.
+        // The driver may wait forever when a thread that used a lost GPU ends.
         if (stays) std::promise<void>().get_future().wait();
     }
 
@@ -431,7 +431,7 @@ private:
         }
     }
 
-    // Its own runs report an error.
+    // Ignores errors: the runs on this data set report them.
     void load(std::size_t data, const Exec& exec, SweepTimes& times) {
         try {
             shared_[data]->get(kind_, plan_.data[data], config_.data_dir, exec, times);

@@ -33,7 +33,7 @@ struct SweepPlan {
     std::vector<RunPoint> points;
     std::vector<PlannedData> data;
     std::vector<PlannedRun> runs;  // in execution order: by data set, largest first
-    // Inputs that are not there, in words. Their runs are left out (RunKind::may_lack_inputs).
+    // Messages about missing inputs. Runs that need them are left out (RunKind::may_lack_inputs).
     std::vector<std::string> missing = {};
 };
 // Checks everything before anything runs. Identical runs are merged.
@@ -89,7 +89,7 @@ struct SweepSummary {
 // After DeviceLost the threads of the sweep stay; end the process with std::quick_exit, because exit handlers
 // of the driver may wait for them.
 SweepSummary run_sweep(const SweepPlan& plan, const SweepConfig& config, const Exec& exec);
-// With another kind of run than the experiment's, such as one that fails in a test.
+// With a different kind of run than the experiment's, such as one that fails in a test.
 SweepSummary run_sweep(const SweepPlan& plan, const RunKind& kind, const SweepConfig& config,
                        const Exec& exec);
 

@@ -48,7 +48,7 @@ bool prefers_structured(const OmegaRecipe& recipe) {
     return cost.dense >= kLeastGain * cost.structured;
 }
 
-// Outputs of the transforms, of which m are kept, and levels of one transform.
+// Number of outputs of the transforms (m of them are kept), and of levels of one transform.
 struct Structure {
     double outputs;
     double levels;

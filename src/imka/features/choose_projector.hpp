@@ -67,8 +67,8 @@ struct ProjectionConstants {
 inline constexpr ProjectionConstants kProjectionConstants = {
     .dense_fixed = 0.08, .dense_input = 0.02, .structured_fixed = 0.17, .structured_level = 0.055};
 
-// Estimated time to project one row on one core, in nanoseconds of the machine where the constants were
-// measured; only their ratio matters. Depends only on d and m, so that a recipe is projected the same way in
+// Estimated time to project one row on one core, in nanoseconds on the machine where the constants were
+// measured; only the ratio matters. Depends only on d and m, so that a recipe is projected the same way in
 // every run and on every machine. structured is infinite if Ω has no such structure.
 struct ProjectionCost {
     double dense = 0.0;
@@ -86,8 +86,8 @@ struct ProjectionTiming {
 };
 ProjectionConstants fit_projection_constants(std::span<const ProjectionTiming> timings);
 
-// Structured only if it is cheaper by this factor: below it, machines differ, and the dense product is more
-// accurate for small d.
+// Structured only if it is cheaper by this factor: for smaller gains the faster choice depends on the
+// machine, and the dense product is more accurate for small d.
 inline constexpr double kLeastGain = 1.5;
 
 std::unique_ptr<const Projector> choose_projector(const OmegaRecipe& recipe, const Exec& exec = {});

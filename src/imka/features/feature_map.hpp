@@ -28,7 +28,7 @@ public:
     // + r in the caller's stream. The bits of a row do not depend on its batch. Thread-safe.
     virtual void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                          MatrixView<float> u) const = 0;
-    // The same on GPU `gpu`; nullptr without such a variant.
+    // The same on GPU `gpu`; nullptr if there is no GPU variant.
     virtual std::unique_ptr<const GpuProjector> on_gpu(int gpu) const;
 };
 
@@ -55,8 +55,8 @@ void validate(const FeatureRecipe& recipe);
 // such form.
 std::size_t functions_per_direction(Kernel kernel, Form form);
 
-// What surrounds the projection: inputs are multiplied by input_scale before it, features follow from its
-// outputs.
+// Steps before and after the projection: inputs are multiplied by input_scale, features are computed from the
+// projections.
 struct FeatureFunctions {
     float input_scale = 1.0F;
     ops::FeatureRow row;
@@ -82,7 +82,7 @@ public:
 
     // z row by row, D columns. Row r of x is number ids.first + r in the caller's stream; ids.seed seeds the
     // noise of a chip and has no effect otherwise. The bits of a row do not depend on its neighbours, the
-    // batch or the threads. Error{bad_data} naming the row if x has a NaN. On exec.device; docs/cuda.md has
+    // batch or the threads. Error{bad_data} naming the row if x has a NaN. On exec.device; docs/cuda.md lists
     // the differences between devices.
     void transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> z) const;

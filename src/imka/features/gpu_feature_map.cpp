@@ -19,7 +19,7 @@ std::unique_ptr<const GpuProjector> require_gpu_projector(const Projector& proje
     cuda::require_gpu(gpu);
     auto on_gpu = projector.on_gpu(gpu);
     if (on_gpu == nullptr)
-        fail(ErrorCode::bad_config, "this projection has no variant for GPUs; use the device cpu");
+        fail(ErrorCode::bad_config, "this projection does not support GPUs; use the device cpu");
     return on_gpu;
 }
 

@@ -1,4 +1,4 @@
-// A feature map on a GPU: Ω is copied there once; rows are in memory of the GPU.
+// A feature map on a GPU: Ω is copied there once; rows are in GPU memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace imka {
 
-// The projection of a map and the functions after it. Thread-safe; every thread has a stream of its own.
+// The projection of a map and the functions after it. Thread-safe; each thread uses its own stream.
 class GpuProjector {
 public:
     virtual ~GpuProjector() = default;
@@ -28,7 +28,7 @@ struct GpuFeatureOptions {
     bool round_to_tf32 = false;
 };
 
-// Rows of x without gaps, rows of z `stride` values apart.
+// Rows of x are contiguous, rows of z are `stride` values apart.
 struct GpuFeatureRows {
     const float* x = nullptr;
     float* z = nullptr;
@@ -36,7 +36,7 @@ struct GpuFeatureRows {
     std::size_t stride = 0;
 };
 
-// The first value of the inputs of several calls that is not finite.
+// Records the first non-finite input value over several calls.
 class FiniteCheck {
 public:
     explicit FiniteCheck(int gpu);
@@ -50,21 +50,21 @@ private:
 
 class GpuFeatureMap {
 public:
-    // Errors as require_gpu_projector.
+    // Errors as in require_gpu_projector.
     GpuFeatureMap(const Projector& projector, const FeatureFunctions& functions, int gpu);
 
     int gpu() const { return gpu_; }
     std::size_t inputs() const { return inputs_; }
     std::size_t features() const { return features_; }
 
-    // Does not wait. Values that are not finite are left to the check, as values of row first_row and later
-    // ones.
+    // Does not wait. Non-finite values are recorded in the check; the first row of `rows` counts as
+    // first_row.
     void start(const GpuFeatureRows& rows, const ProductIds& ids, const GpuFeatureOptions& options,
                const Exec& exec, const FiniteCheck& check, std::uint64_t first_row = 0) const;
     // Waits for the features. Error{bad_data} naming the row if x has a value that is not finite.
     void transform(const GpuFeatureRows& rows, const ProductIds& ids, const GpuFeatureOptions& options,
                    const Exec& exec) const;
-    // From and to memory of the host, in blocks.
+    // The same for rows in host memory, in blocks.
     void transform(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                    MatrixView<float> z) const;
 

@@ -10,8 +10,7 @@
 namespace imka {
 namespace {
 
-// Products of the chip in memory of the GPU. The driver and the outputs belong to a ChipProjector that lives
-// longer.
+// Products of the chip in GPU memory. The driver belongs to a ChipProjector that outlives this object.
 class GpuChip final : public GpuProjector {
 public:
     GpuChip(int gpu, GpuDriver& driver, std::uint32_t matrix, const ChipOutputs& outputs)
@@ -51,7 +50,7 @@ public:
 private:
     static constexpr std::size_t kBlockValues = std::size_t{1} << 26U;
 
-    // The caller reports it; the driver would, without saying where.
+    // The caller reports bad values with their position, which the driver would not.
     static bool has_bad_value(const ops::GpuFeatureJob& job) {
         std::uint64_t bad = 0;
         cuda::download(job.not_finite, sizeof(bad), &bad);

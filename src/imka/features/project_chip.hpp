@@ -27,7 +27,7 @@ public:
     std::size_t outputs() const override { return driver_->shape(matrix_).outputs; }
     void project(MatrixView<const float> x, const ProductIds& ids, const Exec& exec,
                  MatrixView<float> u) const override;
-    // With an emulator on that GPU.
+    // nullptr unless the emulator is on that GPU.
     std::unique_ptr<const GpuProjector> on_gpu(int gpu) const override;
 
 private:
@@ -44,11 +44,11 @@ struct ChipProjection {
     std::size_t cores = 0;
 };
 ChipProjection chip_projection(const ProjectionJob& job, const Exec& exec);
-// Only the projector.
+// Returns only the projector.
 std::unique_ptr<const Projector> make_chip_projector(const ProjectionJob& job, const Exec& exec);
 
 // A feature map whose projection runs on a chip, and the state of that chip. The job's inputs are inputs of
-// the map, for example the training part; its input_scale comes from the recipe.
+// the map, for example the training part; the recipe sets the job's input_scale.
 struct ChipMap {
     FeatureMap map;
     ChipState state = ChipState::programmed;

@@ -15,7 +15,7 @@ bool is_elementwise(const Node& node) {
                                [&](const Operator& op) { return op.name == node.op && op.most_inputs <= 2; });
 }
 
-// Functions of the last axis.
+// Whether a node is a function of the last axis.
 bool maps_rows(const Node& node) {
     const bool softmax = node.op == "Softmax" && node.opset >= 13;
     return (softmax || node.op == "LayerNormalization") && int_attribute(node, "axis", -1) == -1;
@@ -55,7 +55,7 @@ std::optional<std::vector<bool>> sliced_inputs(const Graph& graph, const Node& n
         const bool weights = is_static && k == 1;
         const bool whole = id == kNoValue || weights || is_whole(graph, id, common);
         if (!whole && leading_axes(graph, id, common.inner_axes) != common.leading) return std::nullopt;
-        // Products and functions of rows have one argument, or two matrices.
+        // Products of two matrices have two arguments; other products and functions of rows have one.
         const bool argument = k == 0 || (product && !is_static);
         if (!is_elementwise(node) && whole == argument) return std::nullopt;
         sliced.push_back(!whole);

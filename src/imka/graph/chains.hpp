@@ -27,7 +27,7 @@ struct Chain {
 // constant matrix. Results are the same bits as without chains.
 std::vector<Chain> find_chains(const Graph& graph, const std::function<bool(std::size_t node)>& is_static);
 
-// Whether output 0 may have the memory of an input with the same type and shape.
+// Whether output 0 may reuse the memory of an input with the same type and shape.
 bool runs_in_place(const Node& node);
 
 }  // namespace imka::graph

@@ -29,7 +29,8 @@ std::vector<Axis> merged_axes(const StridedCopy& copy) {
     return axes;
 }
 
-// Two inner axes: `row` has neighbours in `from` where one exists, `col` is the last axis of `to`.
+// Two inner axes: `col` is the last axis of `to`; `row` is contiguous in `from` if `col` is not and such an
+// axis exists.
 struct Plane {
     Axis row;
     Axis col;

@@ -19,7 +19,7 @@ struct StridedCopy {
     std::vector<std::int64_t> from_strides;
     std::vector<std::int64_t> to_strides;
 };
-// Offsets are those of the first element.
+// `from` and `to` point to the first element.
 void copy_strided(const StridedCopy& copy, std::size_t element_bytes, const Exec& exec, const std::byte* from,
                   std::byte* to);
 

@@ -40,7 +40,7 @@ void store_block(const std::array<C, kBlock>& buffer, std::size_t first, std::si
     });
 }
 
-// Where the elements of an input lie for each run of output elements: the input is broadcast to the shape.
+// Location of the elements of a broadcast input for one run of output elements.
 struct BroadcastRun {
     std::size_t offset;  // of the first element
     bool repeated;       // one element for the whole run
@@ -62,8 +62,8 @@ private:
     std::size_t length_ = 1;
 };
 
-// Calls body(output offset, count, offset of input k..., ) for blocks of at most `block` elements in
-// parallel: body(std::size_t out, std::size_t count, const std::vector<BroadcastRun>& inputs).
+// Calls body(std::size_t out, std::size_t count, const std::vector<BroadcastRun>& inputs) in parallel for
+// blocks of at most kPart elements; `out` is the offset of the block in the output.
 template <class Body>
 void for_blocks(const Broadcast& b, std::size_t inputs, const Exec& exec, const Body& body) {
     const std::size_t length = b.run_length();

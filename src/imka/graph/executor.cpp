@@ -91,7 +91,7 @@ Executor::Executor(Graph graph) : graph_(std::move(graph)) {
     for (const auto id : graph_.outputs) ++uses_[id];
 }
 
-// One run: where each value is, and how many nodes still read it.
+// One run: the location of each value, and the number of nodes that still read it.
 class GraphRun {
 public:
     GraphRun(Executor& executor, MatrixHook* hook, const Exec& exec)
@@ -227,7 +227,7 @@ std::byte* GraphRun::place(ValueId id, std::size_t bytes) {
     return e_.pool_.data(buffer);
 }
 
-// `to` has the elements of `from`.
+// Lets `to` share the elements of `from`.
 void GraphRun::share(ValueId from, ValueId to) {
     slots_[to].buffer = slots_[from].buffer;
     slots_[to].memory = slots_[from].memory;
@@ -245,7 +245,7 @@ void GraphRun::release(ValueId id) {
     users_.erase(users);
 }
 
-// An input that nothing else reads, whose memory the output can take.
+// An input that nothing else reads, so that the output can reuse its memory.
 std::optional<ValueId> GraphRun::replaceable_input(const Node& node, const TensorView& output) const {
     if (!runs_in_place(node)) return std::nullopt;
     for (const auto id : node.inputs) {
@@ -306,8 +306,8 @@ void GraphRun::compute(std::size_t index, const Views& views, const Exec& exec) 
     if (op.run == nullptr) return;
     const auto& matrices = e_.node_matrices_[index];
     NodeProducts products(*this, index, matrices, exec);
-    // Without a hook a Conv multiplies blocks of windows in parallel and writes them in place. Products
-    // that a hook can take are rows of many windows, copied and transposed: slower.
+    // Without a hook a Conv multiplies blocks of windows in parallel and writes them in place. A hook gets
+    // rows of many windows, which are copied and transposed: this is slower.
     const bool is_static = !matrices.empty() && (node.op != "Conv" || hook_ != nullptr);
     op.run({node, views.inputs, views.outputs, exec, is_static ? &products : nullptr});
 }
@@ -332,7 +332,7 @@ void GraphRun::run_node(std::size_t index) {
     release_node(index);
 }
 
-// A hook takes products of all rows, one after the other. Few slices would leave threads without work.
+// A hook takes all rows of a product at once, one product after another. Few slices would leave threads idle.
 bool GraphRun::runs_as_chain(const Chain& chain) const {
     if (chain.slices() < static_cast<std::size_t>(thread_count(exec_))) return false;
     for (std::size_t n = chain.first_node; n < chain.first_node + chain.nodes(); ++n) {
@@ -358,7 +358,7 @@ void GraphRun::run_chain(const Chain& chain) {
 
 void GraphRun::run_slice(const Slice& slice, const Exec& exec) {
     const auto& chain = slice.chain;
-    // The slice as a tensor of its own, with one leading axis.
+    // The slice as a separate tensor with one leading axis.
     const auto cut = [&](auto view) {
         const auto inner = view.shape.end() - static_cast<std::ptrdiff_t>(chain.inner_axes);
         Shape shape = {static_cast<std::int64_t>(slice.count)};
@@ -401,7 +401,7 @@ RunResult GraphRun::run(std::span<const TensorView> inputs) {
     return result;
 }
 
-// A network with convolutions would spend its time on copies.
+// Networks with convolutions run on the processor: on a GPU they would spend their time on copies.
 bool Executor::runs_on_gpu(const MatrixHook* hook, const Exec& exec) const {
     if (exec.device.kind != DeviceKind::cuda || (hook != nullptr && !hook->takes_gpu_rows())) return false;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {

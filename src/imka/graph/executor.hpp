@@ -1,5 +1,5 @@
-// Runs a graph digitally, on all cores or on a GPU. Products with weights that do not change can be given to
-// something else, such as a chip.
+// Runs a graph digitally, on all cores or on a GPU. Products with constant weights can be delegated, for
+// example to a chip.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ public:
     // y = x W for the matrix W of the call. False if this matrix stays digital; then y is not used.
     virtual bool multiply(const MatrixCall& call, MatrixView<const float> x, const Exec& exec,
                           MatrixView<float> y) = 0;
-    // Whether multiply_on_gpu works. If not, a run with this hook is on the processor.
+    // Whether multiply_on_gpu works. If not, runs with this hook use the processor.
     virtual bool takes_gpu_rows() const { return false; }
     // The same for rows in the memory of GPU exec.device.number.
     virtual bool multiply_on_gpu(const MatrixCall& /*call*/, const cuda::ProductRows& /*rows*/,
@@ -46,7 +46,7 @@ struct RunResult {
     std::vector<std::size_t> on_processor = {};  // nodes that have no variant for the GPU of exec.device
 };
 
-// Memory that tensors take and return: a buffer is used again by later tensors.
+// Memory of tensors: later tensors reuse the buffers that earlier ones gave back.
 class BufferPool {
 public:
     std::size_t take(std::size_t bytes);  // returns the number of a buffer
@@ -72,8 +72,8 @@ public:
     const std::vector<StaticMatrix>& matrices() const { return matrices_; }
 
     // Inputs in the order of Graph::inputs. Results do not depend on the number of threads. hook may be null.
-    // On a GPU if exec.device is one, unless the graph has convolutions or the hook needs rows on the host.
-    // Error{bad_data} if an input has the wrong type or shape, or a node does not accept its inputs.
+    // Runs on a GPU if exec.device is one, unless the graph has convolutions or the hook needs rows on the
+    // host. Error{bad_data} if an input has the wrong type or shape, or a node does not accept its inputs.
     RunResult run(std::span<const TensorView> inputs, MatrixHook* hook, const Exec& exec);
 
 private:

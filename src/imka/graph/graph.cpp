@@ -59,7 +59,7 @@ void check_lengths(const Inference& i) {
         if (i.inputs[k].type == nullptr || !i.inputs[k].type->dims) continue;
         for (const auto& dim : *i.inputs[k].type->dims) {
             if (dim.known() && dim.size > kMost)
-                fail_node(i.node, fmt::format("input {} has an axis of length {}; at most {} are possible", k,
+                fail_node(i.node, fmt::format("input {} has an axis of length {}; the maximum is {}", k,
                                               dim.size, kMost));
         }
     }
@@ -75,7 +75,7 @@ std::vector<TensorType> inferred(const Graph& graph, const Node& node) {
     return std::move(i.outputs);
 }
 
-// What is known from both; Error{bad_data} if they contradict each other.
+// Combines two descriptions of a type; Error{bad_data} if they contradict each other.
 TensorType unified(const Node& node, const TensorType& a, const TensorType& b) {
     if (a.type != b.type)
         fail_node(node, fmt::format("computes {}, but the graph declares {}", to_text(a), to_text(b)));
@@ -292,7 +292,7 @@ void verify(const Graph& graph) {
     check_definitions(graph);
     for (const auto& value : graph.values) {
         if (value.constant && type_of(value.constant->view()) != value.type)
-            fail(ErrorCode::bad_data, fmt::format("constant {} has a different type from its value {}",
+            fail(ErrorCode::bad_data, fmt::format("constant {} does not have the declared type {}",
                                                   in_quotes(value.name), to_text(value.type)));
     }
     for (const auto& node : graph.nodes) {

@@ -72,14 +72,15 @@ std::string describe(const Node& node);
 // Error{bad_data} "node 'conv1' (Conv): <message>".
 [[noreturn]] void fail_node(const Node& node, std::string_view message);
 
-// What this version of imka cannot compute, as opposed to what is wrong with a file.
+// Thrown for models that this version of imka cannot compute, as opposed to files with errors.
 class UnsupportedError : public Error {
 public:
     explicit UnsupportedError(const std::string& message) : Error(ErrorCode::bad_data, message) {}
 };
 [[noreturn]] void fail_unsupported(const Node& node, std::string_view message);
 
-// Attributes with the value they have if omitted. Error{bad_data} if the kind is wrong.
+// Attributes of a node; `otherwise` is the value of an omitted attribute. Error{bad_data} if the kind is
+// wrong.
 bool has_attribute(const Node& node, std::string_view name);
 std::int64_t int_attribute(const Node& node, std::string_view name, std::int64_t otherwise);
 float float_attribute(const Node& node, std::string_view name, float otherwise);
@@ -105,7 +106,7 @@ void infer_types(Graph& graph);
 // operator is known with the right number of inputs, and types and shapes fit.
 void verify(const Graph& graph);
 
-// The graph with these sizes of its inputs, in their order; unknown sizes elsewhere follow from them.
+// The graph with these shapes of its inputs, in their order; other unknown sizes are inferred from them.
 // Error{bad_data} if a size contradicts the graph.
 Graph with_input_shapes(Graph graph, const std::vector<Shape>& shapes);
 

@@ -12,7 +12,7 @@ namespace imka::graph {
 // Adds the metadata "graph" and the tensors "graph.<number>".
 void add_graph(const Graph& graph, TensorFile& file);
 
-// Error{bad_data} if the graph is missing, of another form or not valid (verify).
+// Error{bad_data} if the graph is missing, malformed or not valid (verify).
 Graph read_graph(SealedReader& file);
 
 // A file with a graph only. A loaded graph computes the same bits.

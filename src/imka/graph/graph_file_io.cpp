@@ -71,7 +71,7 @@ Json dim_json(const Dim& dim) {
 Dim read_dim(const Json& json) {
     if (json.is_string()) return {.name = json.get<std::string>()};
     const auto size = json.get<std::int64_t>();
-    if (size < 0) fail(ErrorCode::bad_data, fmt::format("metadata 'graph': a size of {}", size));
+    if (size < 0) fail(ErrorCode::bad_data, fmt::format("metadata 'graph': negative size {}", size));
     return {.size = size};
 }
 

@@ -67,7 +67,7 @@ Shape shape_of(const onnx::TensorProto& t, const OnnxSource& source) {
     return shape;
 }
 
-// Where the bytes of a tensor are in another file.
+// Location of the bytes of a tensor in another file.
 struct External {
     std::string location;
     std::uint64_t offset = 0;
@@ -195,7 +195,7 @@ Tensor tensor_of(const onnx::TensorProto& t, const OnnxSource& source) {
         fail_file(source, fmt::format("tensor {} of shape {} has {} {}", in_quotes(t.name()), to_text(shape),
                                       found, unit));
     };
-    // No memory before the file is known to have the elements.
+    // Allocates no memory before it is known that the file has the elements.
     if (external) {
         const auto e = external_of(t, source);
         std::error_code error;
@@ -262,7 +262,7 @@ Attribute attribute_of(const onnx::AttributeProto& a, const Node& node, const On
             return tensor_of(a.t(), source);
         default:
             fail_unsupported(node,
-                             fmt::format("attribute {} of this kind is not supported", in_quotes(a.name())));
+                             fmt::format("the type of attribute {} is not supported", in_quotes(a.name())));
     }
 }
 
@@ -381,7 +381,7 @@ private:
         if (graph_.outputs.empty()) fail_file(source_, "the graph has no outputs");
     }
 
-    // Declared types must agree with those that follow from the nodes.
+    // Declared types must agree with the inferred types.
     void check_outputs() const {
         for (int k = 0; k < model_.graph().output_size(); ++k) {
             const auto& info = model_.graph().output(k);

@@ -12,12 +12,12 @@ namespace imka::graph {
 
 // Whether this build can read ONNX files (CMake option IMKA_ONNX).
 bool has_onnx();
-// Release of ONNX that this build reads files with, such as "1.12.0"; empty in a build without ONNX.
+// Release of ONNX with which this build reads files, such as "1.12.0"; empty in a build without ONNX.
 std::string_view onnx_release();
 
 // The graph of a model: sorted, with inferred types, verified and simplified (simplify.hpp). Weights in other
 // files must lie in the folder of the model or below it. Error{bad_data} if the file is not valid or uses
-// what is not supported (UnsupportedError); Error{missing_part} in a build without ONNX.
+// unsupported features (UnsupportedError); Error{missing_part} in a build without ONNX.
 Graph load_onnx(const std::filesystem::path& path);
 
 struct OnnxSource {

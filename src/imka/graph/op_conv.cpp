@@ -51,8 +51,10 @@ bool check_operands(Inference& i) {
         return false;
     }
     if (i.dims(0).size() < 3 || i.dims(0).size() != i.dims(1).size())
-        fail_node(i.node, fmt::format("an input with {} axes and weights with {}", i.dims(0).size(),
-                                      i.dims(1).size()));
+        fail_node(
+            i.node,
+            fmt::format("the input has {} axes and the weights have {}; expected the same number, at least 3",
+                        i.dims(0).size(), i.dims(1).size()));
     if (!known_shape(*i.inputs[1].type)) {
         i.set(0, i.type(0), Dims(i.dims(0).size()));
         return false;
@@ -66,10 +68,13 @@ void infer_conv(Inference& i) {
     const auto groups = groups_of(i.node);
     const auto& channels = i.dims(0)[1];
     if (channels.known() && (channels.size % groups != 0 || channels.size / groups != weights[1]))
-        fail_node(i.node, fmt::format("{} channels in {} groups do not fit weights for {} channels",
-                                      channels.size, groups, weights[1]));
+        fail_node(i.node,
+                  fmt::format(
+                      "the input has {} channels in {} groups, but the weights are for {} channels per group",
+                      channels.size, groups, weights[1]));
     if (weights[0] % groups != 0)
-        fail_node(i.node, fmt::format("{} outputs in {} groups", weights[0], groups));
+        fail_node(i.node, fmt::format("{} output channels cannot be divided into {} equal groups", weights[0],
+                                      groups));
     check_bias(i, {weights[0]});
     Dims dims{i.dims(0)[0], {weights[0]}};
     const auto spatial = window_dims(window_axes(i.node, spatial_of(i.dims(0)), kernel_of(i.node, weights)));
@@ -167,7 +172,7 @@ void run_digital(const Conv& c, const Operands& o) {
     });
 }
 
-// Windows of all images stream through the products, some at a time.
+// Passes the windows of all images to the products, a limited number at a time.
 void run_static(const Conv& c, const Operands& o) {
     constexpr std::size_t kRows = 16 * kWindows;
     const std::size_t windows = c.windows.outputs();
@@ -215,7 +220,7 @@ std::vector<WindowAxis> transposed_axes(const Node& node, const Dims& spatial, c
         auto values = ints_attribute(node, name, Ints(count, otherwise));
         const auto wrong = [](std::int64_t v) { return v < 0 || v > (std::int64_t{1} << 31U); };
         if (values.size() != count || std::ranges::any_of(values, wrong))
-            fail_node(node, fmt::format("{} must be {} sizes", in_quotes(name), count));
+            fail_node(node, fmt::format("{} must have {} values between 0 and 2^31", in_quotes(name), count));
         return values;
     };
     const auto strides = list("strides", n, 1);
@@ -252,7 +257,8 @@ void infer_conv_transpose(Inference& i) {
     const auto weights = *known_shape(*i.inputs[1].type);
     const auto groups = groups_of(i.node);
     if (weights[0] % groups != 0)
-        fail_node(i.node, fmt::format("{} channels in {} groups", weights[0], groups));
+        fail_node(i.node,
+                  fmt::format("{} channels cannot be divided into {} equal groups", weights[0], groups));
     (void)same_dim(i.node, i.dims(0)[1], {weights[0]});
     if (groups > 65536) fail_node(i.node, "too many groups");
     check_bias(i, {weights[1] * groups});

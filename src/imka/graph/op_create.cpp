@@ -12,7 +12,7 @@ namespace imka::graph {
 namespace {
 
 Tensor constant_of(const Node& node) {
-    if (node.attributes.size() != 1) fail_node(node, "expected exactly one attribute with the value");
+    if (node.attributes.size() != 1) fail_node(node, "expected exactly one attribute, the value");
     const auto& [name, attribute] = *node.attributes.begin();
     if (const auto* t = std::get_if<Tensor>(&attribute)) return *t;
     if (const auto* x = std::get_if<float>(&attribute)) return make_tensor<float>({}, std::vector{*x});
@@ -22,7 +22,7 @@ Tensor constant_of(const Node& node) {
         return make_tensor<float>({std::ssize(*x)}, *x);
     if (const auto* k = std::get_if<std::vector<std::int64_t>>(&attribute))
         return make_tensor<std::int64_t>({std::ssize(*k)}, *k);
-    fail_unsupported(node, fmt::format("constants given as {} are not supported", in_quotes(name)));
+    fail_unsupported(node, fmt::format("attribute {} is not supported", in_quotes(name)));
 }
 
 void infer_constant(Inference& i) {
@@ -49,7 +49,7 @@ void infer_constant_of_shape(Inference& i) {
     const auto shape = i.ints(0);
     if (!shape) return i.set(0, type, std::nullopt);
     for (const auto size : *shape) {
-        if (size < 0) fail_node(i.node, fmt::format("size {} in the shape", size));
+        if (size < 0) fail_node(i.node, fmt::format("invalid size {} in the shape", size));
     }
     i.set(0, type, dims_of(*shape));
 }
@@ -120,7 +120,7 @@ constexpr Window kBlackman{0.42, 0.5, 0.08};
 void infer_window(Inference& i) {
     Dim count;
     if (const auto size = i.ints(0)) {
-        if (size->size() != 1 || size->front() < 0) fail_node(i.node, "size must be one number");
+        if (size->size() != 1 || size->front() < 0) fail_node(i.node, "size must be one number, 0 or more");
         count.size = size->front();
     }
     i.set(0, dtype_attribute(i.node, "output_datatype", DType::f32), Dims{count});

@@ -191,7 +191,7 @@ struct RunInput {
     bool repeated;
 };
 
-// Three loops, so that the compiler sees plain ones.
+// Three loops, so that each is simple for the compiler.
 template <class F, class C, class R>
 void binary_loop(const F& f, RunInput<C> a, RunInput<C> b, std::span<R> out) {
     if (a.repeated) {
@@ -287,7 +287,7 @@ void run_bit_shift(const Operands& o) {
     direction == "LEFT" ? run_binary<ShiftLeft>(o) : run_binary<ShiftRight>(o);
 }
 
-// The exponent may have another type than the base.
+// The exponent may have a different type from the base.
 void run_pow(const Operands& o) {
     const auto power = [](double a, double b) { return std::pow(a, b); };
     if (o.in(0).type == DType::f32 && o.in(1).type == DType::f32) {

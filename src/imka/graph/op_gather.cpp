@@ -53,8 +53,8 @@ void run_gather(const Operands& o) {
 
 void check_same_rank(const Inference& i, std::size_t a, std::size_t b) {
     if (i.ranked(a) && i.ranked(b) && i.dims(a).size() != i.dims(b).size())
-        fail_node(i.node, fmt::format("inputs {} and {} have {} and {} axes", a, b, i.dims(a).size(),
-                                      i.dims(b).size()));
+        fail_node(i.node, fmt::format("inputs {} and {} have different numbers of axes: {} and {}", a, b,
+                                      i.dims(a).size(), i.dims(b).size()));
 }
 
 void check_elements_fit(const Inference& i, std::size_t indices, std::size_t axis) {
@@ -63,8 +63,8 @@ void check_elements_fit(const Inference& i, std::size_t indices, std::size_t axi
         const auto& data = i.dims(0)[k];
         const auto& index = i.dims(indices)[k];
         if (k != axis && data.known() && index.known() && index.size > data.size)
-            fail_node(i.node, fmt::format("indices have size {} along axis {}, the input {}", index.size, k,
-                                          data.size));
+            fail_node(i.node, fmt::format("indices have size {} along axis {}, but the input has size {}",
+                                          index.size, k, data.size));
     }
 }
 
@@ -162,10 +162,11 @@ void run_scatter_elements(const Operands& o) {
 std::size_t tuple_length(const Inference& i, std::size_t batch) {
     const auto& indices = i.dims(1);
     if (indices.empty() || !indices.back().known())
-        fail_node(i.node, "the last axis of the indices must be known");
+        fail_node(i.node, "the size of the last axis of the indices must be known");
     const auto n = indices.back().size;
     if (n < 1 || static_cast<std::size_t>(n) + batch > i.dims(0).size())
-        fail_node(i.node, fmt::format("tuples of {} indices for {} axes", n, i.dims(0).size() - batch));
+        fail_node(i.node, fmt::format("index tuples have {} elements, but the input has {} axes to index", n,
+                                      i.dims(0).size() - batch));
     return static_cast<std::size_t>(n);
 }
 
@@ -189,7 +190,8 @@ void infer_gather_nd(Inference& i) {
     i.set(0, i.type(0), std::move(dims));
 }
 
-// Calls body(k, offset) for every tuple k; `offset` is that of the block it selects, in elements.
+// Calls body(k, offset) for every tuple k; `offset` is the position of the block that the tuple selects, in
+// elements.
 template <class Body>
 void for_tuples(const Operands& o, std::size_t batch, const Body& body) {
     const auto& data = o.in(0).shape;
@@ -271,7 +273,7 @@ void infer_one_hot(Inference& i) {
         dims->insert(dims->begin() + static_cast<std::ptrdiff_t>(axis), depth);
     }
     if (i.ranked(2) && (i.dims(2).size() != 1 || (i.dims(2)[0].known() && i.dims(2)[0].size != 2)))
-        fail_node(i.node, "values must be 2 elements: off and on");
+        fail_node(i.node, "values must have 2 elements: off and on");
     i.set(0, i.type(2), std::move(dims));
 }
 
@@ -289,7 +291,7 @@ void run_one_hot(const Operands& o) {
             for (std::size_t k = 0; k < indices.size(); ++k) {
                 auto index = converted<std::int64_t>(indices[k]);
                 if (index < 0) index += depth;
-                if (index < 0 || index >= depth) continue;  // such rows stay off
+                if (index < 0 || index >= depth) continue;  // such rows keep the off value
                 const std::size_t outer = k / a.inner;
                 const std::size_t at =
                     (outer * a.axis + static_cast<std::size_t>(index)) * a.inner + k % a.inner;
@@ -415,7 +417,8 @@ void infer_reverse_sequence(Inference& i) {
     if (i.ranked(0) && i.dims(0).size() < 2) fail_node(i.node, "the input must have at least 2 axes");
     const auto time = int_attribute(i.node, "time_axis", 0);
     const auto batch = int_attribute(i.node, "batch_axis", 1);
-    if (time + batch != 1 || time * batch != 0) fail_node(i.node, "time_axis and batch_axis must be 0 and 1");
+    if (time + batch != 1 || time * batch != 0)
+        fail_node(i.node, "one of time_axis and batch_axis must be 0, the other 1");
     infer_same(i);
 }
 

@@ -1,5 +1,5 @@
-// Operators of imka's own models, which ONNX does not have: the same functions that the models call
-// themselves, so that a lowered model has the same bits.
+// Operators of imka's own models, which are not part of ONNX. They call the same functions as the models, so
+// that a lowered model gives the same bits.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ ops::FeatureFunction function_of(const Node& node) {
     return parse_enum<ops::FeatureFunction>(text_attribute(node, "function", "cos_sin"));
 }
 
-// An f64 attribute, which ONNX does not have: a tensor of one element.
+// An f64 attribute: a tensor of one element, because ONNX has no such attributes.
 double double_attribute(const Node& node, std::string_view name, double otherwise) {
     const auto found = node.attributes.find(name);
     if (found == node.attributes.end()) return otherwise;
@@ -65,7 +65,7 @@ void run_features(const Operands& o) {
     const auto offsets = o.has(2) ? o.in(2).values<float>() : std::span<const float>{};
     const auto rows = m == 0 ? 0 : u.size() / m;
     if (row.norm_exponent != 0.0 && x.size() != rows * d)
-        fail_node(o.node, "x has a different number of rows");
+        fail_node(o.node, "x and the projections have different numbers of rows");
     if (row.function == ops::FeatureFunction::offset_cos && offsets.size() != m)
         fail_node(o.node, "expected one offset per projection");
     for_rows(o.exec, rows, [&](std::size_t r) {
@@ -99,8 +99,8 @@ void run_scores(const Operands& o) {
     });
 }
 
-// Inputs of imka.Attention. The last two axes are tokens and components, the one before them heads; what
-// comes before are sequences.
+// Inputs of imka.Attention. The last two axes are tokens and components, the axis before them is heads; any
+// axes before that are sequences.
 enum AttentionInput : std::size_t {
     kQueryProjections,
     kKeyProjections,
@@ -118,8 +118,8 @@ void check_key_tokens(const Inference& i, std::size_t input) {
     const auto& a = i.dims(input);
     const auto& b = i.dims(kKeyProjections);
     if (a.size() != b.size())
-        fail_node(i.node,
-                  fmt::format("input {} has {} axes, the projections have {}", input, a.size(), b.size()));
+        fail_node(i.node, fmt::format("input {} has {} axes, but the projections have {}", input, a.size(),
+                                      b.size()));
     for (std::size_t k = 0; k + 1 < a.size(); ++k) (void)same_dim(i.node, a[k], b[k]);
 }
 
@@ -129,8 +129,8 @@ void check_heads(const Inference& i) {
     const auto& heads = q[q.size() - 3];
     const auto& key_heads = i.dims(kKeyProjections)[q.size() - 3];
     if (heads.known() && key_heads.known() && (key_heads.size == 0 || heads.size % key_heads.size != 0))
-        fail_node(i.node,
-                  fmt::format("{} heads of queries cannot share {} of keys", heads.size, key_heads.size));
+        fail_node(i.node, fmt::format("{} heads of queries cannot share {} heads of keys", heads.size,
+                                      key_heads.size));
 }
 
 void check_key_mask(const Inference& i) {
@@ -149,7 +149,8 @@ void check_key_mask(const Inference& i) {
 void check_attention(const Inference& i) {
     const auto& q = i.dims(kQueryProjections);
     const auto& k = i.dims(kKeyProjections);
-    if (q.size() < 2 || k.size() != q.size()) fail_node(i.node, "expected projections of tokens");
+    if (q.size() < 2 || k.size() != q.size())
+        fail_node(i.node, "expected query and key projections with equal numbers of axes, at least 2");
     (void)same_dim(i.node, q.back(), k.back());
     if (q.back().known() && q.back().size == 0) fail_node(i.node, "expected at least one projection");
     for (std::size_t a = 0; a + 3 < q.size(); ++a) (void)same_dim(i.node, q[a], k[a]);
@@ -211,7 +212,7 @@ std::size_t axis_from_end(const Shape& shape, std::size_t from_end) {
     return from_end < shape.size() ? static_cast<std::size_t>(shape[shape.size() - 1 - from_end]) : 1;
 }
 
-// Rows of sequence s of `count`.
+// Rows of sequence s of `count` sequences.
 template <class T, class Byte>
 TokenRows<T> token_rows(const BasicTensorView<Byte>& tensor, std::size_t s, std::size_t count) {
     const auto values = tensor.template values<float>();
@@ -247,7 +248,7 @@ ops::HeadSequence sequence_of(const Operands& o, std::size_t s, const TensorHead
     return sequence;
 }
 
-// Attributes: form, epsilon, causal, input_scale (f64; of the keys, before their norms are computed).
+// Attributes: form, epsilon, causal, input_scale (f64; applied to the keys before their norms are computed).
 void run_attention(const Operands& o) {
     if (o.out(0).count() == 0) return;
     const auto& q = o.in(kQueryProjections).shape;

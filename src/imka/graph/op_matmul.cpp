@@ -34,7 +34,7 @@ void infer_matmul(Inference& i) {
     i.set(0, i.type(0), std::move(dims));
 }
 
-// Which matrix of an input each pair of a broadcast batch uses.
+// For each pair of a broadcast batch, the index of its matrix in an input.
 std::vector<std::size_t> batch_indices(const Shape& batch, const Shape& own) {
     std::vector<std::int64_t> values(element_count(own));
     std::iota(values.begin(), values.end(), 0);
@@ -263,7 +263,7 @@ void infer_einsum(Inference& i) {
     Dims dims;
     for (const char label : e.output) {
         if (!sizes.contains(label))
-            fail_node(i.node, fmt::format("label '{}' of the output is in no input", label));
+            fail_node(i.node, fmt::format("output label '{}' does not occur in any input", label));
         if (std::ranges::count(e.output, label) > 1)
             fail_node(i.node, fmt::format("duplicate label '{}' in the output", label));
         dims.push_back(sizes[label]);

@@ -44,7 +44,7 @@ void infer_batch_norm(Inference& i) {
     if (i.ranked(1)) channels = i.dims(1);
     for (std::size_t k = 1; k < i.outputs.size(); ++k) i.set(k, i.type(3), channels);
     if (i.node.opset >= 14 && int_attribute(i.node, "training_mode", 0) != 0 && i.outputs.size() > 3)
-        fail_node(i.node, "at most 3 outputs");
+        fail_node(i.node, "expected at most 3 outputs");
 }
 
 struct Moments {
@@ -153,7 +153,7 @@ void infer_layer_norm(Inference& i) {
         for (std::size_t a = 0; a < both.size(); ++a) {
             if (both.size() != i.dims(0).size() ||
                 (i.dims(0)[a].known() && both[a].size != i.dims(0)[a].size))
-                fail_node(i.node, fmt::format("input {} does not fit the normalised axes", k));
+                fail_node(i.node, fmt::format("input {} cannot be broadcast to the normalised axes", k));
         }
     }
 }
@@ -161,12 +161,13 @@ void infer_layer_norm(Inference& i) {
 Tensor expanded(const TensorView& t, const Shape& shape, std::size_t axis, const Exec& exec) {
     Tensor out(t.type, Shape(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end()));
     if (t.shape.size() > out.shape.size())
-        fail(ErrorCode::bad_data, "the scale of a normalisation has more axes than it normalises");
+        fail(ErrorCode::bad_data, "the scale or bias of a normalisation has more axes than are normalised");
     expand(t, exec, out.view());
     return out;
 }
 
-// Rows of the normalised axes, in parallel: body(row, elements of the row in the input, and in the output).
+// Calls body(row, its elements in the input, its elements in the output) for the rows of the normalised axes,
+// in parallel.
 template <class Body>
 void for_normalized(const Operands& o, std::size_t size, const Body& body) {
     const auto in = o.in(0).values<float>();
@@ -214,7 +215,8 @@ void infer_group_norm(Inference& i) {
     if (groups < 1) fail_node(i.node, "num_groups must be positive");
     check_per_channel(i, 1, 2);
     if (i.ranked(0) && i.dims(0).size() > 1 && i.dims(0)[1].known() && i.dims(0)[1].size % groups != 0)
-        fail_node(i.node, fmt::format("{} channels in {} groups", i.dims(0)[1].size, groups));
+        fail_node(i.node, fmt::format("{} channels cannot be divided into {} equal groups", i.dims(0)[1].size,
+                                      groups));
     infer_same(i);
 }
 

@@ -28,7 +28,9 @@ void check_zero_point(const Inference& i, std::size_t scale, std::size_t zero) {
 void check_scale(const Inference& i, std::size_t scale) {
     if (!i.ranked(0) || !i.ranked(scale)) return;
     if (i.dims(scale).size() > 1)
-        fail_unsupported(i.node, "scales by block are not supported; use one per tensor or axis");
+        fail_unsupported(
+            i.node,
+            "blockwise scales are not supported; use one scale per tensor or one per element of the axis");
     const bool one = i.dims(scale).empty() || i.dims(scale)[0].size == 1;
     if (one) return;
     const auto axis = axis_of(i.node, int_attribute(i.node, "axis", 1), i.dims(0).size());
@@ -143,7 +145,7 @@ void run_dynamic_quantize(const Operands& o) {
             scale == 0.0F ? zero : quantized<std::uint8_t>(x[k], scale, zero);
 }
 
-// Products of integer matrices a and b, with zero points; one per row of a or column of b is possible.
+// Products of integer matrices a and b, with zero points, which may be one per row of a or column of b.
 struct IntegerProduct {
     const TensorView* a;
     const TensorView* a_zero;  // null: 0
@@ -192,7 +194,7 @@ void infer_integer_product(Inference& i, std::size_t a, std::size_t b, DType typ
     const auto& x = i.dims(a);
     const auto& w = i.dims(b);
     if (x.size() < 2 || w.size() < 2 || (w.size() != 2 && w.size() != x.size()))
-        fail_unsupported(i.node, "products of integers need matrices or equal batches of them");
+        fail_unsupported(i.node, "integer products need matrices, or batches of equal shape");
     (void)same_dim(i.node, x.back(), w[w.size() - 2]);
     Dims dims = x;
     if (w.size() > 2) {
@@ -218,7 +220,7 @@ void infer_qlinear_matmul(Inference& i) {
     for (const std::size_t k : {1U, 4U, 6U}) {
         if (i.type(k) != DType::f32) fail_type(i.node, i.type(k));
         const bool one = !i.ranked(k) || i.dims(k).empty() || i.dims(k)[0].size == 1 || !i.dims(k)[0].known();
-        if (!one) fail_unsupported(i.node, "one scale per tensor is supported");
+        if (!one) fail_unsupported(i.node, "only one scale per tensor is supported");
     }
 }
 

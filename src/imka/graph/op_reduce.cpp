@@ -17,7 +17,7 @@ namespace {
 // known only during a run.
 struct ReducedAxes {
     std::optional<std::vector<bool>> reduced = {};  // by axis
-    bool nothing = false;                           // no axes, and that means no reduction
+    bool nothing = false;                           // no axes, which here means no reduction
 };
 
 ReducedAxes reduced_axes(const Node& node, std::optional<std::vector<std::int64_t>> axes, std::size_t rank) {
@@ -201,7 +201,8 @@ void run_arg(const Operands& o) {
                      });
 }
 
-// Functions of a row that keep its length: the chosen axes go last, and back.
+// Applies a function that keeps the length of a row. The chosen axes are moved to the end, and back
+// afterwards.
 template <class C, class F>
 void map_rows(const TensorView& in, const std::vector<bool>& last, const Exec& exec,
               const MutableTensorView& out, const F& f) {

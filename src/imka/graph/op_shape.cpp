@@ -28,7 +28,7 @@ Dims reshaped(const Inference& i, const Ints& wanted) {
     Dims dims;
     std::optional<std::size_t> rest;
     for (std::size_t a = 0; a < wanted.size(); ++a) {
-        if (wanted[a] < -1) fail_node(i.node, fmt::format("size {} in the shape", wanted[a]));
+        if (wanted[a] < -1) fail_node(i.node, fmt::format("invalid size {} in the shape", wanted[a]));
         if (wanted[a] == -1) {
             if (rest) fail_node(i.node, "more than one size of -1 in the shape");
             rest = a;
@@ -156,7 +156,7 @@ std::vector<std::size_t> order_of(const Node& node, std::size_t rank) {
     }
     std::vector<bool> seen(rank);
     if (perm.size() != rank)
-        fail_node(node, fmt::format("perm has {} axes, the input has {}", perm.size(), rank));
+        fail_node(node, fmt::format("perm has {} axes, but the input has {}", perm.size(), rank));
     for (std::size_t a = 0; a < rank; ++a) {
         order[a] = axis_of(node, perm[a], rank);
         if (seen[order[a]]) fail_node(node, fmt::format("duplicate axis {} in perm", perm[a]));
@@ -188,7 +188,8 @@ void infer_concat(Inference& i) {
             continue;
         }
         if (i.dims(k).size() != dims->size())
-            fail_node(i.node, fmt::format("inputs with {} and {} axes", dims->size(), i.dims(k).size()));
+            fail_node(i.node, fmt::format("inputs have different numbers of axes: {} and {}", dims->size(),
+                                          i.dims(k).size()));
         const auto axis = axis_of(i.node, int_attribute(i.node, "axis", 0), dims->size());
         for (std::size_t a = 0; a < dims->size(); ++a) {
             auto& dim = (*dims)[a];
@@ -231,7 +232,7 @@ void run_concat(const Operands& o) {
     }
 }
 
-// Slices of each axis: first element, step and number of elements.
+// Slice of one axis: first element, step and number of elements.
 struct AxisSlice {
     std::int64_t first = 0;
     std::int64_t step = 1;
@@ -241,7 +242,7 @@ struct AxisSlice {
 AxisSlice slice_of(const Node& node, std::int64_t size, const AxisSlice& wanted_range) {
     std::int64_t start = wanted_range.first;
     std::int64_t step = wanted_range.step;
-    std::int64_t end = wanted_range.count;  // the end of the range here
+    std::int64_t end = wanted_range.count;  // here `count` holds the end of the range
     if (step == 0) fail_node(node, "steps must not be 0");
     if (step == std::numeric_limits<std::int64_t>::min()) step += 1;
     const auto clamp = [&](std::int64_t x) {
@@ -320,7 +321,7 @@ void run_slice(const Operands& o) {
     copy_box(box, byte_size(in.type), o.exec, in.data, o.out(0).data);
 }
 
-// Sizes of the parts: given, or equal ones, of which the last may be smaller (operator set 18).
+// Sizes of the parts: given, or equal except that the last one may be smaller (operator set 18).
 Ints split_sizes(const Node& node, std::optional<Ints> given, std::int64_t size, std::size_t outputs) {
     if (!given) given = ints_attribute(node, "split");
     if (given->empty()) {
@@ -334,8 +335,8 @@ Ints split_sizes(const Node& node, std::optional<Ints> given, std::int64_t size,
     const auto sum =
         std::accumulate(given->begin(), given->end(), std::int64_t{0}, add_wrapped<std::int64_t>);
     if (given->size() != outputs || sum != size || std::ranges::any_of(*given, [](auto s) { return s < 0; }))
-        fail_node(node,
-                  fmt::format("parts {} do not fit size {} and {} outputs", to_text(*given), size, outputs));
+        fail_node(node, fmt::format("the split sizes {} do not match size {} and {} outputs", to_text(*given),
+                                    size, outputs));
     return *given;
 }
 
@@ -374,7 +375,7 @@ void infer_expand(Inference& i) {
     const auto shape = i.ints(1);
     if (!i.ranked(0) || !shape) return i.set(0, i.type(0), std::nullopt);
     for (const auto size : *shape) {
-        if (size < 0) fail_node(i.node, fmt::format("size {} in the shape", size));
+        if (size < 0) fail_node(i.node, fmt::format("invalid size {} in the shape", size));
     }
     i.set(0, i.type(0), broadcast_dims(i.node, i.dims(0), dims_of(*shape)));
 }
@@ -388,7 +389,8 @@ void infer_tile(Inference& i) {
     if (!i.ranked(0)) return i.set(0, i.type(0), std::nullopt);
     Dims dims = i.dims(0);
     if (repeats && repeats->size() != dims.size())
-        fail_node(i.node, fmt::format("{} repeats for {} axes", repeats->size(), dims.size()));
+        fail_node(i.node,
+                  fmt::format("{} repeats for {} axes; expected one per axis", repeats->size(), dims.size()));
     for (std::size_t a = 0; a < dims.size(); ++a) {
         std::int64_t size = Dim::kUnknown;
         if (repeats && (*repeats)[a] < 0) fail_node(i.node, "repeats must not be negative");
@@ -422,7 +424,8 @@ struct Pads {
 Pads pads_of(const Node& node, const Ints& pads, const std::optional<Ints>& axes, std::size_t rank) {
     Pads p{Ints(rank, 0), Ints(rank, 0)};
     const std::size_t n = axes ? axes->size() : rank;
-    if (pads.size() != 2 * n) fail_node(node, fmt::format("{} pads for {} axes", pads.size(), n));
+    if (pads.size() != 2 * n)
+        fail_node(node, fmt::format("{} pads for {} axes; expected two per axis", pads.size(), n));
     for (std::size_t k = 0; k < n; ++k) {
         const auto a = axes ? axis_of(node, (*axes)[k], rank) : k;
         p.before[a] = pads[k];
@@ -450,7 +453,7 @@ void infer_pad(Inference& i) {
     i.set(0, i.type(0), std::move(dims));
 }
 
-// Which input element is at position `at` of a padded axis.
+// The index of the input element at position `at` of a padded axis.
 std::int64_t padded_index(const Node& node, std::string_view mode, std::int64_t at, std::int64_t size) {
     if (at >= 0 && at < size) return at;
     if (size == 0) fail_node(node, "an empty axis can only be padded with a constant");

@@ -27,7 +27,7 @@ const Table& table() {
 }
 
 struct Replacement {
-    std::string_view op;  // or the beginning of several, with '*'
+    std::string_view op;  // or a prefix of several names, with '*'
     std::string_view advice;
 };
 constexpr Replacement kReplacements[] = {
@@ -109,10 +109,12 @@ const Operator& operator_of(const Node& node) {
     if (const auto* row = find_operator(node.op, node.opset)) return *row;
     const auto found = table().find(node.op);
     if (found != table().end()) {
-        fail_unsupported(node,
-                         fmt::format("version of operator set {} is not supported; convert the model to "
-                                     "operator set {} or higher",
-                                     node.opset, found->second.front().since));
+        fail_unsupported(
+            node,
+            fmt::format(
+                "the version of this operator in operator set {} is not supported; convert the model to "
+                "operator set {} or higher",
+                node.opset, found->second.front().since));
     }
     fail_unsupported(node,
                      fmt::format("operator {} is not supported{}", in_quotes(node.op), advice_for(node.op)));

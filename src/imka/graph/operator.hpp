@@ -14,8 +14,8 @@
 
 namespace imka::graph {
 
-// One node with what is known about its inputs. Before a run only constants have values; during a run all do,
-// so the same function gives the exact shapes.
+// One node and the known properties of its inputs. Before a run only constants have values; during a run all
+// inputs do, so that the same function gives the exact shapes.
 struct Inference {
     struct Input {
         const TensorType* type = nullptr;   // null: omitted
@@ -34,7 +34,7 @@ struct Inference {
     void set(std::size_t output, DType type, std::optional<Dims> dims);
 };
 
-// Products with a weight matrix that does not change: digital, or on a chip.
+// Products with a constant weight matrix, computed digitally or on a chip.
 class StaticProducts {
 public:
     virtual ~StaticProducts() = default;
@@ -74,12 +74,12 @@ inline constexpr int kLastOpset = 25;
 
 // The rules of `op` in an operator set; null if there are none.
 const Operator* find_operator(std::string_view op, int opset);
-// UnsupportedError that names the operator, the node and what could replace it.
+// The rules of a node's operator. UnsupportedError names the operator, the node and a possible replacement.
 const Operator& operator_of(const Node& node);
 // Every row of the table, by name and version.
 std::vector<Operator> all_operators();
 
-// Rows of the families.
+// Rows of the table, by family.
 std::span<const Operator> elementwise_operators();
 std::span<const Operator> reduce_operators();
 std::span<const Operator> shape_operators();
@@ -105,7 +105,7 @@ Dims dims_of(const Shape& shape);
 void infer_same(Inference& i);
 // Output 0 has the broadcast shape of all inputs and the type of input 0.
 void infer_broadcast(Inference& i);
-// UnsupportedError: elements of this type.
+// UnsupportedError for elements of this type.
 [[noreturn]] void fail_type(const Node& node, DType type);
 void require_f32(const Operands& o);  // of input 0
 // Error{bad_data} if both inputs exist and their types differ.

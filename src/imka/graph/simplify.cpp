@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostFoldedBytes = std::size_t{64} << 20U;
 
-// Who computes and who reads each value.
+// The nodes that compute and read each value.
 struct Links {
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
     std::vector<std::size_t> producer;            // node, or kNone
@@ -35,7 +35,7 @@ struct Links {
         }
         for (const auto id : graph.outputs) is_output[id] = true;
     }
-    // Whether one node alone reads the value.
+    // Whether exactly one node reads the value.
     bool is_private(ValueId id) const { return users[id].size() == 1 && !is_output[id]; }
 };
 
@@ -93,7 +93,7 @@ const Tensor* constant(const Graph& graph, const Node& node, std::size_t input) 
     return value ? &*value : nullptr;
 }
 
-// One number near `wanted`.
+// Whether a tensor is a single number near `wanted`.
 bool is_number(const Tensor* t, double wanted) {
     return t != nullptr && element_count(t->shape) == 1 && is_float(t->type) &&
            std::abs(to_number(t->view()) - wanted) < 1e-5 * std::max(1.0, std::abs(wanted));
@@ -358,13 +358,13 @@ Tensor transposed_matrix(const Tensor& w) {
     return out;
 }
 
-// Such products become MatMul, so that their matrices can be placed on a chip. A matrix keeps its name if no
-// node needs it as it was.
+// Such products become MatMul, so that their matrices can be placed on a chip. A transposed matrix keeps its
+// name if nothing else needs the original.
 void replace_einsum(Graph& graph) {
     const Links links(graph);
     std::vector<std::optional<EinsumMatrix>> matches;
     for (const auto& node : graph.nodes) matches.push_back(match_einsum(graph, node));
-    std::map<ValueId, ValueId> transposed;  // what to multiply instead of a transposed matrix
+    std::map<ValueId, ValueId> transposed;  // replacements of transposed matrices
     const auto weight_of = [&](const EinsumMatrix& m) {
         if (!m.transposed) return m.weight;
         if (const auto known = transposed.find(m.weight); known != transposed.end()) return known->second;
@@ -390,7 +390,7 @@ void replace_einsum(Graph& graph) {
     }
 }
 
-// A node is replaced where its inputs are known; what it makes unused is removed later.
+// Replaces the last node of each pattern; nodes that become unused are removed later.
 void recognize(Graph& graph) {
     const Links links(graph);
     std::vector<std::pair<std::size_t, Node>> found;

@@ -1,4 +1,4 @@
-// The weight matrices of a graph that do not change between runs: what can be placed on a chip.
+// The weight matrices of a graph that do not change between runs and can be placed on a chip.
 #pragma once
 
 #include <cstddef>

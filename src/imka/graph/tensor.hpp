@@ -99,7 +99,7 @@ std::string to_text(const Shape& shape);  // "2x3x4", "scalar"
 // Elements between neighbours along each axis.
 std::vector<std::int64_t> strides_of(const Shape& shape);
 
-// A tensor that someone else owns.
+// A tensor in memory that the view does not own.
 template <class Byte>
 struct BasicTensorView {
     DType type = DType::f32;

@@ -54,7 +54,7 @@ Tensor tensor_for(const NpyArray& array, const Value& input, const std::string& 
     const auto tensor = as_tensor(array);
     if (is_float(tensor.type) && !is_float(input.type.type))
         fail(ErrorCode::bad_data,
-             fmt::format("{}: {} values; the input {} is {}", where, to_string(tensor.type),
+             fmt::format("{}: contains {} values, but the input {} is {}", where, to_string(tensor.type),
                          in_quotes(input.name), to_text(input.type)));
     return converted_to(tensor, input.type.type);
 }

@@ -13,8 +13,8 @@ namespace imka::graph {
 // around. Error{bad_data} if the file holds floats and the input does not. The shape is as in the file.
 Tensor read_tensor(const std::filesystem::path& path, const Value& input);
 
-// The same from an NPZ file with an array for every input, by name; Error{bad_data} if one is missing or has
-// the name of no input.
+// The same from an NPZ file with an array for every input, by name; Error{bad_data} if an array is missing or
+// matches no input.
 std::vector<Tensor> read_tensors(const std::filesystem::path& path, const Graph& graph);
 
 // NPY files here have no 16-bit floats: these are written as float32.

@@ -16,7 +16,7 @@ std::vector<std::int64_t> sizes(const Node& node, std::string_view name, std::si
         fail_node(node, fmt::format("{} has {} numbers; expected {}", in_quotes(name), values.size(), count));
     for (const auto v : values) {
         if (v < (otherwise == 0 ? 0 : 1) || v > kMostSize)
-            fail_node(node, fmt::format("{} has the value {}", in_quotes(name), v));
+            fail_node(node, fmt::format("{} contains the invalid value {}", in_quotes(name), v));
     }
     return values;
 }
@@ -46,8 +46,9 @@ void place_same(WindowAxis& a, bool upper) {
 void place_padded(const Node& node, WindowAxis& a, bool ceil) {
     const std::int64_t room = a.in + a.before + a.after - extent(a);
     if (room < 0)
-        fail_node(node, fmt::format("a window of {} does not fit an input of {} with pads {} and {}",
-                                    extent(a), a.in, a.before, a.after));
+        fail_node(node,
+                  fmt::format("a window of size {} does not fit an input of size {} with pads {} and {}",
+                              extent(a), a.in, a.before, a.after));
     a.out = (room + (ceil ? a.stride - 1 : 0)) / a.stride + 1;
     // A window must begin inside the input or the pad before it.
     if (ceil && (a.out - 1) * a.stride >= a.in + a.before) --a.out;
@@ -59,7 +60,8 @@ std::vector<WindowAxis> window_axes(const Node& node, const Dims& spatial,
                                     const std::vector<std::int64_t>& kernel) {
     const std::size_t n = spatial.size();
     if (kernel.size() != n)
-        fail_node(node, fmt::format("a kernel with {} axes for {} axes", kernel.size(), n));
+        fail_node(node,
+                  fmt::format("the kernel has {} axes, but the input has {} spatial axes", kernel.size(), n));
     const auto strides = sizes(node, "strides", n, 1);
     const auto dilations = sizes(node, "dilations", n, 1);
     const auto pads = sizes(node, "pads", 2 * n, 0);
@@ -68,7 +70,8 @@ std::vector<WindowAxis> window_axes(const Node& node, const Dims& spatial,
     std::vector<WindowAxis> axes(n);
     for (std::size_t k = 0; k < n; ++k) {
         auto& a = axes[k];
-        if (kernel[k] < 1 || kernel[k] > kMostSize) fail_node(node, fmt::format("kernel size {}", kernel[k]));
+        if (kernel[k] < 1 || kernel[k] > kMostSize)
+            fail_node(node, fmt::format("invalid kernel size {}", kernel[k]));
         if (dilations[k] > kMostSize / kernel[k] || spatial[k].size > kMostSize)
             fail_node(node, "sizes are too large");
         a = {spatial[k].size, Dim::kUnknown, kernel[k], strides[k], dilations[k], pads[k], pads[n + k]};
@@ -101,7 +104,7 @@ WindowPositions::WindowPositions(std::vector<WindowAxis> axes) : axes_(std::move
 
 void WindowPositions::taps_at(std::size_t position, std::vector<Tap>& taps) const {
     taps.assign(1, {0, 0});
-    // Axis by axis from the first: each tap so far is followed by the taps along the next axis.
+    // Axis by axis from the first: each tap so far is combined with the taps along the next axis.
     std::size_t rest_outputs = outputs_;
     std::size_t rest = position;
     std::vector<Tap> next;

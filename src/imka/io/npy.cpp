@@ -226,7 +226,7 @@ NpyHeader table_header(const HeaderParser& parser, const HeaderParser::Parsed& p
     return header;
 }
 
-// The text of the header; the stream is then at the first value.
+// Returns the text of the header and leaves the stream at the first value.
 std::string read_header_text(ByteStream& stream) {
     std::string start(kMagic.size() + 2, '\0');
     const auto count = stream.read(start);
@@ -287,7 +287,7 @@ bool NpyRows::next(std::span<const float>& row) {
     if (row_ == header_.rows) {
         char extra = 0;
         if (stream_.read(std::span(&extra, 1)) != 0)
-            stream_.fail_file(fmt::format("bytes follow the {} rows of the header", header_.rows));
+            stream_.fail_file(fmt::format("extra bytes after the {} rows given in the header", header_.rows));
         return false;
     }
     ++row_;

@@ -21,7 +21,7 @@ struct NpyHeader {
     Convert convert = nullptr;  // appends values as float32
 };
 
-// What a NaN in a file is: an error, or a value like any other.
+// Whether a NaN in a file is an error or an ordinary value.
 enum class NanValues { refuse, keep };
 
 // Reads values row by row; the constructor reads the header. Memory use depends on the actual data, not on

@@ -89,8 +89,7 @@ public:
 
     std::string contents(const ZipEntry& entry) const {
         auto at = cursor(entry.place);
-        if (at.number<std::uint32_t>() != kLocal)
-            at.fail_here("is damaged: an entry does not begin where it should");
+        if (at.number<std::uint32_t>() != kLocal) at.fail_here("is damaged: wrong position of an entry");
         at.skip(22);
         const auto name_bytes = at.number<std::uint16_t>();
         const auto extra_bytes = at.number<std::uint16_t>();
@@ -111,12 +110,12 @@ private:
             crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
     }
 
-    // At the end of the file, behind which a comment of up to 65535 bytes may follow.
+    // The directory is at the end of the file, followed by at most a comment of up to 65535 bytes.
     Directory find_directory() const {
         const std::string_view mark("PK\x05\x06");
         const auto last = bytes_.size() < kEndBytes ? std::string_view::npos
                                                     : bytes_.rfind(mark, bytes_.size() - kEndBytes);
-        if (last == std::string_view::npos) cursor(0).fail_here("is not an NPZ file, or truncated");
+        if (last == std::string_view::npos) cursor(0).fail_here("is not an NPZ file, or is truncated");
         auto at = cursor(last);
         (void)at.number<std::uint32_t>();
         at.skip(6);
@@ -180,7 +179,7 @@ private:
         }
     }
 
-    // Grows with the data, not with the size that the file names.
+    // Memory grows with the data, not with the size given in the file.
     std::string inflated(std::string_view packed, const ZipEntry& entry) const {
         z_stream stream{};
         if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();

@@ -17,7 +17,7 @@
 namespace imka {
 namespace {
 
-// A file without a name: it disappears with the process, however that ends.
+// An unnamed file disappears with the process, however the process ends.
 int open_unnamed(const std::filesystem::path& folder) {
     const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return descriptor;
@@ -60,7 +60,7 @@ void InputDescriptor::fail_errno() const {
     fail(ErrorCode::io, fmt::format("{}: cannot be read: {}", name_, text));
 }
 
-// Until there are bytes or the writer has closed the pipe.
+// Waits until there are bytes or the writer has closed the pipe.
 void InputDescriptor::wait(const Exec& exec) const {
     constexpr int kMilliseconds = 100;
     pollfd waiting{.fd = descriptor_, .events = POLLIN, .revents = 0};

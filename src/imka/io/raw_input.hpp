@@ -50,8 +50,8 @@ public:
     // Copies go to an unnamed file in the folder; Error{io} if it cannot be created. Call once.
     void start(InputDescriptor pipe, std::filesystem::path folder);
     bool started() const { return pipe_.has_value(); }
-    // Bytes from `offset` on, which is at most the number of bytes read so far; 0 only at the end. Error{io}
-    // if the folder has no space left.
+    // Reads bytes from `offset`, which is at most the number of bytes read so far. Returns 0 only at the end.
+    // Error{io} if the folder has no space left.
     std::size_t read_at(std::uint64_t offset, const Exec& exec, std::span<char> out);
     const std::string& name() const { return pipe_->name(); }
 

@@ -17,10 +17,11 @@ struct TensorFile {
     std::map<std::string, std::string> metadata;
     std::map<std::string, Matrix<float>> f32;
     std::map<std::string, Matrix<double>> f64;
-    std::map<std::string, Matrix<std::uint8_t>> u8;  // bytes of anything else
+    std::map<std::string, Matrix<std::uint8_t>> u8;  // any other data as bytes
 };
 
-// Writes atomically. Error{bad_usage} if a name is duplicate or "__metadata__", or if any text is not UTF-8.
+// Writes atomically. Error{bad_usage} if a name occurs twice or is "__metadata__", or if any text is not
+// UTF-8.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
 // Checks every offset, shape and type against the file size before use; Error{bad_data} if invalid.
@@ -29,8 +30,8 @@ TensorFile read_safetensors(const std::filesystem::path& path);
 // may look like the marker of a compressed file.
 TensorFile read_safetensors(ByteStream stream);
 
-// Whether a file begins as one: the length of the header, and the header's first brace. False if it cannot be
-// read.
+// Whether a file begins like a safetensors file: the length of the header, then its opening brace. False if
+// the file cannot be read.
 bool begins_like_safetensors(const std::filesystem::path& path);
 
 }  // namespace imka

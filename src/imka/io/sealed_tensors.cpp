@@ -94,9 +94,10 @@ SealedReader::SealedReader(const FileKind& kind, TensorFile file) : file_(std::m
     if (text("format") != kind.format)
         fail(ErrorCode::bad_data, fmt::format("not an {} file of schema {}", kind.format, kind.schema));
     if (const auto schema = text("schema"); schema != kind.schema)
-        fail(ErrorCode::bad_data, fmt::format("written by another version: {} of schema {}, expected a file "
-                                              "of schema {}; {}",
-                                              kind.format, in_quotes(schema), kind.schema, kind.renew));
+        fail(ErrorCode::bad_data,
+             fmt::format("written by a different version: {} of schema {}, expected a file of schema "
+                         "{}; {}",
+                         kind.format, in_quotes(schema), kind.schema, kind.renew));
     if (text(std::string(kChecksum)) != sum)
         fail(ErrorCode::bad_data, "checksum mismatch: the file is damaged or was edited");
     (void)text("imka_version");

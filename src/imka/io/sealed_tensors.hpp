@@ -20,7 +20,7 @@ namespace imka {
 struct FileKind {
     std::string_view format;
     std::string_view schema;
-    std::string_view renew;  // what to do with a file of another version: "program the chip again"
+    std::string_view renew;  // what to do about a file of a different version: "program the chip again"
 };
 
 // SHA-256 over metadata (except the entry "sha256") and tensors: names, shapes, bytes.
@@ -38,7 +38,7 @@ inline constexpr ValueRange kAnyValue{};
 inline constexpr ValueRange kNotNegative{.least = 0.0};
 inline constexpr ValueRange kPositive{.least = 0.0, .above = true};
 
-// Takes metadata and tensors one by one; anything missing, unexpected, of another shape or out of range is
+// Takes metadata and tensors one by one; anything missing, unexpected, of the wrong shape or out of range is
 // Error{bad_data}.
 class SealedReader {
 public:
@@ -66,7 +66,7 @@ private:
     TensorFile file_;
 };
 
-// read(tensors) of the file at `path`; errors name the file.
+// Returns read(tensors) for the file at `path`; errors name the file.
 template <class Read>
 auto read_sealed(const std::filesystem::path& path, const Read& read) {
     auto file = read_safetensors(path);

@@ -22,10 +22,10 @@ std::string describe(NumberFault fault, std::string_view text);
 // Appends the shortest text that parses to the same bits.
 void append_number(std::string& out, float value);
 
-// A field of a CSV line: in double quotes where a reader would otherwise change it.
+// A field of a CSV line, in double quotes if a reader would otherwise change it.
 std::string csv_field(std::string_view text);
 
-// Text that is safe on a terminal and in JSON: control characters (C0 but for newline and tab, DEL, C1),
+// Text that is safe on a terminal and in JSON: control characters (C0 except newline and tab, DEL, C1),
 // characters that change the direction of text, and bytes that are not UTF-8 become \u001b.
 std::string printable(std::string_view text);
 

@@ -10,8 +10,8 @@
 
 namespace imka {
 
-// The entries of the list `key`, the only key of the text, each as `read` returns it. Errors are those of
-// YamlReader; `where` names the file in them.
+// Reads each entry of the list `key`, which must be the only key of the text, with `read`. Errors are those
+// of YamlReader, with `where` as the file name.
 template <class Read>
 auto parse_yaml_list(std::string_view text, std::string where, std::string_view key, const Read& read) {
     const auto tree = parse_yaml(text, std::move(where));

@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::size_t kValues = std::size_t{1} << 26U;  // of the result on the GPU at a time
 
-// term(0) + ... in four lanes, none of its operations fused.
+// term(0) + ... in four lanes, without fused operations.
 template <class Term>
 __device__ inline double lane_sum(unsigned n, const Term& term) {
     double lanes[4] = {};
@@ -49,7 +49,7 @@ __device__ inline double squared_distance(const Pair& p) {
 
 struct GpuAngle {
     double norms;       // |x| |y|
-    double supplement;  // as Angle
+    double supplement;  // as in Angle
 };
 
 __device__ inline GpuAngle angle_of(const Pair& p) {

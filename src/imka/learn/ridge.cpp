@@ -27,8 +27,9 @@ std::size_t round_up(std::size_t n) {
 }
 
 // How the products are divided into parallel tasks: depends only on the width of a row, not on the number of
-// threads. Blocks are wide, since packing a narrow block costs as much. To use many cores nevertheless, tiles
-// of rows are distributed over several lanes, each with its own sums, if that needs little memory.
+// threads. Blocks are wide, because packing a narrow block costs as much as packing a wide one. To use many
+// cores nevertheless, tiles of rows are distributed over several lanes, each with its own sums, if these need
+// little memory.
 struct Cut {
     std::size_t lanes;
     std::size_t block_width;
@@ -114,8 +115,8 @@ double column_sum(const Matrix<double>& a, std::size_t col) {
     return sum;
 }
 
-// The last column of `a` solves the system for ones: the intercept b makes the coefficients a - b u of each
-// output sum to zero. Returns the intercepts.
+// The last column u of `a` is the solution for a right-hand side of ones. The intercept b of an output makes
+// its coefficients a - b u sum to zero. Returns the intercepts.
 std::vector<double> center(Matrix<double>& a) {
     const std::size_t outputs = a.cols() - 1;
     const double ones = column_sum(a, outputs);
@@ -127,8 +128,8 @@ std::vector<double> center(Matrix<double>& a) {
     return intercept;
 }
 
-// Multiply-adds of products (one triangle) and factorisation; the primal's products are in float, at twice
-// the speed.
+// Multiply-adds of the products (one triangle) and the factorisation; the primal's products are in float, at
+// twice the speed.
 double primal_work(double features, double rows) {
     return rows * features * features / 4.0 + features * features * features / 6.0;
 }
@@ -173,7 +174,7 @@ RidgeAccumulator::RidgeAccumulator(std::size_t features, std::size_t outputs, co
     if (team_ == nullptr && ridge_solver(features, rows) == Solver::dual) {
         solver_ = Solver::dual;
         const auto n = static_cast<double>(rows);
-        // The rows, their products, and the rows of features of the caller in float.
+        // The rows, their products, and the caller's features in float.
         check_fits_memory(n, 1.5 * static_cast<double>(width()) + n, sizeof(double), "the dual ridge system");
         kept_ = Matrix<double>(rows, width());
         return;

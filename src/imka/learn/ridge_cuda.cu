@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(kThreads) fill_system(const __grid_constant__ 
         w.b[k * n + row] = row < d ? w.columns[(1 + k) * d + row] : w.totals[1 + k];
 }
 
-// A warp has four rows, so that weights are read once for them. The order of a sum depends on the features
-// only.
+// A warp computes four rows and reads the weights once for all of them. The order of a sum depends only on
+// the number of features.
 __global__ void __launch_bounds__(kThreads) predict_rows(const __grid_constant__ PredictWork w) {
     const std::size_t first = (std::size_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kRowsPerWarp;
     const unsigned lane = threadIdx.x % 32;

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::string_view kGpuSystem = "the ridge system";
 constexpr auto kPooled = cuda::MemorySource::pooled;
-constexpr std::size_t kBlockCols = 1024;  // of ZᵀZ per product: only blocks with a lower triangle
+constexpr std::size_t kBlockCols = 1024;  // columns of ZᵀZ per product; blocks above the diagonal are skipped
 constexpr std::size_t kBlockValues = std::size_t{1} << 26U;  // features on the GPU at a time in predictions
 
-// Whole cache lines, which is also what the matrix units want.
+// Rounds up to whole cache lines, which also suits the matrix units.
 std::size_t whole_lines(std::size_t n) {
     constexpr std::size_t kLine = 32;
     return (n + kLine - 1) / kLine * kLine;

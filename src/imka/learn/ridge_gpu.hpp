@@ -1,9 +1,9 @@
-// Ridge regression on a GPU: features are made block by block and never all in memory.
+// Ridge regression on a GPU: features are computed block by block and are never all in memory.
 //
 // Features are rounded to 11 bits (TF32, to nearest) before they are multiplied, so that every product on the
-// matrix units is exact: ZᵀZ and Zᵀy are those of features that are off by at most 2^-11 of their size. Sums
-// are floats within blocks of kRows rows and doubles over blocks, in a fixed order: the same bits in every
-// run. Systems are solved in double. Predictions use features that are not rounded.
+// matrix units is exact: ZᵀZ and Zᵀy are those of features with a relative error of at most 2^-11. Sums are
+// floats within blocks of kRows rows and doubles over blocks, in a fixed order: the same bits in every run.
+// Systems are solved in double. Predictions use features that are not rounded.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ public:
     // Error{missing_part} without the GPU, enough of its memory, or cuBLAS.
     GpuRidgeSums(std::size_t features, std::size_t outputs, int gpu);
 
-    // Rows of x in memory of the GPU, their targets on the host. Blocks begin with the first row, so all
-    // calls but the last have a multiple of kRows rows. Row r is number ids.first + r.
+    // Rows of x are in GPU memory, their targets on the host. Each call begins a new block, so every call
+    // except the last should have a multiple of kRows rows. Row r is number ids.first + r.
     void add(const GpuFeatureMap& map, const float* x, MatrixView<const float> targets, const ProductIds& ids,
              const Exec& exec);
 

@@ -65,12 +65,13 @@ void add_rows(const FitRows& rows, const SeededMap& seeded, const Exec& exec, Ri
     }
 }
 
-// Whether sums and system are on the GPU too. Otherwise only the features are.
+// Whether the GPU also computes the sums and solves the system, and not only the features.
 bool sums_on_gpu(std::size_t features, std::size_t rows, const Exec& exec) {
     if (exec.device.kind != DeviceKind::cuda || exec.team != nullptr) return false;
     if (ridge_solver(features, rows) == Solver::dual) return false;
     const auto obstacle = cuda::linear_algebra_obstacle();
-    if (!obstacle.empty()) note(exec, fmt::format("sums of the fit are on the processor: {}", obstacle));
+    if (!obstacle.empty())
+        note(exec, fmt::format("the sums of the fit are computed on the processor: {}", obstacle));
     return obstacle.empty();
 }
 
@@ -111,7 +112,7 @@ RidgeModel fit(const RidgeFit& config, std::span<const SeededMap> maps, const Fi
                const Exec& exec) {
     validate(config.recipe);
     if (maps.size() > 1 && exec.team != nullptr)
-        fail(ErrorCode::bad_usage, "a fit on several chips runs in one process; start it without mpirun");
+        fail(ErrorCode::bad_usage, "a fit on several chips must run in one process; start it without mpirun");
     const auto features = static_cast<std::size_t>(config.recipe.omega.m) *
                           functions_per_direction(config.recipe.omega.kernel, config.recipe.form);
     const std::size_t total = rows.x.rows() * std::max<std::size_t>(1, maps.size());
@@ -149,7 +150,8 @@ void check_classes(const std::vector<std::int32_t>& y, const std::vector<std::st
     }
 }
 
-// Every rank has the values of its own rows and zeros elsewhere; afterwards all have all values.
+// On entry every rank has the values of its own rows and zeros elsewhere; afterwards every rank has all
+// values.
 void share_rows(const Team& team, std::vector<double>& values) {
     if (team.rank() > 0) {
         team.send(0, values);

@@ -1,5 +1,4 @@
-// Kernels of ridge_gpu.cpp. All pointers are to memory of the GPU; work is in the order of the thread's
-// stream.
+// Kernels of ridge_gpu.cpp. All pointers are to GPU memory; work runs in order in the thread's stream.
 #pragma once
 
 #include <cstddef>

@@ -3,9 +3,9 @@
 
 namespace imka {
 
-// Every function that calls BLAS or LAPACK holds one, and none calls another that does. Sets one thread per
-// call, and makes sure that OpenBLAS has memory for its buffer: without it, OpenBLAS retries forever.
-// Error{io} if there is none.
+// Every function that calls BLAS or LAPACK holds a BlasCall; such functions must not call each other. Limits
+// a call to one thread, and makes sure that OpenBLAS has memory for its buffer: without memory, OpenBLAS
+// retries forever. Error{io} if there is none.
 class BlasCall {
 public:
     BlasCall();

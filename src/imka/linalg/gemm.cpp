@@ -105,9 +105,9 @@ void gemm_nt_rows(MatrixView<const float> a, MatrixView<const float> b, const Ex
     const std::size_t values = b.rows() * b.cols();
     constexpr std::size_t kFewValues = std::size_t{1} << 18U;
     if (a.rows() > kTileRows && values <= kFewValues) return gemm_rows(a, ops::packed_transposed(b), exec, c);
-    constexpr std::size_t kLeastWork = std::size_t{1} << 24U;  // for threads
+    constexpr std::size_t kLeastWork = std::size_t{1} << 24U;  // for using several threads
     if (a.rows() * values < kLeastWork) return gemm_nt(a, b, c);
-    // Many rows, so that packing a part again for each of them takes little time.
+    // Many rows per task, so that packing a part again in each task takes little time.
     constexpr std::size_t kRows = 4 * kTileRows;
     const std::size_t columns = packed_columns(a.cols());
     const std::size_t across = (b.rows() + columns - 1) / columns;

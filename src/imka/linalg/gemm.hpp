@@ -1,6 +1,6 @@
-// Matrix products, on one thread unless they take an Exec. Those of floats are ours: the bits of a row of the
-// result depend on nothing but its row of the left factor and the right factor (ops/panel,
-// docs/adr/0038-products-of-floats.md). Sums over many rows are the caller's: over tiles of fixed height.
+// Matrix products, on one thread unless they take an Exec. Products of floats are imka's own code: the bits
+// of a row of the result depend only on its row of the left factor and on the right factor (ops/panel,
+// docs/adr/0038-products-of-floats.md). Callers split sums over many rows into tiles of fixed height.
 #pragma once
 
 #include <algorithm>

@@ -16,15 +16,15 @@ struct GramErrorSums {
 // Error{numeric} if K is zero.
 double relative_error(const GramErrorSums& sums);
 
-// Whether errors are computed there: on a GPU with cuBLAS.
+// Whether the errors are computed on a GPU, which needs cuBLAS.
 bool gram_errors_on_gpu(const Exec& exec);
 
-// An exact matrix in memory of a GPU. Thread-safe.
+// An exact matrix in GPU memory. Thread-safe.
 class GpuGramError {
 public:
     GpuGramError(MatrixView<const double> exact, int gpu);
-    // As gram_error for features in memory of the GPU, one row per row of the matrix and without gaps. other:
-    // z for one map.
+    // As gram_error for features in GPU memory: contiguous, one row per row of the matrix. other: z if there
+    // is only one map.
     double error(const float* z, const float* other, std::size_t features) const;
 
 private:
@@ -33,7 +33,7 @@ private:
     cuda::Buffer<double> exact_;
 };
 
-// Kernels of it; pointers are to memory of the GPU.
+// CUDA kernels of GpuGramError; pointers are to GPU memory.
 namespace gpu {
 inline constexpr std::size_t kGramErrorBlock = 32;  // columns
 // to(r, c) = from(r, c): row-major floats to column-major doubles.

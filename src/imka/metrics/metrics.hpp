@@ -44,7 +44,7 @@ struct SquaredErrors {
 // Error{numeric} if K is zero. The bits do not depend on the number of threads.
 double gram_error(MatrixView<const double> exact, MatrixView<const float> z, const Exec& exec);
 // The same for (Z Z'ᵀ + Z' Zᵀ) / 2, where Z' has the features of the same rows with independent errors:
-// errors of the features do not add up to a bias of their products.
+// errors of the features then do not bias their products.
 double gram_error(MatrixView<const double> exact, MatrixView<const float> z, MatrixView<const float> other,
                   const Exec& exec);
 

@@ -57,7 +57,7 @@ struct OmegaRecipe {
 Fields fields(OmegaRecipe& recipe);
 
 // Error{bad_config} for sizes out of range and for unsupported kernel x sampler combinations, with the
-// reason. Ω may exceed the memory: some callers sample only rows or never form it.
+// reason. Ω may exceed the memory: some callers sample only some rows or never form Ω.
 void validate(const OmegaRecipe& recipe);
 
 // The bits do not depend on the number of threads. Error{bad_config} if Ω does not fit in memory.

@@ -52,7 +52,7 @@ __device__ inline void load(const Bfloat* from, float (&to)[N]) {
     }
 }
 
-// N neighbouring elements as loaded: nothing waits for them until they are read.
+// N neighbouring elements as loaded: no code waits for them until they are read.
 template <class T, int N>
 struct Raw {
     alignas(16) std::uint32_t words[N * sizeof(T) / 4] = {};

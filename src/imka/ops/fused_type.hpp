@@ -1,4 +1,4 @@
-// Elements of the fused operations of a GPU.
+// Element types of the fused GPU operations.
 #pragma once
 
 namespace imka::ops {

@@ -150,7 +150,7 @@ std::vector<AttentionCurve> curves_of(const Group& group, const QuantityRow& row
     return out;
 }
 
-// The first curve of a sampler has its colour in the paper, on a chip as in FP32.
+// The first curve of a sampler has the sampler's colour in the paper, on a chip as in FP32.
 std::vector<std::string> styles_of(const std::vector<AttentionCurve>& curves) {
     constexpr std::array<std::string_view, 3> kNamed = {"rff", "orf", "sorf"};
     std::set<std::pair<bool, std::string>> taken;
@@ -231,7 +231,7 @@ std::string break_even_note(const std::vector<AttentionCurve>& curves) {
     return fmt::format("Break-even: {}.", fmt::join(parts, "; "));
 }
 
-// Of a file, its name without the folder.
+// The name of a data set; for a file, without its folder.
 std::string input_name(const std::string& dataset) {
     return std::filesystem::path(dataset).filename().string();
 }

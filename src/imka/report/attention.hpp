@@ -33,11 +33,11 @@ struct AttentionFigure {
     std::string command;
     Plot plot;
 };
-// By experiment, data set and quantity; runs with the slips of the published figure have their own.
+// By experiment, data set and quantity; runs with the slips of the published figure have separate figures.
 std::vector<AttentionFigure> attention_figures(const std::vector<Record>& records);
 
-// The length at which two curves of times cross, between points on straight lines in logarithms; 0 if they do
-// not. The first is the one that grows faster.
+// The length at which two curves of times cross, with linear interpolation of the logarithms; 0 if they do
+// not cross. The first curve is the one that grows faster.
 double break_even(const AttentionCurve& exact, const AttentionCurve& kernel);
 
 // Exact, FP32 and chip attention of one run of an experiment.
@@ -46,7 +46,7 @@ struct AttentionMaps {
     std::string title;
     std::vector<HeatMap> maps;
 };
-// Of the run on a chip with the most directions, for every experiment that has one. Computed anew; runs whose
+// One per experiment with runs on a chip: that of the run with the most directions. Computed anew; runs whose
 // chip or file has changed are left out.
 std::vector<AttentionMaps> attention_maps(const std::vector<Record>& records, const Exec& exec);
 

@@ -92,7 +92,7 @@ struct LossRow {
     std::string kernel;
     std::string sampler;
     std::string size;  // as in the settings: "r = 4" or "D = 512"
-    std::string chip;  // and the settings that distinguish it within the experiment
+    std::string chip;  // with the settings that distinguish it within the experiment
     std::size_t datasets = 0;
     std::size_t pairs = 0;
     double mean = 0.0;  // loss of accuracy as a fraction: mean over data sets of the means over seeds

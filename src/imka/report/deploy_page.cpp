@@ -13,7 +13,7 @@ namespace {
 
 using Iterator = std::vector<Span>::const_iterator;
 
-// Successive spans of a resource as one, of the step with the most time.
+// Merges successive spans of a resource into one span of the step with the most time.
 Span fused(Iterator begin, Iterator end) {
     const auto key = [](const Span& s) { return std::tuple(s.inference, s.step, s.matrix, s.copy); };
     std::map<decltype(key(*begin)), double> seconds;
@@ -27,7 +27,7 @@ Span fused(Iterator begin, Iterator end) {
     return out;
 }
 
-// Spans of a resource that begin in the same window become one.
+// Merges the spans of a resource that begin in the same window.
 std::vector<Span> coarse(const std::vector<Span>& by_resource, double window) {
     const auto place = [&](const Span& s) { return std::pair(s.resource, std::floor(s.begin / window)); };
     std::vector<Span> out;

@@ -25,7 +25,7 @@ struct DeployPage {
     std::string name;                   // of the model
     std::string chip;                   // name of its preset
     std::string command;                // that wrote the page
-    std::string explain_command;        // that adds the error; empty: there is none
+    std::string explain_command;        // that adds the error; empty: none
     std::vector<std::string> verified;  // what was checked, one sentence each
     MapResult result;
     Pipeline pipeline;
@@ -35,11 +35,11 @@ struct DeployPage {
     std::optional<ExplainedError> error = {};
 };
 
-// The spans to draw, at most `most` if possible: merged, and then, in ever longer windows of time, only the
-// step with the most time of each resource.
+// The spans to draw, at most `most` if possible. Spans are merged; if there are still too many, each resource
+// shows only its longest step in each window of time, with longer and longer windows.
 struct DrawnSpans {
     std::vector<Span> spans;      // by begin
-    double window_seconds = 0.0;  // 0: all are there
+    double window_seconds = 0.0;  // 0: all are drawn
 };
 DrawnSpans drawn_spans(const Schedule& schedule, std::size_t most);
 

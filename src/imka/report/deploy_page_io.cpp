@@ -68,7 +68,7 @@ Json time_json(const Schedule& schedule) {
             {"interval_seconds", schedule.interval_seconds}};
 }
 
-// First begin and last end of every layer.
+// First start and last end of every layer.
 std::vector<StepWindow> layer_windows(const DeployPage& page,
                                       const std::vector<std::vector<std::uint32_t>>& steps) {
     constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -163,7 +163,7 @@ Json regions_json(const Mapping& mapping) {
     return list;
 }
 
-// Nanoseconds to a picosecond: short, and finer than any product.
+// Nanoseconds, rounded to a picosecond: short, and finer than any product.
 double nanoseconds(double seconds) {
     return std::round(seconds * 1e12) / 1e3;
 }

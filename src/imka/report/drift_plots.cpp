@@ -40,7 +40,8 @@ Series series_of(const std::string& label, const Times& times) {
     return series;
 }
 
-// Curves of a compensation start with the runs at once, which have none; the digital one has no time.
+// Curves with compensation start with the uncompensated runs that are read immediately. The digital curve is
+// constant.
 void complete(const std::set<double>& times, Curves& curves) {
     const auto start = curves.find("all on chip, no compensation");
     for (auto& [label, points] : curves) {

@@ -10,8 +10,8 @@
 
 namespace imka::report {
 
-// By experiment: one plot per task whose runs have several times; modes and compensations are curves. Runs
-// read at once are drawn at 1 s.
+// By experiment: one plot per task with runs at several times, one curve per mode and compensation. Runs that
+// are read immediately after programming are drawn at 1 s.
 std::map<std::string, std::vector<Plot>> drift_plots(const std::vector<Record>& records);
 
 }  // namespace imka::report

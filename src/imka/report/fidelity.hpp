@@ -20,7 +20,7 @@ struct FidelityAim {
 };
 
 struct Fidelity {
-    std::string chip;  // and other settings that distinguish it within the experiment
+    std::string chip;  // with other settings that distinguish it within the experiment
     std::vector<FidelityCell> cells;
     std::vector<FidelityScore> rows;    // one per data set and kernel
     std::vector<FidelityScore> totals;  // one per kernel, then all

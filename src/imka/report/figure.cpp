@@ -34,7 +34,7 @@ bool same_setting(const std::string& a, const std::string& b) {
     return x && x == parse_double(b);
 }
 
-// Without chip_hash, which identifies a chip and not its use.
+// Without chip_hash, which identifies the chip and is not a choice of the run.
 const Settings& default_settings(const std::string& backend) {
     static const Settings fp32 = settings_text(RunConfig{});
     static const Settings chip = [] {
@@ -224,7 +224,7 @@ std::string why_unlike(const Point& point, const Figure& figure, const Curve& cu
     const auto& p = *point.published;
     if (figure.protocol != "measured") return protocol_difference(figure.dataset, figure.kernel, p.sampler);
     if (curve.backend != p.backend)
-        return fmt::format("another chip: {}; the published runs were on {}", curve.backend, p.backend);
+        return fmt::format("different chip: {}; the published runs used {}", curve.backend, p.backend);
     return other_setting(point.config, p);
 }
 

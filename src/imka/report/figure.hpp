@@ -76,7 +76,7 @@ struct Value {
 };
 std::vector<Value> values_of(const Curve& curve, Side side);
 
-// The chip of an experiment's runs: "hermes" if it is among them, else the first; "" if none.
+// The chip of an experiment's runs: "hermes" if they use it, otherwise the first chip; "" if none.
 std::string chip_of(const std::vector<Figure>& figures, const std::string& experiment);
 
 struct Counts {
@@ -118,9 +118,9 @@ std::string protocol_difference(const std::string& dataset, const std::string& k
 Plot make_plot(const Figure& figure, const std::string& id);
 inline constexpr double kApart = 0.045;  // shift between curves, in log2(m/d)
 
-// "0..9" or "0,2,5", as --seeds takes it.
+// "0..9" or "0,2,5", as --seeds expects it.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds);
-// The command that repeats runs with these settings, optionally with other seeds, by the verb of their kind.
+// The command that repeats runs with these settings, optionally with other seeds, with the verb of the kind.
 std::string run_command(const std::string& kind, const std::map<std::string, std::string>& config,
                         const std::vector<std::uint64_t>& seeds);
 // The commands that repeat a figure, one per line.

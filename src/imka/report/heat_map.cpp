@@ -9,7 +9,7 @@
 namespace imka::report {
 namespace {
 
-// Values above the level / values below it, as in the published pictures.
+// Number of values above the level / number below it, as in the published pictures.
 constexpr double kAbove = 0.03;
 constexpr double kAboveDigital = 0.04;
 

@@ -16,8 +16,8 @@ struct HeatMap {
     std::string name;
     Matrix<std::uint8_t> levels;
 };
-// Padding at the end is cut off: rows and columns from the first whose diagonal value is the last one of the
-// exact matrix. Each matrix is scaled from its smallest value to the level that 3 % (FP32: 4 %) of its
+// Cuts off padding at the end: the rows and columns from the first diagonal value of the exact matrix that
+// equals its last one. Each matrix is scaled from its smallest value to the level that 3 % (FP32: 4 %) of its
 // values exceed.
 std::vector<HeatMap> heat_maps(const AttentionPicture& picture);
 

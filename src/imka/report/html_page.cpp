@@ -15,7 +15,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 }  // namespace
 
 std::string filled_page(std::string_view html, const std::vector<PagePart>& parts) {
-    // From front to back, so that a marker inside an inserted part stays text.
+    // From front to back, so that a marker inside an inserted part is not replaced.
     std::string page;
     for (const auto& [marker, text] : parts) {
         const auto at = html.find(marker);

@@ -18,8 +18,8 @@ struct TrainingLog {
 // Error{bad_data} if there are none.
 std::vector<TrainingLog> read_training_logs(const std::filesystem::path& folder);
 
-// Loss and accuracy against steps, two plots per log. Training is shown as means over at most 200 intervals;
-// tests only where the log has them.
+// Loss and accuracy against steps, two plots per log. Training is shown as means over at most 200 intervals,
+// tests only if the log has them.
 std::vector<Plot> learning_curves(const std::vector<TrainingLog>& logs);
 
 }  // namespace imka::report

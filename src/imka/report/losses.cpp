@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kCommon = {
     "dataset", "protocol", "kernel", "sampler", "log_ratio", "n_components", "gamma", "alpha", "split_seed"};
 
-// Settings of a seed, and the chip, which every row names.
+// Settings that make no new row: those of a seed, and the chip, which every row names.
 constexpr std::array<std::string_view, 4> kNoRow = {"backend", "seeds", "chip_hash", "chip_seed"};
 
 bool on_chip(const Record& r) {
@@ -66,8 +66,8 @@ ValueCounts count_values(const std::vector<Record>& records, const std::string& 
 
 using Usual = std::map<std::string, std::map<std::string, std::string>>;  // by data set and setting
 
-// The most common value of each setting that varies within a data set; it is not shown. Settings that only
-// differ from one data set to the next do not make another row.
+// The most common value of each setting that varies within a data set; it is not shown. Settings that differ
+// only between data sets do not make another row.
 Usual usual_values(const std::vector<Record>& records, const std::string& experiment) {
     const auto counts = count_values(records, experiment);
     std::set<std::string> varying;
@@ -87,7 +87,7 @@ Usual usual_values(const std::vector<Record>& records, const std::string& experi
     return usual;
 }
 
-// As in the settings: m = 2^r d - r of protocol `measured` gives another ratio for every d.
+// As in the settings: m = 2^r d - r of protocol `measured` gives a different ratio for every d.
 std::string size_of(const Record& r) {
     const auto ratio = r.setting("log_ratio");
     return ratio == "auto" ? "D = " + r.setting("n_components") : "r = " + ratio;

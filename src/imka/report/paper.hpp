@@ -1,5 +1,5 @@
-// What one paper states, as data: experiments/published/paper.yaml. Its numbers and words are there, not in
-// the code of report/.
+// The statements of one paper as data. Numbers and texts are in experiments/published/paper.yaml, not in the
+// code of report/.
 #pragma once
 
 #include <cstddef>

@@ -71,7 +71,7 @@ Json plot_json(const Plot& plot) {
     const auto ticks = list_json(plot.ticks, [](const Tick& t) {
         return Json{{"value", t.at}, {"label", t.name}};
     });
-    // Both axes of a plot with a diagonal have one range.
+    // Both axes of a plot with a diagonal have the same range.
     const bool square = plot.log_x && plot.log_y && plot.reference == Reference::diagonal;
     Json j = {{"id", plot.id},
               {"title", plot.title},
@@ -198,7 +198,7 @@ const std::string& size_name(std::size_t rule) {
     return paper().sizes.at(rule).name;
 }
 
-// A level does not know its number of seeds; an error of 0 means that all its means have one seed.
+// A level does not store its number of seeds; an error of 0 means that all its means have one seed.
 Json spread_json(double value) {
     return value > 0.0 ? Json(value) : Json();
 }

@@ -73,7 +73,7 @@ std::string value_of(const TaskSettings& ours, const std::string& task, const st
     return value == settings->second.end() ? std::string(kNone) : value->second;
 }
 
-// What the paper's table has and recipes express otherwise.
+// Settings of a recipe, with those that the paper's table expresses differently.
 std::map<std::string, std::string> recipe_settings(const std::string& task) {
     auto recipe = load_recipe(task);
     std::map<std::string, std::string> values;
@@ -105,7 +105,7 @@ std::map<std::string, std::string> loaded_settings(const LraTaskInfo& info, LraS
                                                  {"classes", std::to_string(info.classes)},
                                                  {"modality", info.pixels ? "image" : "text"}};
     for (const auto part : {LraPart::train, LraPart::valid, LraPart::test}) {
-        // Some examples of a generated task tell their lengths.
+        // Some examples of a generated task suffice for the median length.
         constexpr std::size_t kGenerated = 2000;
         if (info.generated) source.examples = part == LraPart::test ? kGenerated : 1;
         const auto data = load_lra(info.task, part, source, exec);

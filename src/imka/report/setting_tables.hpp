@@ -1,4 +1,4 @@
-// Settings of training and sizes of the tasks, beside those that the paper prints.
+// Training settings and sizes of the tasks, next to those in the paper.
 #pragma once
 
 #include <filesystem>
@@ -34,13 +34,13 @@ struct PublishedSettings {
 std::vector<PublishedSettings> parse_settings(std::string_view yaml);
 const std::vector<PublishedSettings>& published_settings();
 
-// Ours by task and setting.
+// Our values, by task and setting.
 using TaskSettings = std::map<std::string, std::map<std::string, std::string>>;
 
 struct SettingCell {
     std::string imka;       // "-": none
     std::string published;  // "-": none
-    bool differs = false;   // both are there, or the paper has a value that we do not have
+    bool differs = false;   // the two values differ, or only the paper has one
     std::string reason;     // why it differs; may be empty
 };
 struct SettingRow {
@@ -52,7 +52,7 @@ struct SettingTable {
     std::string title;
     std::string source;
     std::vector<std::string> tasks;
-    std::vector<SettingRow> rows;  // first those of the paper, then ours that it does not have
+    std::vector<SettingRow> rows;  // first those of the paper, then those that only we have
     std::vector<std::string> notes;
 };
 // Numbers are compared as numbers.
@@ -60,7 +60,7 @@ SettingTable compare_settings(const PublishedSettings& published, const TaskSett
 
 // The recipes of the tasks.
 SettingTable hyper_parameter_table();
-// The tasks as loaded from data_dir or generated. Tasks whose files are not there are noted.
+// The tasks as loaded from data_dir or generated. Tasks with missing files get a note.
 SettingTable data_table(const std::filesystem::path& data_dir, const Exec& exec);
 
 }  // namespace imka::report

@@ -87,7 +87,7 @@ struct RowKey {
 // By task and seed.
 using RowRuns = std::map<std::string, std::map<std::uint64_t, const Record*>>;
 
-// Settings that have a place of their own in a table, or are known from others.
+// Settings that a table shows elsewhere, or that follow from other settings.
 const std::set<std::string, std::less<>> kShownByTable = {
     "dataset",    "seeds", "samples", "data_seed", "saved_omega", "omega_law",
     "checkpoint", "mode",  "origin",  "chip_hash", "read_seconds"};
@@ -166,7 +166,7 @@ public:
     }
 
 private:
-    // Runs of a published row with other settings.
+    // Rows for runs of a published row with other settings.
     void add_variants(const PublishedRow& p, std::vector<TaskRow>& rows) const {
         for (const auto& [key, runs] : rows_) {
             if (key.checkpoint == p.checkpoint && key.mode == p.mode && !key.settings().empty())
@@ -270,7 +270,7 @@ std::vector<std::string> notes_of(const Group& group, const std::vector<std::str
     return notes;
 }
 
-// Those of the experiment; if it has none, those of the first one in the file.
+// The tables of the experiment; if it has none, those of the first experiment in the file.
 std::vector<const PublishedTable*> tables_for(const std::vector<PublishedTable>& published,
                                               const std::string& experiment) {
     std::vector<const PublishedTable*> tables;

@@ -1,4 +1,4 @@
-// Tables of accuracies by task: runs of Performers beside published values.
+// Tables of accuracies by task: runs of Performers next to published values.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ const std::vector<PublishedTable>& published_tables();
 
 struct TaskCell {
     Summary accuracy = {};                 // over seeds; n = 0: no runs
-    std::size_t examples = 0;              // the smallest number in a run
+    std::size_t examples = 0;              // the smallest number in any run
     std::optional<Summary> minus_digital;  // the digital run of the same model and seed subtracted
     std::optional<double> published;       // as in PublishedRow
     std::optional<double> published_deviation;
@@ -71,7 +71,7 @@ struct TaskTable {
     std::vector<std::string> tasks;
     std::vector<TaskRow> rows;
     std::vector<std::string> missing;  // sentences
-    std::vector<std::string> notes;    // number of examples, where they come from
+    std::vector<std::string> notes;    // number and origin of the examples
 };
 // By experiment and number of examples.
 std::vector<TaskTable> task_tables(const std::vector<Record>& records,

@@ -15,7 +15,7 @@ struct WhatIfPage {
     std::string command;  // that wrote the page
     std::vector<WhatIfAxis> axes;
     std::vector<WhatIfPoint> points;
-    std::vector<CostParameter> assumptions;  // behind energies and areas; may be empty
+    std::vector<CostParameter> assumptions;  // for energies and areas; may be empty
 };
 
 // The page as one JSON document (docs/formats.md).

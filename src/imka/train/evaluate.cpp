@@ -41,7 +41,7 @@ std::size_t longest(const LraData& data, const LraData::Example& e, const Perfor
     return config.documents == 2 ? std::max(first, data.lengths[e.second]) : first;
 }
 
-// Examples whose documents have `tokens` tokens in the graph's inputs: longer ones are cut.
+// Examples whose documents have `tokens` tokens in the graph's inputs; longer documents are cut.
 struct Batch {
     std::size_t tokens = 0;
     std::vector<std::uint32_t> examples;
@@ -49,7 +49,7 @@ struct Batch {
 
 using Which = std::uint32_t LraData::Example::*;  // the first or the second document
 
-// Calls body(i, document, count) for that document of example i of the batch, cut to `count` tokens.
+// Calls body(i, document, count) for each example i of the batch: its document, cut to `count` tokens.
 template <class Body>
 void for_documents(const LraData& data, const Batch& batch, Which which, const Body& body) {
     for (std::size_t i = 0; i < batch.examples.size(); ++i) {
@@ -107,7 +107,7 @@ std::vector<Batch> batches_of(const PerformerConfig& config, const LraData& data
     return batches;
 }
 
-// At most `most` examples without padding: those of at least the median length, cut to it.
+// At most `most` examples without padding: those of at least the median length, cut to that length.
 Batch unpadded(const PerformerConfig& config, const LraData& data, std::size_t most) {
     if (data.examples.empty()) fail(ErrorCode::bad_data, "expected at least one example");
     std::vector<std::size_t> lengths;
@@ -171,7 +171,8 @@ public:
         }
         return chip_.multiply_on_gpu(numbered(call, rows.rows), rows, exec);
     }
-    // Of all products since the last call: a batch that is too large for the memory is run in parts.
+    // Inputs of the last layer since the previous call, possibly of several products: a batch that is too
+    // large for the memory runs in parts.
     Matrix<float> take_last_inputs() {
         Matrix<float> inputs(last_size_ == 0 ? 0 : last_inputs_.size() / last_size_, last_size_);
         std::ranges::copy(last_inputs_, inputs.values().begin());
@@ -204,14 +205,14 @@ struct Logits {
     double saturated_share = 0.0;
 };
 
-// Chips are prepared by one thread each: that leaves no core idle, unlike one chip by many threads.
+// With a GPU, one thread per chip: many threads on one chip would leave cores idle.
 std::size_t seeds_at_once(const EvaluateOptions& options, const Exec& exec) {
     const auto threads = static_cast<std::size_t>(thread_count(exec));
     const auto usual = exec.device.kind == DeviceKind::cuda ? threads : 1;
     return std::min(options.seeds.size(), options.seeds_at_once > 0 ? options.seeds_at_once : usual);
 }
 
-// For the work that seeds do side by side.
+// For work on `at_once` seeds in parallel.
 Exec shared_exec(Exec exec, std::size_t at_once) {
     if (at_once == 1) return exec;
     exec.threads = std::max(1, thread_count(exec) / static_cast<int>(at_once));
@@ -258,7 +259,7 @@ private:
         return exec.device.kind == DeviceKind::cuda ? kGpuBatchTokens : kBatchTokens;
     }
 
-    // A test has all threads or the GPU for itself.
+    // Tests run one at a time, with all threads or the whole GPU.
     std::unique_lock<std::mutex> wait_for_turn() const {
         return std::unique_lock(exec_.device.kind == DeviceKind::cuda ? cuda::turns(exec_.device.number)
                                                                       : testing_);
@@ -279,7 +280,7 @@ private:
         for (const auto& t : inputs) options.input_shapes.push_back(t.shape);
         auto placement = place_model(std::move(graph), options_.chip, options);
         auto quiet = preparing_;
-        quiet.log = nullptr;  // a token is a calibration input; examples have many
+        quiet.log = nullptr;  // no note about few inputs: each token counts as one
         quiet.device = {};    // chips do not depend on where they are tested
         return deploy(std::move(placement), options_.chip, options_.build, inputs, seed, quiet);
     }
@@ -371,7 +372,7 @@ public:
     SeedRuns(const Performer& model, const Tester& tester, const EvaluateOptions& options, Evaluation& out)
         : model_(model), tester_(tester), options_(options), out_(out) {}
 
-    // The seed of this number.
+    // `number`: index of the seed.
     void run(std::size_t number) {
         const auto seed = options_.seeds[number];
         const auto graph = graph_of(model_, omega(seed));

@@ -34,7 +34,7 @@ struct EnumNames<EvalMode> {
 // Law of the directions Ω that an evaluation draws.
 enum class OmegaLaw {
     gaussian,  // that of the model's kernel
-    poisson,   // another one, as a check that models depend on the law
+    poisson,   // a different one, to check that models depend on the law
 };
 template <>
 struct EnumNames<OmegaLaw> {
@@ -44,14 +44,14 @@ struct EnumNames<OmegaLaw> {
 
 struct EvaluateOptions {
     std::vector<EvalMode> modes = {EvalMode::fp32};
-    std::vector<std::uint64_t> seeds = {0};  // each with an Ω and a chip of its own
-    bool saved_omega = false;                // the model's Ω instead
+    std::vector<std::uint64_t> seeds = {0};  // each draws its own Ω and chip
+    bool saved_omega = false;                // use the Ω of the model instead
     OmegaLaw omega_law = OmegaLaw::gaussian;
     bool truncated_omega = false;  // as on a chip, even if all modes are digital
     ChipSpec chip = {};            // of all modes but fp32
     BuildConfig build = {};
     std::size_t batch_tokens = 0;   // 0: many for a GPU, few for the caches of a processor
-    std::size_t seeds_at_once = 0;  // whose chips are prepared at a time; 0: one, with a GPU one per thread
+    std::size_t seeds_at_once = 0;  // prepared in parallel; 0: one, or one per thread with a GPU
 };
 
 struct EvaluationData {
@@ -84,10 +84,10 @@ struct Evaluation {
 };
 
 // Examples are sorted by length and run in batches that are cut to their longest document; results do not
-// depend on the size of the batches. Chips of several seeds are prepared side by side; tests run one at a
-// time on a GPU, also those of other calls. The chip is calibrated with half of `calibration`: documents of
-// at least the median length, cut to it, so that padding does not count. Error{bad_config} if model and
-// examples are of different tasks or do not fit each other.
+// depend on the size of the batches. Chips of several seeds are prepared in parallel; tests on a GPU run one
+// at a time, also those of different calls. The chip is calibrated with half of `calibration`: documents of
+// at least the median length, cut to that length, so that padding does not count. Error{bad_config} if the
+// model and the examples belong to different tasks or do not match.
 Evaluation evaluate(const Performer& model, const EvaluationData& data, const EvaluateOptions& options,
                     const Exec& exec);
 
@@ -104,9 +104,9 @@ struct PairedDifference {
 PairedDifference paired_difference(const Evaluation& evaluation, const ModeResult& result,
                                    const ModeResult& base);
 
-// Queries, keys and values of the last layer for the first `count` examples that have at least the median
-// length, cut to it: (examples * heads) x 3 x tokens x head size, as `imka attention` reads them. The first
-// document of an example; Ω is the model's.
+// Queries, keys and values of the last layer, as `imka attention` reads them: (examples * heads) x 3 x tokens
+// x head size. Uses the first `count` examples of at least the median length, cut to that length; of each
+// example the first document, with the Ω of the model.
 graph::Tensor last_layer_qkv(const Performer& model, const LraData& data, std::size_t count,
                              const Exec& exec);
 

@@ -3,7 +3,7 @@
 //   tokens or pixels -> embedding + positions -> encoder layers -> mean over tokens -> classifier
 //
 // An encoder layer is attention and a network of two layers, each with a residual connection and a layer
-// norm. This header knows no training library: models are trained by train/torch/ and run as graphs.
+// norm. This header needs no training library: train/torch/ trains models, and they run as graphs.
 #pragma once
 
 #include <cstdint>
@@ -80,11 +80,11 @@ struct PerformerConfig {
     bool shared_omega = false;        // one Ω for all layers
 };
 Fields fields(PerformerConfig& config);
-// Error{bad_config}; also if the model has more than 200,000 parameters or two layers.
+// Error{bad_config}; also if the model has more than 200,000 parameters or more than two layers.
 void validate(const PerformerConfig& config);
 
 std::int64_t head_size(const PerformerConfig& config);
-// Layers with parameters of their own.
+// Number of layers with their own parameters.
 std::int64_t own_layers(const PerformerConfig& config);
 
 // Every tensor of a model, in a fixed order. Weights are outputs x inputs; vectors are one row.
@@ -108,7 +108,7 @@ Matrix<float> sinusoidal_positions(const PerformerConfig& config);
 // Ω of a layer, m x head size, times omega_scale: orthogonal directions with the lengths of Gaussian vectors.
 Matrix<float> draw_omega(const PerformerConfig& config, const OmegaDraw& draw, bool truncated = false);
 
-// The same with entries of the Poisson law with mean 1, not centred: a law that models are not trained for.
+// The same with entries of the Poisson law with mean 1, not centred. Models are not trained for this law.
 Matrix<float> poisson_omega(const PerformerConfig& config, const OmegaDraw& draw);
 
 // A trained model.
@@ -120,7 +120,7 @@ struct Performer {
     // Learned by hardware-aware training, by name of the weight: its inputs are clipped to ±range.
     std::map<std::string, float> input_ranges;
     std::string training;  // JSON text: settings of the training, step, validation accuracy
-    // What an unfinished training needs to continue, by name; empty in finished models.
+    // State from which an unfinished training resumes, by name; empty in finished models.
     std::map<std::string, Matrix<float>> state;
 };
 // A model before training. The same seed gives the same bits on every machine.

@@ -1,4 +1,4 @@
-// How far a training run is, and the files of its folder:
+// Progress of a training run, and the files in its folder:
 //   recipe.yaml        all settings
 //   best.safetensors   the model with the best validation
 //   last.safetensors   the newest model, with the state of the optimiser while the training is unfinished
@@ -35,7 +35,7 @@ std::string recipe_yaml(const TrainRecipe& recipe);
 
 // One line of the log.
 struct TrainingEvent {
-    std::string kind;  // "train", "valid", "test" (new directions), "test_poisson" (of that law)
+    std::string kind;  // "train", "valid", "test" (new directions), "test_poisson" (Poisson directions)
     std::int64_t step = 0;
     double loss = 0.0;
     double accuracy = 0.0;
@@ -44,7 +44,7 @@ struct TrainingEvent {
     double seconds = 0.0;
 };
 std::string event_json(const TrainingEvent& event);
-// All events of a log. Error{bad_data} with the line that is not one; a last line without an end is ignored.
+// All events of a log. Error{bad_data} with the number of an invalid line; ignores an incomplete last line.
 std::vector<TrainingEvent> read_training_log(const std::filesystem::path& path);
 // Lines of a log up to this step: a training run that resumes repeats the later ones.
 std::string log_until(const std::filesystem::path& path, std::int64_t step);

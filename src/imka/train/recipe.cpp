@@ -67,7 +67,7 @@ const auto& table() {
     return known;
 }
 
-// The settings of a model that its task decides.
+// Sets what the task of a model determines.
 void fit_to_task(TrainRecipe& recipe) {
     const auto& task = lra_task(recipe.task);
     recipe.model.embedding = task.pixels ? Embedding::affine : Embedding::table;
@@ -82,20 +82,21 @@ constexpr std::size_t kLongestChain = 8;  // of recipes that extend each other
 // The keys of a file: those of a recipe, and `extends`.
 void load_file(const std::string& name_or_file, TrainRecipe& recipe, std::string& base) {
     auto list = fields(recipe);
-    list.push_back(field("extends", base, {.help = "Recipe whose settings apply where this one has none"}));
+    list.push_back(field("extends", base, {.help = "Recipe that supplies the settings not given here"}));
     const auto known = std::ranges::find(table(), name_or_file, &KnownRecipe::name);
     if (known != table().end())
         return load_yaml_text(known->text, fmt::format("recipe {}", name_or_file), list);
     if (!std::filesystem::exists(name_or_file))
         fail(ErrorCode::bad_usage, fmt::format("unknown recipe '{}': expected a YAML file or one of {}",
                                                name_or_file, fmt::join(known_recipes(), ", ")));
-    // It is read more than once, also by another program.
+    // The file is read more than once, so a pipe would not work.
     if (!std::filesystem::is_regular_file(name_or_file))
         fail(ErrorCode::bad_usage, fmt::format("{}: expected a regular file", name_or_file));
     load_yaml(name_or_file, list);
 }
 
-// Sets what a recipe says, after what the one that it extends says: a known one, or a file beside it.
+// Applies the settings of a recipe, after those of the recipe that it extends: a built-in recipe, or a file
+// given relative to its folder.
 void apply(const std::string& name_or_file, std::vector<std::string> chain, TrainRecipe& recipe) {
     chain.push_back(name_or_file);
     if (chain.size() > kLongestChain)
@@ -118,7 +119,7 @@ void expect(std::string_view key, std::int64_t value, std::int64_t expected, con
              fmt::format("{}: the task {} needs {}, not {}", key, to_string(recipe.task), expected, value));
 }
 
-// Error{bad_config} for what the tensors of training do not emulate (torch/chip_product.cpp).
+// Error{bad_config} if training does not emulate an error of the chip (torch/chip_product.cpp).
 void check_emulated(const ChipSpec& chip) {
     const auto& core = chip.core;
     const auto refuse = [&](bool has, std::string_view what) {
@@ -135,7 +136,7 @@ void check_emulated(const ChipSpec& chip) {
            "stuck devices (device.stuck_at_reset_probability, device.stuck_at_max_probability)");
 }
 
-// Settings that a chip replaces must not look as if they had an effect.
+// Refuses settings that have no effect because a chip replaces them.
 void check_chip_noise(const TrainRecipe& recipe) {
     const auto& hardware = recipe.hardware;
     if (!noise_chip(hardware)) return;
@@ -202,7 +203,7 @@ Fields fields(HardwareConfig& c) {
         field("weight_noise", c.weight_noise,
               {.help = "Hardware-aware training: noise of the weights, drawn per example or per batch"}),
         field("weight_noise_size", c.weight_noise_size,
-              range::not_negative("Its standard deviation, relative to the largest weight")),
+              range::not_negative("Standard deviation of the weight noise, relative to the largest weight")),
         field("output_noise", c.output_noise,
               range::not_negative("Noise of outputs, relative to input range x largest weight")),
         field("chip_noise", c.chip_noise,
@@ -274,7 +275,7 @@ TrainRecipe load_recipe(const std::string& name_or_file) {
     if (recipe.task != other.task)
         fail(ErrorCode::bad_config, fmt::format("{}: missing key 'task'", name_or_file));
     fit_to_task(recipe);
-    apply(name_or_file, {}, recipe);  // over what the task decided
+    apply(name_or_file, {}, recipe);  // overrides the values from the task
     validate(recipe);
     return recipe;
 }

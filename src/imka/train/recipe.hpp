@@ -59,12 +59,11 @@ struct TrainConfig {
     double attention_dropout = 0.0;  // of the outputs of attention
     bool cut_gradient = false;       // no gradient through Ωx, as in the published models
     std::int64_t redraw = 1500;      // steps between two draws of Ω; 0 = never
-    double average = 0.0;            // decay of the mean of the weights that is validated and kept; 0 = none
+    double average = 0.0;            // decay of the weight average that is validated and kept; 0 = none
     std::int64_t validate_every = 500;
     std::int64_t validation_examples = 0;  // 0: all
-    bool test_new_omega =
-        false;                  // every validation also logs tests with directions that it did not train with
-    std::int64_t patience = 0;  // validations without a better one that end the training; 0: none
+    bool test_new_omega = false;           // also log tests with new directions at every validation
+    std::int64_t patience = 0;             // stop after this many validations without improvement; 0: never
     TrainPrecision precision = TrainPrecision::tf32;
     std::uint64_t seed = 0;
 };
@@ -72,25 +71,25 @@ Fields fields(TrainConfig& config);
 
 inline constexpr std::string_view kGaussianNoise = "gaussian";
 
-// Hardware-aware training: the products of static weights as a chip computes them.
+// Hardware-aware training: products of static weights are computed as on a chip.
 struct HardwareConfig {
     WeightNoise weight_noise = WeightNoise::off;
     double weight_noise_size = 0.12;  // standard deviation, of the largest weight of the matrix
     double output_noise = 0.1;        // of (input range x largest weight)
-    // gaussian: noise of these two sizes. Else a chip, by name or file, whose own errors replace them and
-    // input_levels.
+    // gaussian: noise of the two sizes above. Otherwise a chip (name or file): its own errors replace these
+    // sizes and input_levels.
     std::string chip_noise = std::string(kGaussianNoise);
     double weight_clip = 2.0;         // in standard deviations, after every step; 0 = off
     std::int64_t input_levels = 127;  // of each sign; 0: inputs are not quantised
-    std::int64_t range_steps = 100;   // steps over which input ranges start as 3 standard deviations
+    std::int64_t range_steps = 100;   // first steps, in which input ranges are set to 3 standard deviations
     double range_decay = 0.5;         // of input ranges, while ...
     double range_inside = 0.95;       // ... more than this share of the inputs is inside
     bool omega_on_chip = false;       // the projection of attention is noisy too
 };
 Fields fields(HardwareConfig& config);
 bool enabled(const HardwareConfig& config);
-// The chip of chip_noise; none if it is gaussian. Error{bad_config} for an unknown chip, and for one with
-// errors that training does not emulate.
+// The chip of chip_noise; none if it is gaussian. Error{bad_config} if the chip is unknown or has errors that
+// training does not emulate.
 std::optional<ChipSpec> noise_chip(const HardwareConfig& config);
 
 struct TrainRecipe {
@@ -101,13 +100,13 @@ struct TrainRecipe {
 };
 // The keys of a recipe file: all of the above. Names are unique.
 Fields fields(TrainRecipe& recipe);
-// Also that the model fits the task.
+// Also checks that the model fits the task.
 void validate(const TrainRecipe& recipe);
 
 // The built-in recipes, one per task ("cifar10") and variants ("cifar10_relu").
 std::vector<std::string> known_recipes();
-// A name or a YAML file, whose key `extends` may name another recipe: its settings apply where the file has
-// none. Error{bad_usage} with the known names.
+// A built-in name or a YAML file. The key `extends` of a file names another recipe, whose settings apply
+// where the file has none. Error{bad_usage} with the known names.
 TrainRecipe load_recipe(const std::string& name_or_file);
 
 // Of step 0, 1, ...

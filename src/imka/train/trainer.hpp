@@ -27,9 +27,9 @@ struct TrainResult {
     std::string origin;  // of the examples
 };
 
-// exec.device: where to train. Stopped at any time, even by a signal, the same call resumes from the newest
-// checkpoint, with the losses of an uninterrupted training on the same device and build.
-// Error{numeric} naming the step if the loss is not finite; checkpoints stay as they were before.
+// exec.device: where to train. After a stop at any time, even by a signal, the same call resumes from the
+// newest checkpoint and gives the losses of an uninterrupted training on the same device and build.
+// Error{numeric} naming the step if the loss is not finite; existing checkpoints are kept.
 TrainResult train(const TrainRecipe& recipe, const TrainOptions& options, const Exec& exec);
 using Trainer = std::function<TrainResult(const TrainRecipe&, const TrainOptions&, const Exec&)>;
 

@@ -1,4 +1,4 @@
-// How much of the error each non-ideality causes: alone, and by how much the error falls without it.
+// Error caused by each non-ideality alone, and decrease of the error when it is switched off.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct CaseErrors {
     std::vector<double> removed;  // all but this one
 };
 
-// Effect of one non-ideality, one value per seed. Shares refer to the squared error that the chip adds,
-// averaged over seeds; they mean nothing if it adds none.
+// Effect of one non-ideality, one value per seed. Shares are relative to the squared error added by the chip,
+// averaged over seeds; they are meaningless if the chip adds no error.
 struct Attribution {
     const Nonideality* item = nullptr;
-    std::vector<double> alone_error;  // signed root of the squared error above `none`
+    std::vector<double> alone_error;  // signed root of the squared error minus `none`
     std::vector<double> alone;        // its share
-    std::vector<double> saved;        // share saved by removing it
+    std::vector<double> saved;        // share saved by switching it off
 };
 
 struct ErrorAttribution {

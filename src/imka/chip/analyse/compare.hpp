@@ -1,4 +1,4 @@
-// Compares the states, the ages and the programming methods of chips by the errors of their products.
+// Compares the states, ages and programming methods of chips by the errors of their products.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Differences between a chip and exact arithmetic, as a list of switches. Switch one off, or all but one,
-// to see its effect.
+// Differences between a chip and exact arithmetic, as a list of switches. To see the effect of one, switch it
+// off, or switch off all others.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace imka {
 
-// What the switches change. Programming is statistical: its error is a curve of the device model.
+// Settings changed by the switches. Programming is statistical: its error is a curve of the device model.
 struct ChipSettings {
     ChipSpec spec;
     CalibrationConfig calibration;
@@ -30,10 +30,10 @@ struct Nonideality {
 // off the chip computes the digital product, up to float arithmetic and 32767 input levels.
 std::span<const Nonideality> nonidealities();
 
-// Error{bad_usage} that lists the known names if there is none.
+// Error{bad_usage} for an unknown name, listing the known ones.
 const Nonideality& nonideality(std::string_view name);
 
-// Settings with some of them switched off. Such short names would clash in imka.
+// Settings with some non-idealities switched off. A nested namespace, since names this short would clash.
 namespace switched {
 ChipSettings only(ChipSettings settings, std::string_view name);  // all but one are off
 ChipSettings without(ChipSettings settings, std::string_view name);

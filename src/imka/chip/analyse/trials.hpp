@@ -17,7 +17,7 @@
 
 namespace imka {
 
-// Weights and inputs to test a chip with: sampled with a seed, or given.
+// Weights and inputs for testing a chip: sampled with a seed, or given.
 enum class WeightLaw { gauss, uniform };
 template <>
 struct EnumNames<WeightLaw> {
@@ -34,7 +34,7 @@ struct EnumNames<InputLaw> {
 
 struct ProblemConfig {
     WeightLaw weights = WeightLaw::gauss;
-    double weight_sigmas = 3.0;  // Gaussian weights are truncated here
+    double weight_sigmas = 3.0;  // truncation of Gaussian weights, in standard deviations
     InputLaw inputs = InputLaw::gauss;
     double sparsity = 0.9;   // share of zeros in sparse inputs
     std::size_t rows = 256;  // inputs of the matrix
@@ -42,7 +42,7 @@ struct ProblemConfig {
     std::size_t count = 0;   // test inputs; 0: depends on the size of the matrix
     std::size_t calibration_count = 2000;
 };
-Fields fields(ProblemConfig& config);  // the numbers; the laws are names or files
+Fields fields(ProblemConfig& config);  // only the numbers: laws are given as names or files
 
 // Given matrices are the same for every seed; an empty one is sampled.
 struct ProblemSource {
@@ -68,12 +68,12 @@ Problem with_exact_products(Problem problem);
 
 // Splits the error of matrix-vector products into a part explained by changed weights and a residual.
 
-// All relative to the root of the sum of squares of the exact products.
+// Errors are relative to the root of the sum of squares of the exact products.
 struct ErrorParts {
     double total = 0.0;  // |y - exact|
     // Part explained by the best linear map of the inputs (wrong effective weights), and the residual
-    // (noise, rounding, clipping): linear² + residual² = total². None unless there are more
-    // inputs than rows; otherwise the map would explain everything.
+    // (noise, rounding, clipping): linear² + residual² = total². None unless there are more test
+    // inputs than matrix rows; otherwise the map would explain everything.
     std::optional<double> linear;
     std::optional<double> residual;
     double bias = 0.0;  // root mean square over outputs of their mean error
@@ -82,9 +82,9 @@ struct ErrorParts {
 
 // With E = Y - XW for n inputs of length p: the least-squares solution D of XD = E explains |XD|² and
 // leaves R = |E|² - |XD|². A map with p coefficients per output also explains a share p / n of pure noise,
-// so residual² = R n / (n - p) and linear² is the remainder, at least 0. The bias is corrected in the same
-// way: its mean has noise / n. Inputs that are always 0 do not count in p. Error{bad_data} if shapes
-// differ or all exact products are 0.
+// so residual² = R n / (n - p) and linear² is the remainder, at least 0. The bias is corrected likewise,
+// for the noise / n of a mean. Inputs that are always 0 do not count in p. Error{bad_data} if shapes differ
+// or all exact products are 0.
 ErrorParts error_parts(MatrixView<const float> x, MatrixView<const float> y, MatrixView<const double> exact);
 
 struct ChipBuild {

@@ -53,7 +53,7 @@ double slice_duration(const DacConfig& config, std::int32_t steps, int slice);
 double slice_weight(const DacConfig& config, int slice);
 
 // A pulse lengthened by jitter_steps * z steps: max(0, duration + jitter_steps z / levels), in full
-// pulses. No pulse stays no pulse.
+// pulses. A duration of 0 stays 0.
 double jittered(const DacConfig& config, double duration, double z);
 
 // Voltage lost along the wire of a column, as a correction of the column's charge (the polynomial of IBM
@@ -94,8 +94,8 @@ struct EnumNames<AdcRounding> {
 struct AdcConfig {
     double counts_per_us = 1.0 / 0.115;  // counts for 1 uS over a full pulse; > 0
     int max_count = 0;                   // a conversion saturates here; 0: never
-    // Share of max_count that the fullest phase of the calibration inputs reaches at most. Below 1 it leaves
-    // room for device and converter errors; above 1 phases saturate; > 0.
+    // Largest share of max_count reached by any phase of the calibration inputs. A share below 1 leaves room
+    // for device and converter errors; above 1 phases saturate; > 0.
     double fill = 0.9;
     AdcRounding rounding = AdcRounding::none;
     double gain_sd = 0.0;  // spread of the columns' gains around 1; a gain is at least 0.01; >= 0
@@ -134,8 +134,8 @@ struct SignedNoise {
 double convert_signed(const AdcConfig& config, const AdcColumn& column, double charge,
                       const SignedNoise& noise);
 
-// Digital unit after the converters: scale and offset per column, in half precision and with rounding to
-// few bits if the chip has them.
+// Digital unit after the converters: scale and offset per column, optionally in half precision and rounded to
+// a few bits.
 enum class OutputRounding {
     nearest,  // ties to even
     floor,    // down: the fraction of a step is dropped
@@ -146,10 +146,10 @@ struct EnumNames<OutputRounding> {
     static constexpr std::string_view values[] = {"nearest", "floor"};
 };
 
-// Product of the calibration inputs that sets the range of the results of a core.
+// Statistic of the products of the calibration inputs that sets the range of the results of a core.
 enum class OutputRange {
-    largest,  // the largest of all columns
-    mean,     // the mean over columns of their largest
+    largest,  // the largest product of all columns
+    mean,     // the largest product of each column, averaged over columns
 };
 template <>
 struct EnumNames<OutputRange> {
@@ -194,12 +194,12 @@ struct AffineConfig {
     int output_bits = 0;
     OutputRounding rounding = OutputRounding::nearest;
     OutputRange range = OutputRange::largest;
-    // The last step of the result is this multiple of the product that sets the range; > 0.
+    // The largest output step stands for this multiple of the product that sets the range; > 0.
     double headroom = 1.0;
     ProductLimit limit;
 };
 
-// Results are in output steps, which gives half precision and few bits a suitable range.
+// Results are in output steps: a suitable range for half precision and a few bits.
 struct AffineColumn {
     double scale = 1.0;                                      // output steps per count
     double offset = 0.0;                                     // output steps
@@ -210,7 +210,7 @@ struct AffineCorrection {
     std::vector<AffineColumn> columns;
 };
 
-// scale * counts + offset in output steps, in half precision if the chip has that.
+// scale * counts + offset in output steps, in half precision if configured.
 double affine_value(const AffineConfig& config, const AffineColumn& column, double counts);
 
 // The same, limited and rounded as configured. Multiply by output_step for the value.

@@ -38,12 +38,12 @@ struct CurvePiece {
     double max = std::numeric_limits<double>::infinity();
 };
 
-// f(u) = value_scale * piece(argument_at_g_max * u). The two scales allow constants published in other
+// f(u) = value_scale * piece(argument_at_g_max * u). The two scales convert constants published in other
 // units.
 struct Curve {
     double argument_at_g_max = 1.0;  // argument at u = 1; > 0
     double value_scale = 1.0;        // > 0
-    std::vector<CurvePiece> pieces;  // by increasing `below`, the last without bound; none: 0 everywhere
+    std::vector<CurvePiece> pieces;  // by increasing `below`, the last unbounded; empty: 0 everywhere
 };
 
 // c0 + c1 a + c2 a² + ...
@@ -66,8 +66,8 @@ struct DeviceModel {
     double t_0_seconds = 1.0;      // from programming to the reads that the model was fitted to; > 0
     double t_read_seconds = 1e-6;  // duration of a read; > 0
 
-    // Standard deviation of g - g_target, uS, for devices with programming_reference_g_max_us; scaled in
-    // proportion for another g_max_us.
+    // Standard deviation of g - g_target, uS, if g_max_us is programming_reference_g_max_us; scaled in
+    // proportion to g_max_us otherwise.
     Curve programming_error_us;
     double programming_reference_g_max_us = 20.7;  // > 0
     double programming_scale = 1.0;                // multiplies the error, to model better programming; >= 0
@@ -81,7 +81,7 @@ struct DeviceModel {
     // Q_s of the 1/f read noise: sd = g Q_s sqrt(ln((t + t_read) / (2 t_read))), as a function of g.
     Curve read_noise;
     double read_noise_scale = 1.0;  // >= 0
-    // Scales of its two parts (ReadNoiseParts); >= 0.
+    // Scales of the two parts of the read noise (ReadNoiseParts); >= 0.
     double read_noise_frozen_scale = 1.0;
     double read_noise_fresh_scale = 1.0;
 
@@ -160,12 +160,12 @@ struct DeviceState {
 void check_targets(const DeviceModel& model, MatrixView<const float> target_us);
 
 // g = clamp(target + sigma(target) N(0,1), g_floor, g_ceiling), exact for targets below the zero
-// threshold; nu from the target; Q_s from g. Stuck devices limit the target to the range of the others of
-// their polarity. Error{bad_config} for targets outside [0, g_max], naming the first.
+// threshold; nu from the target; Q_s from g. Stuck devices limit the target to the range of the other
+// devices of their polarity. Error{bad_config} for targets outside [0, g_max], naming the first.
 DeviceState program_devices(const DeviceModel& model, MatrixView<const float> target_us, DeviceIds ids);
 
-// Conductances at a time: value with drift and frozen noise, and standard deviation of the noise that is
-// fresh in every product.
+// Conductances at a time: values with drift and frozen noise, and standard deviations of the noise that is
+// new in every product.
 struct Conductances {
     Matrix<float> g_us;
     Matrix<float> fresh_sd_us;

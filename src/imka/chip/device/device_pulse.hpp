@@ -40,8 +40,8 @@ struct PulseModel {
     double settling = 0.0;           // >= 0
     double t_verify_seconds = 1e-4;  // from the pulse to the read that verifies it; > 0
 
-    // A verifying read averages verify_reads reads spread over t_verify: the 1/f noise that does not
-    // average out, plus the noise and rounding of every conversion.
+    // A verifying read averages verify_reads reads spread over t_verify. Its noise is the 1/f noise
+    // that does not average out, plus the noise and rounding of the conversions.
     Curve read_noise;                  // Q_s at u = G / drift_g_max
     double count_us = 0.0;             // step of a conversion, uS; 0: none
     double conversion_noise_us = 0.0;  // standard deviation of one conversion; >= 0
@@ -60,19 +60,19 @@ struct PulseModel {
 // Error{bad_config} naming the constant and its range, from the field list (spec/chip_fields.cpp).
 void validate(const PulseModel& model);
 
-// The models that a pulse needs and the device number: together they identify every random number.
+// The models that a pulse needs, and the seed of the random numbers.
 struct PulseContext {
     const DeviceModel& device;  // t_0, t_read, probability of being stuck
     const PulseModel& pulse;
     std::uint64_t seed = 0;
 };
 
-// One device. Its counts of pulses and reads identify their noise.
+// One device. The counts of pulses and reads identify the noise of each pulse and read.
 struct PulsedDevice {
     std::uint64_t index = 0;  // below 2^36
     float set_us = 0.0F;      // conductance at SET
     float half_ua = 0.0F;
-    float drift_z = 0.0F;  // its fixed part of the spread of nu
+    float drift_z = 0.0F;  // fixed part of the spread of nu
     bool stuck = false;
     bool at_set = false;       // after SET, no partial RESET since
     float current_ua = 0.0F;   // amplitude of the last pulse
@@ -97,8 +97,8 @@ inline void reset_device(const PulseContext& context, PulsedDevice& device) {
 // Conductance without noise at `seconds` > 0 after the last pulse.
 double conductance_after(const PulseContext& context, const PulsedDevice& device, double seconds);
 
-// Settled conductance estimated from the read t_verify after the last pulse, uS: the reading times the
-// mean loss until t_0. Counts the reads.
+// Settled conductance in uS, estimated from a read t_verify after the last pulse: the reading times the mean
+// loss until t_0. Counts the reads.
 double verify_device(const PulseContext& context, PulsedDevice& device);
 
 // (t_0 / t_verify)^-settling

@@ -24,7 +24,7 @@ double normal_share(double z) {
     return 0.5 * std::erfc(-z / std::sqrt(2.0));
 }
 
-// density / probability of the standard normal law, also far below 0, where both vanish.
+// density / probability of the standard normal law; accurate even far below 0, where both vanish.
 double hazard(double z) {
     return z < -30.0 ? -z : std::exp(-0.5 * z * z) / std::sqrt(2.0 * M_PI) / normal_share(z);
 }
@@ -125,7 +125,7 @@ private:
     double least() const { return 1e-4 * spread_; }
     double deviation(const std::vector<double>& theta, double u) const {
         const double s = polynomial(std::span(theta).subspan(1), u);
-        // A curve fixed at 0 for u = 0 still gives such reads a likelihood.
+        // With c_0 held at 0 the curve is 0 at u = 0, where reads still need a likelihood.
         return hold_c0_ ? std::max(s, 2.0 * least()) : s;
     }
 
@@ -369,7 +369,7 @@ std::vector<Point> first_reads(const DeviceReads& reads, const std::vector<std::
     double largest = 0.0;
     for (const auto r : rows) largest = std::max(largest, reads.target_us[r]);
     fit.g_max_us = config.g_max_us > 0.0 ? config.g_max_us : largest;
-    if (!(fit.g_max_us > 0.0)) fail(ErrorCode::bad_data, "all targets are 0; expected some that are not");
+    if (!(fit.g_max_us > 0.0)) fail(ErrorCode::bad_data, "all targets are 0; expected non-zero values");
     if (largest > fit.g_max_us * (1.0 + 1e-6))
         fail(ErrorCode::bad_data,
              fmt::format("a target is {} uS; it must be at most g_max, {} uS", largest, fit.g_max_us));
@@ -479,7 +479,7 @@ ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file) 
 }
 
 double ks_limit(std::size_t reads) {
-    return 1.63 / std::sqrt(static_cast<double>(reads));  // for many reads
+    return 1.63 / std::sqrt(static_cast<double>(reads));  // limit for many reads
 }
 
 double fitted_sigma_us(const DeviceFit& fit, double u) {

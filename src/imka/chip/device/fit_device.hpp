@@ -41,13 +41,13 @@ struct SpreadBin {
     double sd_us = 0.0;
     double sd_error_us = 0.0;
     double curve_us = 0.0;  // fitted curve
-    bool cut = false;       // many reads may be clipped at 0, which narrows the spread: not in chi²
+    bool cut = false;       // many reads may be clipped at 0, which narrows the spread; left out of chi²
 };
 
 struct DriftFit {
     FittedConstant mean;
     FittedConstant sd;  // over devices
-    // With three or more times the noise of reads is estimated and subtracted from sd.
+    // With reads at three or more times, the read noise is estimated and subtracted from sd.
     bool noise_removed = false;
     std::size_t devices = 0;
     std::size_t times = 0;
@@ -84,7 +84,7 @@ DeviceModel with_fit(DeviceModel model, const DeviceFit& fit);
 // pulse model, since the response of single devices was not measured.
 ChipSpec with_fit(ChipSpec spec, const DeviceFit& fit, const std::string& file);
 
-// 1 % of samples of the correct law have a larger Kolmogorov-Smirnov distance. Needs at least one read.
+// Kolmogorov-Smirnov distance exceeded by 1 % of samples of the correct law. Needs at least one read.
 double ks_limit(std::size_t reads);
 
 // Fitted standard deviation of the programming error at u = target / g_max.

@@ -47,7 +47,7 @@ double root_mean_square(const std::vector<double>& values) {
     return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// Inputs of one sign that are on, with the lengths of their pulses.
+// Inputs of one sign that have a pulse, and the lengths of the pulses.
 struct Pulses {
     std::vector<std::uint32_t> rows;
     std::vector<double> durations;  // with the sign
@@ -156,7 +156,7 @@ double chosen_range(const CoreSpec& spec, double g_max_us, MatrixView<const floa
                     MatrixView<const float> x, const CalibrationConfig& config) {
     const auto sizes = magnitudes(x);
     const double largest = sizes.empty() ? 0.0 : *std::max_element(sizes.begin(), sizes.end());
-    if (largest == 0.0) fail(ErrorCode::bad_data, "all calibration inputs are 0; expected some that are not");
+    if (largest == 0.0) fail(ErrorCode::bad_data, "all calibration inputs are 0; expected non-zero values");
     if (config.range) return *config.range;
     switch (config.input_range) {
         case InputRangeRule::quantile: {
@@ -206,8 +206,8 @@ void set_output_steps(const AffineConfig& config, const std::vector<double>& lar
 
 Fields fields(CalibrationConfig& c) {
     return {
-        field("calibration inputs", c.inputs, range::between(1, 1e12, "rows drawn from those offered")),
-        field("quantile", c.quantile, range::positive_share("of |x| that is the input range")),
+        field("calibration inputs", c.inputs, range::between(1, 1e12, "rows drawn from the given inputs")),
+        field("quantile", c.quantile, range::positive_share("quantile of |x| used as input range")),
         field("deviations", c.deviations, range::positive("root mean squares of x that are the input range")),
         field("input range", c.range, range::positive("used instead of a rule")),
     };
@@ -305,7 +305,7 @@ std::vector<double> product_limits(const ProductLimit& limit, MatrixView<const f
     const double mean =
         std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(squares.size());
     if (!(mean > 0.0)) return {};
-    // A column without products has none to limit.
+    // A column whose products are all 0 gets the unit of the core.
     const auto unit = [&](double square) {
         return std::sqrt(limit.unit == LimitUnit::core || !(square > 0.0) ? mean : square);
     };

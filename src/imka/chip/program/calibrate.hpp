@@ -47,11 +47,11 @@ Matrix<float> calibration_inputs(const CalibrationConfig& config, MatrixView<con
 std::vector<double> calibrate_columns(const CoreSpec& spec, double g_max_us, MatrixView<const float> weights,
                                       MatrixView<const float> x, double input_range);
 
-// Range, columns and output step (the last step, 127 for 8 bits, is the product of the applied inputs that
-// core.output_range names, times the headroom). Error{bad_data} if all inputs are 0. `search` tries max |x|
-// and 0.95, 0.95²,
-// ... of it and takes the range with the smallest sum of the squared error of Q_r(x) w against x w and the
-// squared noise and rounding of the converter, referred to the output.
+// Chooses input range, column conductances and output step. The largest output step (127 for 8 bits) stands
+// for the product of the applied inputs selected by core.output_range, times the headroom. Error{bad_data} if
+// all inputs are 0. `search` tries max |x| times 1, 0.95, 0.95², ... and takes the range with the smallest
+// sum of the squared error of Q_r(x) w against x w and the squared noise and rounding of the converter,
+// referred to the output.
 RegionScale calibrate_scale(const ChipSpec& chip, MatrixView<const float> weights, MatrixView<const float> x,
                             const CalibrationConfig& config);
 

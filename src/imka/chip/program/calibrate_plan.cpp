@@ -20,7 +20,7 @@ Matrix<double> limit_moment(const ProductLimit& limit, const Calibration& calibr
     return second_moment(calibration.sample);
 }
 
-// Of the inputs of a tile.
+// Second moment of the inputs of a tile.
 Matrix<double> diagonal_block(const Matrix<double>& moment, const Tile& tile) {
     if (moment.rows() == 0) return {};
     Matrix<double> block(tile.rows, tile.rows);
@@ -31,8 +31,8 @@ Matrix<double> diagonal_block(const Matrix<double>& moment, const Tile& tile) {
     return block;
 }
 
-// The sample of a region. Inputs that are all 0, such as channels that were never active, tell no range: one
-// input at a time at the largest value of the matrix stands in for them.
+// The sample of a region. If it is all 0, for example for channels that were never active, it gives no range;
+// it is then replaced by unit vectors times the largest input of the matrix.
 Matrix<float> inputs_or_units(const Plan& plan, const Region& region) {
     auto inputs = region_inputs(plan, region);
     const auto largest = [](const Matrix<float>& x) {

@@ -8,7 +8,7 @@
 
 namespace imka {
 
-// As calibrated() for one matrix after another, with all tiles in parallel.
+// Same as calibrated() for each matrix in turn, but with all tiles in parallel.
 Plan calibrated(Plan plan, std::span<const Calibration> calibrations, const Exec& exec);
 
 }  // namespace imka

@@ -16,7 +16,7 @@ namespace imka {
 // Programs one polarity of a cell with pulses and reads. Program-and-verify brings one device to a target;
 // max-SET-fill holds as much of the target as possible in devices at SET, the state that drifts least.
 struct VerifyConfig {
-    double tolerance = 0.025;     // of |read - target| / (largest target of a device); > 0
+    double tolerance = 0.025;     // limit of |read - target| / (largest target of a device); > 0
     int max_pulses = 25;          // per target; >= 1
     double gain_ua_per_us = 2.0;  // change of amplitude per uS of error; > 0
 };
@@ -67,7 +67,7 @@ struct PulsedArray {
     std::size_t cols = 0;
     std::size_t depth = 1;               // devices per polarity
     std::vector<PulsedDevice> devices;   // (row * cols + col) * depth + k
-    std::vector<double> pulsed_seconds;  // time of the last pulse of each device; 0: the end of filling
+    std::vector<double> pulsed_seconds;  // time of the last pulse of each device; 0 at the end of filling
     std::vector<FillOutcome> outcomes;   // row * cols + col
 };
 
@@ -88,17 +88,17 @@ struct FillJob {
 PulsedArray fill_array(const PulseContext& context, const FillJob& job, const Exec& exec,
                        ProgrammingCost& cost);
 
-// Conductance and read noise (for a power of 1) of one polarity, the sum of its devices, at a time on the
-// clock of pulsed_seconds.
+// Conductance and read noise of one polarity (the sum of its devices) at a time on the clock of
+// pulsed_seconds.
 struct PolarityNow {
     double g_us = 0.0;
-    double noise_us = 0.0;  // times sqrt(ln(...)) of ReadNoiseParts
+    double noise_us = 0.0;  // to be multiplied by sqrt(ln(...)) of ReadNoiseParts
 };
 PolarityNow polarity_at(const PulseContext& context, const PulsedArray& array, std::size_t cell,
                         double seconds);
 
-// State t_0 after end_seconds. A sum of devices with different exponents and ages is not a power law; its
-// exponent reproduces the exact loss over the following day.
+// State t_0 after end_seconds. A sum of devices with different exponents and ages is not a power law; the
+// exponent is chosen to reproduce the exact loss over the following day.
 DeviceState array_state(const PulseContext& context, const PulsedArray& array, double end_seconds);
 
 }  // namespace imka

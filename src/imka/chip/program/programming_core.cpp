@@ -12,7 +12,7 @@
 namespace imka {
 namespace {
 
-// First number of inputs that no iteration uses.
+// Inputs from this number on are not used by any iteration.
 constexpr std::uint64_t kFirstCheck = std::uint64_t{1} << 31U;
 
 Matrix<float> net_of(const MappedWeights& mapped) {
@@ -90,7 +90,7 @@ Check check_products(const ProgrammedRegion& region, const Matrix<float>& net_us
     return check;
 }
 
-// A job with everything derived from it.
+// A job and the values derived from it.
 struct Work {
     const Exec& exec;
     ProgrammingConfig config;
@@ -137,13 +137,12 @@ void check_pulses(const ChipSpec& chip, ProgrammingMethod method) {
     if (!chip.pulses)
         fail(ErrorCode::bad_config,
              fmt::format(
-                 "chip '{}' has no section 'pulses', which programming by {} needs; its devices can be "
-                 "programmed by {}",
+                 "chip '{}' has no section 'pulses', required for programming by {}; use the method {}",
                  chip.name, to_string(method), to_string(ProgrammingMethod::statistical)));
     validate(*chip.pulses);
 }
 
-// The same devices after one pulse each.
+// Errors of the same devices after one pulse each.
 ProgrammingErrors errors_unverified(const Work& job, ProgrammedRegion region) {
     auto once = job.config.verify;
     once.max_pulses = 1;

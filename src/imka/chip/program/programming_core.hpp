@@ -35,7 +35,7 @@ void validate(const ProgrammingConfig& config);
 // Relative errors t_0 after programming.
 struct ProgrammingErrors {
     double weight = 0.0;  // |g - g_target| / |g_target| of net conductances, without read noise
-    // Measured products of random inputs; scale and offset of each column fitted on others.
+    // Of measured products of random inputs; scale and offset of each column are fitted on other inputs.
     double product = 0.0;
 };
 
@@ -48,11 +48,11 @@ struct ProgrammingResult {
     ProgrammingErrors before;
     ProgrammingErrors after;
     std::uint64_t polarities = 0;     // programmed
-    std::uint64_t unreached = 0;      // last read was out of tolerance
+    std::uint64_t unreached = 0;      // polarities whose last read was out of tolerance
     std::vector<GradientStep> steps;  // of gradient descent
 };
 
-// Weights (inputs x outputs) and the region to hold them.
+// Weights (inputs x outputs) and the region that will hold them.
 struct ProgrammingJob {
     const ChipSpec& chip;
     MatrixView<const float> weights;
@@ -61,7 +61,7 @@ struct ProgrammingJob {
     ProgrammingConfig config;
 };
 
-// As program_region, with devices programmed by the given method; gradient_descent also sets scale and
+// Like program_region, but programs the devices by the given method; gradient_descent also sets scale and
 // offset of the columns to its last fit. Error{bad_config} if the chip has no pulse model. Same bits for
 // any thread count.
 ProgrammingResult program_region_by(const ProgrammingJob& job, const Exec& exec);

@@ -298,7 +298,7 @@ Fields fields(GradientConfig& c) {
     return {
         field("inputs", c.inputs, range::between(2, 1e6, "products of one iteration")),
         field("input_deviation", c.input_deviation, range::positive("of the random inputs, in input ranges")),
-        field("iterations", c.iterations, range::between(1, 1000, "at most")),
+        field("iterations", c.iterations, range::between(1, 1000, "maximum number of iterations")),
         field("target_error", c.target_error, range::not_negative("relative error at which to stop")),
         field("rate", c.rate, range::positive("share of an estimated error that a pulse removes")),
         field("dead_band", c.dead_band,

@@ -1,6 +1,6 @@
 // Programming by products: the core multiplies random inputs, and devices are pulsed if the error of the
-// products shows that their weight is wrong. No device is read alone, so errors common to a column, mainly
-// drift, are left to the column's scale and offset.
+// products shows that their weight is wrong. No device is read individually, so errors common to a column,
+// mainly drift, are left to the column's scale and offset.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ struct GradientOutcome {
 
 // In every iteration, at one time of the clock:
 //   y = measured products of B inputs x
-//   t = exact products for the targets plus the mean loss until t_0 that recently pulsed devices still have
+//   t = exact products for the targets plus the remaining mean loss until t_0 of recently pulsed devices
 //   scale and offset of each column by least squares
 //   e = scale y + offset - t,   d_ij = sum_b x_i e_j / sum_b x_i²   (error of weight ij, uS)
 //   a = mean of d over the iterations since the last pulse, at most `memory` of them

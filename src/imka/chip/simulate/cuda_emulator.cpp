@@ -19,7 +19,7 @@ namespace {
 using cuda::Buffer;
 
 constexpr std::size_t kStepBytes = std::size_t{128} << 20U;  // bounds the memory for steps
-constexpr std::size_t kFewestRows = 32768;                   // at once
+constexpr std::size_t kFewestRows = 32768;                   // least number of rows at once
 
 // Description of a matrix in the memory of the GPU.
 struct MatrixOnGpu {
@@ -54,7 +54,7 @@ public:
         : layout_(chip), number_(number) {
         for (const auto& region : regions) conversions_.push_back(conversions_per_product(region));
         auto image = pack(layout_, regions);
-        // Freeing other memory would wait for all threads that use the GPU.
+        // Pooled: freeing other memory would wait for all threads that use the GPU.
         constexpr auto kSource = cuda::MemorySource::pooled;
         weights_ = Buffer<std::uint32_t>(number, image.weights, kSource);
         columns_ = Buffer<float>(number, image.columns, kSource);
@@ -122,7 +122,7 @@ private:
         const auto& m = on_gpu_[matrix];
         const auto shape = layout_.matrices[matrix].shape;
         const auto planes = static_cast<std::uint32_t>(m.planes.size());
-        // Copies that share the rows have at most this many each, in whole blocks.
+        // Rows per copy at most; tiles are rounded up to whole blocks.
         const std::size_t most = (batch.rows + matrices_[matrix].copies - 1) / matrices_[matrix].copies;
         const auto tiles =
             static_cast<std::uint32_t>((most + kGpuBlockRows - 1) / kGpuBlockRows * (kGpuBlockRows / 16));

@@ -1,8 +1,8 @@
 // The fast simulator on a GPU: inputs become steps, then one kernel computes charges on the matrix units,
 // draws noise, converts, corrects and adds partial sums without intermediate results in memory.
 //
-// Same random numbers as FastEmulator (simulate/fast.hpp), and the same results except where the charge is so
-// close to a rounding boundary that the order of float additions decides: there a result differs by one step.
+// Same random numbers as FastEmulator (simulate/fast.hpp), and the same results except where a charge is so
+// close to a rounding boundary that the order of float additions decides; such a result differs by one step.
 // Bits depend only on the chip, the vector, ids.seed and the number of the product, as on the processor.
 #pragma once
 
@@ -22,8 +22,8 @@ public:
                                   const ProductIds& ids) = 0;
 };
 
-// On GPU exec.device.number. Error{missing_part} if it cannot be used, Error{bad_config} that names what the
-// chip has and this simulator does not support: IR drop, input jitter, read noise with inputs applied bit by
+// On GPU exec.device.number. Error{missing_part} if it cannot be used, Error{bad_config} naming a feature of
+// the chip that this simulator does not support: IR drop, input jitter, read noise with inputs applied bit by
 // bit, more than 127 input levels, regions of more than 512 inputs.
 std::unique_ptr<GpuDriver> make_cuda_emulator(const ProgrammedChip& chip, const Exec& exec);
 

@@ -17,8 +17,8 @@ constexpr int kVarianceExponent = 14;  // variances of a column are scaled to le
 constexpr std::uint32_t kPieceBytes = 128;                               // 8 columns x 16 bytes
 constexpr std::uint32_t kVarianceBytes = kGpuPanelCols * kGpuStepBlock;  // of 16 inputs
 
-// Columns are dealt to tiles of 8 so that a thread gets four neighbours: 4 q and 4 q + 1 in one tile, 4 q + 2
-// and 4 q + 3 in the next.
+// Columns are distributed over tiles of 8 so that a thread gets four neighbours: 4 q and 4 q + 1 in one tile,
+// 4 q + 2 and 4 q + 3 in the next.
 struct TileColumn {
     std::uint32_t tile;
     std::uint32_t col;
@@ -27,7 +27,7 @@ TileColumn tile_column(std::uint32_t col) {
     return {.tile = col / 16 * 2 + col / 2 % 2, .col = col % 16 / 4 * 2 + col % 2};
 }
 
-// `byte` of the 32 that an instruction multiplies.
+// `byte`: one of the 32 bytes that an instruction multiplies.
 BlockPlace place_of(std::uint32_t first, std::uint32_t tile, std::uint32_t col, std::uint32_t byte) {
     const std::uint32_t at = first + (tile * 2 + byte / 16) * kPieceBytes + col * 16 + byte % 16;
     return {.word = at / 4, .shift = at % 4 * 8};
@@ -43,7 +43,7 @@ std::uint32_t half_bits(double v) {
            (static_cast<std::uint32_t>(std::ldexp(fraction, 11)) - 1024U);
 }
 
-// Columns of a region that a panel has.
+// Columns of a region in one panel.
 struct Columns {
     std::size_t first;
     std::size_t count;
@@ -141,7 +141,7 @@ void put_fold_columns(const FastFold& fold, const Columns& columns, const Column
         out);
 }
 
-// Products of one part of the steps; the charge is converted after the last pass that belongs to it.
+// Products of one part of the steps; a charge is converted after its last pass.
 struct Pass {
     StepPart part = StepPart::whole;
     std::size_t weights = 0;  // first word
@@ -149,8 +149,8 @@ struct Pass {
     float sign = 1.0F;
 };
 
-// Passes of a fold; appends their matrices. Charges with equal matrices share one: the phases of negative
-// inputs use the devices of the positive ones.
+// Passes of a fold; appends their matrices. Charges with equal matrices share one copy: phases of negative
+// inputs use the same devices as phases of positive inputs.
 std::vector<Pass> put_passes(const FastFold& fold, const Columns& columns,
                              std::vector<std::uint32_t>& words) {
     const auto shifts = shifts_of(fold, columns);
@@ -199,7 +199,7 @@ GpuFold pack_fold(const FastFold& fold, const Columns& columns, GpuImage& image)
     return out;
 }
 
-// Appends the stages of a fold: per bit of the inputs, if they are applied one by one, and pass.
+// Appends the stages of a fold: per pass, and per bit of the inputs if bits are applied one by one.
 void add_stages(const FastRegion& f, const FastFold& fold, const Columns& columns, GpuStage stage,
                 GpuMatrix& matrix, GpuImage& image) {
     if (fold.charges.empty()) return;
@@ -257,7 +257,7 @@ float largest_inside(double range) {
     return limit > range ? std::nextafter(limit, 0.0F) : limit;
 }
 
-// The plane of a region: a new one, or one of the same copy with the same steps.
+// The plane of a region: a new one, or an existing plane of the same copy with the same steps.
 std::uint32_t plane_of(const FastRegion& f, const Tile& tile, std::uint32_t copy, GpuMatrix& matrix,
                        GpuImage& image) {
     const auto scale = step_scale(f);
@@ -294,14 +294,14 @@ std::uint32_t plane_of(const FastRegion& f, const Tile& tile, std::uint32_t copy
     return static_cast<std::uint32_t>(matrix.planes.size() - 1);
 }
 
-// Regions whose results are added, in order, and their factor in the sum.
+// Regions to add up, in this order, and their factor in the sum.
 struct Sum {
     std::uint32_t copy = 0;
     float factor = 1.0F;
     std::vector<std::size_t> regions;
 };
 
-// Cuts the outputs where a region begins or ends, then into panels.
+// Cuts the outputs at the borders of regions, then into panels.
 void add_panels(const ChipLayout& layout, const std::vector<FastRegion>& folded, const Sum& sum,
                 GpuMatrix& matrix, GpuImage& image) {
     std::set<std::size_t> cuts;
@@ -387,8 +387,8 @@ BlockPlace digit_place(std::uint32_t input, std::uint32_t col, std::uint32_t dig
     return place_of(0, digit * (kGpuPanelCols / 8) + t.tile, t.col, input);
 }
 
-// Steps are squared in the thread that has them, four neighbours: instructions for halves see the first two
-// in their first 16 bytes, the others in their last.
+// A thread squares its own steps, those of four neighbouring inputs: instructions for halves take the first
+// two in their first 16 bytes, the other two in their last 16 bytes.
 BlockPlace variance_place(std::uint32_t input, std::uint32_t col) {
     const auto t = tile_column(col);
     const std::uint32_t half = input % 16 / 4 * 2 + input % 2;

@@ -1,9 +1,9 @@
 // Kernels of the fast simulator: inputs to steps, then charges, conversions, corrections and sums. Operations
 // after the charge are those of ops/readout, in the same order. Layout of the weights: cuda_pack.hpp.
 //
-// A block of threads has 128 rows and 32 outputs, a warp 16 of the rows. Weights of a stage are in shared
-// memory, those of the next are on their way. On Hopper the products of a warpgroup run beside the
-// conversions of others.
+// A block of threads computes 128 rows x 32 outputs, a warp 16 of the rows. The weights of a stage are in
+// shared memory while those of the next stage are being copied. On Hopper the products of one warpgroup
+// overlap with the conversions of others.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -33,7 +33,7 @@ struct Work : GpuWork {
     cuda::PhiloxKeys keys;
 };
 
-// row_share() of chip/simulate/layout.hpp.
+// Same as row_share() in chip/simulate/layout.hpp.
 struct Share {
     std::uint32_t first_row;
     std::uint32_t count;
@@ -62,8 +62,8 @@ __device__ inline float exact_step(const GpuPlane& p, float x) {
     return static_cast<float>(p.nearest != 0U ? rint(share) : trunc(share));
 }
 
-// The float estimate is wrong by less than 2e-5 steps where it is not clipped; closer than 1e-4 to a boundary
-// the exact formula decides.
+// The float estimate is wrong by less than 2e-5 steps where it is not clipped; within 1e-4 of a boundary the
+// exact formula decides.
 __device__ inline int step_of(const GpuPlane& p, const StepRule& rule, float x) {
     const float estimate = x * rule.per_unit;
     const float nearest = rintf(estimate);
@@ -303,7 +303,7 @@ __device__ inline float fast_root(float x) {
     return y;
 }
 
-// What one column adds to a charge.
+// Constants of one column.
 struct Column {
     float scale;
     float variance_scale;
@@ -335,7 +335,7 @@ __device__ inline Count count_of(const GpuFold& fold, const Column& column, Read
         in.variance = gain * gain * in.variance;
     }
     float v = in.charge + column.offset;
-    // The variance is of half precision already: the fast square root is good enough.
+    // The variance has only half precision, so the fast square root is accurate enough.
     v += fast_root(in.variance + fold.noise_variance) * in.normal;
     if (!either_sign) {
         v = fminf(fmaxf(rounded(rule, v), 0.0F), fold.most);
@@ -350,7 +350,7 @@ __device__ inline float part(const float4& v, int i) {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// Where a thread works: rows g and g + 8 of the warp's, and of each half of the columns four neighbours.
+// Rows and columns of a thread: rows g and g + 8 of its warp, and four neighbouring columns of each half.
 struct Place {
     std::uint64_t product;     // of the first row
     std::uint32_t column;      // in the first half
@@ -358,7 +358,7 @@ struct Place {
     std::uint32_t valid;       // bits, of results
 };
 
-// One conversion of a fold: its number, its weight, and the rows that take this fold.
+// One conversion of a fold: number, weight, and the rows that use this fold.
 struct Conversion {
     std::uint32_t number;
     float weight;
@@ -385,7 +385,7 @@ __device__ inline void convert(const Work& w, const GpuTerm& term, const GpuFold
                                const Conversion& conversion, const Charges& c, Counts& counts,
                                std::uint32_t& saturated) {
     std::uint32_t at_most = 0;
-    std::uint32_t taken = kKind == GpuKind::general ? 0U : ~0U;  // results whose rows take the fold
+    std::uint32_t taken = kKind == GpuKind::general ? 0U : ~0U;  // results whose rows use the fold
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const std::uint32_t first = place.column + 16 * half;
@@ -514,7 +514,7 @@ __device__ inline void store(const Work& w, const GpuPanel& panel, const Share& 
     }
 }
 
-// Bits of the results that exist: of rows that do, in the first `cols` columns of the panel.
+// Bits of the valid results: those of valid rows in the first `cols` columns of the panel.
 __device__ inline std::uint32_t valid_results(std::uint32_t rows, std::uint32_t column, std::uint32_t cols) {
     std::uint32_t valid = 0;
 #pragma unroll
@@ -527,7 +527,7 @@ __device__ inline std::uint32_t valid_results(std::uint32_t rows, std::uint32_t 
     return valid;
 }
 
-// Which folds the rows of a term take. Bits: row g + 8 q of the thread takes the linear one.
+// Folds used by the rows of a term. Bit q of `linear`: row g + 8 q of the thread uses the linear fold.
 struct Folds {
     std::uint32_t term;
     std::uint32_t linear;
@@ -547,7 +547,7 @@ __device__ inline Folds folds_of(const Work& w, std::uint32_t number, const Plac
             __syncthreads_or((~linear & place.valid_rows) != 0U) != 0};
 }
 
-// The first stage from `s` on that a row of the block needs. All threads call it.
+// The first stage at or after `s` that a row of the block needs. All threads must call this.
 template <GpuKind kKind>
 __device__ inline std::uint32_t next_stage(const Work& w, std::uint32_t s, std::uint32_t end,
                                            const Place& place, std::uint32_t first_row, Folds& folds) {
@@ -568,7 +568,7 @@ __device__ inline void load_stage(const Work& w, const GpuStage& stage, std::uin
     for (std::uint32_t i = threadIdx.x; i < chunks; i += kThreads) cuda::copy_chunk(to + i * 16, from + i);
 }
 
-// The copies of all threads have arrived, and all are done with what was there before.
+// Waits until the copies of all threads have arrived and no thread uses the previous weights any more.
 __device__ inline void wait_for_stage() {
     cuda::wait_for_copies<0>();
     cuda::show_copies_to_products();
@@ -584,7 +584,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_const
     const std::uint32_t lane = threadIdx.x & 31U;
     const std::uint32_t tile = blockIdx.y * kWarps + threadIdx.x / 32;
     const std::uint32_t first_row = tile * 16 + lane / 4;
-    const bool active = tile / 4 * 64 < share.count;  // the same for a warpgroup
+    const bool active = tile / 4 * 64 < share.count;  // same value in a whole warpgroup
     Place place{.product = share.first_product + first_row, .column = lane % 4 * 4};
     place.valid_rows = (first_row < share.count ? 1U : 0U) | (first_row + 8 < share.count ? 2U : 0U);
     place.valid = valid_results(place.valid_rows, place.column, panel.cols);
@@ -614,7 +614,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) products(const __grid_const
                                  std::size_t{tile} * stage.region_blocks + stage.first_block) *
                                     32 +
                                 lane;
-            const uint4 first = __ldcg(steps);  // beside the first-level cache, which the columns need
+            const uint4 first = __ldcg(steps);  // bypasses the L1 cache, which the columns need
             wait_for_stage();
             last = s;
             s = next_stage<kKind>(w, s + 1, end, place, first_row, folds);

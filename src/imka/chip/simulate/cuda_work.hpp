@@ -7,7 +7,7 @@
 
 namespace imka {
 
-inline constexpr std::uint32_t kGpuBlockRows = 128;  // of a block of threads
+inline constexpr std::uint32_t kGpuBlockRows = 128;  // rows per block of threads
 
 // Counts of one call.
 struct GpuTally {
@@ -27,7 +27,7 @@ struct GpuWork {
     const float* columns = nullptr;
     const double* spreads = nullptr;
     std::uint32_t* steps = nullptr;       // per plane, row tile, block and thread: 4 words
-    std::uint8_t* linear_rows = nullptr;  // per plane and row: 1 if it takes the linear fold
+    std::uint8_t* linear_rows = nullptr;  // per plane and row: 1 if the row uses the linear fold
     GpuTally* tally = nullptr;
     const float* x = nullptr;
     float* y = nullptr;

@@ -1,5 +1,5 @@
-// Emulated chips as drivers: multiply in every region, add partial sums, share inputs among copies or
-// average them.
+// Emulated chips as drivers: multiply in every region, add partial sums, and share the inputs among copies or
+// average their outputs.
 #pragma once
 
 #include <memory>
@@ -79,8 +79,8 @@ private:
 std::unique_ptr<ChipDriver> make_emulator(const ProgrammedChip& chip, Simulator simulator,
                                           const Exec& exec = {});
 
-// x w in float32, each row with the same bits in any batch: the product without a chip. Weights are inputs
-// x outputs.
+// The product without a chip: x w in float32. A row has the same bits in any batch. Weights are inputs x
+// outputs.
 Matrix<float> digital_products(const Matrix<float>& weights, MatrixView<const float> x, const Exec& exec);
 
 }  // namespace imka

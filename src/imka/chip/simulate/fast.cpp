@@ -26,8 +26,8 @@ std::size_t whole_vectors(std::size_t normals) {
     return (normals + kNormalsAtOnce - 1) / kNormalsAtOnce * kNormalsAtOnce;
 }
 
-// How jitter lengthens pulses: all pulses of an input in one product by the same time. If bits are applied
-// one by one but folded into one charge, the charge grows by the same share.
+// How jitter lengthens pulses. by_time: all pulses of an input in one product by the same time. by_share: for
+// bits that are applied one by one but folded into one charge, the charge by the same share.
 enum class Lengthening { by_time, by_share };
 
 // Scratch memory of one thread. Matrices have the rows of a tile; only the first `rows` are in use. Panels
@@ -109,7 +109,7 @@ void fill_whole(std::span<const float> steps, int bit, std::span<float> out) {
     for (auto& v : out) v = std::copysign(bit_of(std::abs(v), bit), v);
 }
 
-// No pulse stays no pulse.
+// Pulses of length 0 stay 0.
 void lengthen(Lengthening kind, std::span<const float> jitter, std::span<float> pulses) {
     for (std::size_t i = 0; i < pulses.size(); ++i) {
         const float length = std::abs(pulses[i]);
@@ -144,8 +144,8 @@ void fill_panel(InputPanel kind, int bit, const Rows& rows, Scratch& s) {
                                           [](float v) { return v == 0.0F; });
 }
 
-// out = in matrixᵀ for a non-empty matrix; in is the panel or its squares. Skips an empty panel: inputs of
-// many data sets have one sign.
+// out = in matrixᵀ for a non-empty matrix; in is the panel or its squares. Skips a panel of zeros, which is
+// common: inputs of many data sets have only one sign.
 void multiply(const Scratch& s, std::size_t rows, const Matrix<float>& in, const Matrix<float>& matrix,
               Matrix<float>& out) {
     if (matrix.rows() == 0) return;
@@ -158,7 +158,7 @@ void multiply(const Scratch& s, std::size_t rows, const Matrix<float>& in, const
 }
 
 // Charge minus the loss along the wire: share = a (0.05 a² - 0.2 a + 0.5) of the weighted charge, with
-// load a. Noise passes like a small change of the charge. In one phase, currents of both signs load the
+// load a. Noise is reduced like a small change of the charge. In one phase, currents of both signs load the
 // wire, so a change of the net charge does not change the load; it acts at the mean position on the wire,
 // 2/3.
 void lose_on_wire(const FastRegion& f, const FastFold& fold, std::size_t row, Scratch& s) {
@@ -178,7 +178,7 @@ void lose_on_wire(const FastRegion& f, const FastFold& fold, std::size_t row, Sc
     }
 }
 
-// Converts one charge; its number counts the conversions of a product.
+// Conversion of one charge; `number` counts the conversions of a product.
 struct Conversion {
     std::size_t number;
     ops::Counter counter;
@@ -207,7 +207,7 @@ void convert(const FastRegion& f, const FastFold& fold, const Rows& rows, const 
     }
 }
 
-// Processes one charge at a time, so that its conversion finds it in the cache. `weight` and `bit`
+// Processes one charge at a time, so that it is still in the cache when it is converted. `weight` and `bit`
 // describe a slice of the inputs; conversions are numbered from `number`.
 struct Slice {
     int bit;
@@ -292,7 +292,7 @@ ops::StepSums quantize(const FastRegion& f, std::span<const float> x, std::span<
     return sums;
 }
 
-// New in every product, the same in all its conversions.
+// Jitter is drawn once per product and is the same in all its conversions.
 void draw_jitter(const FastRegion& f, const ProductIds& ids, std::size_t rows, Scratch& s) {
     const auto& dac = f.region.spec.dac;
     const bool bits = dac.encoding == InputEncoding::bit_serial;

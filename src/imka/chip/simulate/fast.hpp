@@ -1,8 +1,8 @@
 // Fast simulator of one region, for batches. Errors that do not change between products (programming,
 // drift, frozen noise, gains) are folded into matrices once; a batch is then a few matrix products and an
 // epilogue. Noise that is fresh in every product is drawn at the output: a Gaussian whose variance is the
-// product of the squared inputs and the variances of the devices. Shares no formula in code with the
-// literal simulator (simulate/literal.hpp), against which it is tested.
+// product of the squared inputs and the variances of the devices. Shares no code for its formulas
+// with the literal simulator (simulate/literal.hpp), against which it is tested.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct FastCharge {
     Matrix<float> load;      // share of the wire's resistance; empty without IR drop
 };
 
-// A way to compute counts: charges that are converted one by one and added.
+// A way to compute counts: charges are converted one by one, and the counts are added.
 struct FastFold {
     std::vector<FastCharge> charges;  // grouped by panel
     bool bit_by_bit = false;          // one charge and one conversion per bit of the inputs
@@ -73,13 +73,14 @@ struct LinearMargin {
 
 struct FastRegion {
     ProgrammedRegion region;
-    FastFold exact;   // converts every charge alone
+    FastFold exact;   // converts every charge separately
     FastFold linear;  // all phases in one charge; no charges if the converter is not linear
     LinearMargin margin;
-    // If every bit of the inputs is converted alone, its charges share the noise of the devices, which
-    // independent Gaussians cannot represent: devices are then drawn one by one, and `exact` is not used.
+    // If every bit of the inputs is converted separately, the charges of a product share the noise of the
+    // devices, which independent Gaussians cannot represent: devices are then drawn one by one, and `exact`
+    // is not used.
     bool draws_devices = false;
-    FastPlanes devices;        // used in that case
+    FastPlanes devices;        // used if draws_devices
     std::vector<float> scale;  // affine correction, rounded as the core does
     std::vector<float> shift;
     std::vector<float> factor;  // per result: compensation and output step
@@ -89,7 +90,7 @@ struct FastRegion {
 // Error{bad_config} if the time is not valid.
 FastRegion prepare(const ProgrammedRegion& region, const ReadTime& time);
 
-// The fold that converts every charge alone; with drawn devices it is recomputed for each product.
+// The fold that converts every charge separately; recomputed for each product if devices are drawn.
 FastFold exact_fold(const ProgrammedRegion& region, const FastPlanes& planes);
 
 // Parts of a product that are shared with simulators on other devices.
@@ -97,17 +98,17 @@ ops::StepScale step_scale(const FastRegion& region);
 ops::AffineRow affine_row(const FastRegion& region);
 std::uint64_t input_slices(const DacConfig& dac);  // 1, or one per bit of the inputs
 std::uint64_t conversions_per_product(const FastRegion& region);
-// Number of the first standard normal of a conversion of a product; column c has the number plus c.
+// Number of the standard normal of the first column in one conversion of a product; column c adds c.
 std::uint64_t first_normal(std::uint64_t product, std::uint64_t conversion, std::uint64_t column);
 
-// Same distribution of outputs as literal_products, from other random numbers. Bits depend only on the
+// Same distribution of outputs as literal_products, with different random numbers. Bits depend only on the
 // region, the vector, ids.seed and the number of the product, not on threads or batches. Conversions and
-// saturations are added to exec.trace. Error{bad_data} for inputs that are not finite or rows of another
+// saturations are added to exec.trace. Error{bad_data} for inputs that are not finite or rows of the wrong
 // length; Error{bad_usage} for product numbers of 2^32 or more.
 Matrix<float> fast_products(const FastRegion& region, MatrixView<const float> x, const ProductIds& ids,
                             const Exec& exec);
 
-// The same in a sum: y += factor * products, tile by tile while they are in the cache.
+// Adds them to a sum: y += factor * products, tile by tile while the products are in the cache.
 struct WeightedRegion {
     const FastRegion& region;
     float factor = 1.0F;

@@ -37,7 +37,7 @@ void square(Matrix<float>& sd) {
     for (auto& v : sd.values()) v *= v;
 }
 
-// The Gaussian gets the mean and variance of reads, which are never below 0.
+// Replaces mean and variance by those of actual reads, which are never below 0.
 void truncate(Matrix<float>& g_us, Matrix<float>& variance) {
     for (std::size_t i = 0; i < g_us.values().size(); ++i) {
         const auto m = truncated(g_us.values()[i], std::sqrt(double{variance.values()[i]}));
@@ -109,7 +109,7 @@ bool has_ir_drop(const CoreSpec& spec) {
     return spec.ir_drop.scale > 0.0 && spec.ir_drop.wire_ohm > 0.0;
 }
 
-// Counts per uS in one column.
+// Counts and wire load per uS in one column.
 struct PerMicrosiemens {
     double counts;
     double load;
@@ -181,7 +181,7 @@ ops::Counter counter_of(const CoreSpec& spec) {
                          .most = adc.max_count > 0 ? static_cast<float>(adc.max_count)
                                                    : std::numeric_limits<float>::infinity(),
                          .noise_variance = static_cast<float>(adc.noise_counts * adc.noise_counts)};
-    // With separate phases for the signs there is no sign to find.
+    // With separate phases for the signs, no comparator decides the sign.
     if (spec.read_mode == ReadMode::one_phase)
         counter.polarity_error = static_cast<float>(adc.polarity_error_counts);
     return counter;
@@ -241,7 +241,8 @@ ColumnSpread spread(const Matrix<float>& g_us, std::size_t col, double per_us) {
     return {per_us * mean, per_us * std::sqrt(std::max(0.0, squares / rows - mean * mean))};
 }
 
-// Drops columns that cannot be the worst: another has no larger mean and no smaller standard deviation.
+// Drops columns that cannot be the worst because another column has neither a larger mean nor a smaller
+// standard deviation.
 std::vector<ColumnSpread> worst(std::vector<ColumnSpread> columns) {
     std::ranges::sort(columns, {}, &ColumnSpread::mean);
     std::vector<ColumnSpread> out;

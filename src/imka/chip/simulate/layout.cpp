@@ -3,7 +3,7 @@
 namespace imka {
 namespace {
 
-// Signed steps.
+// Inputs are signed steps.
 std::uint64_t input_bytes(const DacConfig& dac) {
     return dac.levels <= 127 ? 1 : 2;
 }

@@ -1,5 +1,4 @@
-// What drivers need to know about a chip besides its devices: copies of matrices, their regions, and the
-// counts of a trace.
+// Layout of a chip for drivers: copies of matrices, their regions, and the counts of a trace.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +38,15 @@ struct ChipLayout {
 // If copies share the inputs, product n is product n / R of copy n mod R; else every copy multiplies all.
 RowShare row_share(const MatrixCopies& matrix, std::size_t copy, std::uint64_t first, std::size_t rows);
 
-// Counts of a region for some products, without its conversions.
+// Trace of a region for some products, without conversions.
 struct RegionWork {
     std::size_t products = 0;
     std::uint64_t clipped_inputs = 0;
 };
 Trace region_trace(const ChipLayout& layout, std::size_t region, const RegionWork& work);
 
-// Operations that the sums over regions save: the first partial sum of an output is not an addition. An
-// average adds a division.
+// Number of operations to subtract from the traces of the regions: the first partial sum of an output needs
+// no addition. An average over copies needs a division instead.
 std::uint64_t saved_operations(const MatrixCopies& matrix, std::size_t rows);
 
 }  // namespace imka

@@ -146,7 +146,7 @@ double one_phase_counts(const Column& k) {
     return counts;
 }
 
-// New in every product, the same in all its phases, slices and columns.
+// Jitter is drawn once per product and is the same in all its phases, slices and columns.
 void draw_jitter(const ProgrammedRegion& region, const Product& product, std::vector<double>& jitter) {
     const std::uint64_t first = first_input(region.spec, region.ids);
     for (std::size_t r = 0; r < jitter.size(); ++r)

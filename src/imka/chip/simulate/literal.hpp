@@ -13,7 +13,7 @@ namespace imka {
 //   steps     s_i = DAC(x_i); one jitter per input lengthens all its pulses in a product
 //   devices   g_i = max(0, g_i(time) + sd_i N(0,1)), new for every product
 //   phases    four: q = counts_per_us sum_i d(s_i) g_i over the inputs of one sign and devices of
-//             one polarity, c = c(+,+) + c(-,-) - c(+,-) - c(-,+), each converted alone;
+//             one polarity, c = c(+,+) + c(-,-) - c(+,-) - c(-,+), each converted separately;
 //             one: the same sum with signs, converted once. IR drop acts on q
 //   output    y = compensation * output_step * affine(c)
 // Error{bad_data} for inputs that are not finite or rows whose length is not the number of rows of the

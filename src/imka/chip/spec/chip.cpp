@@ -52,7 +52,7 @@ struct Draft {
     std::set<std::string> given;                 // constants that this file gives
 };
 
-// Files and presets read on the way to this one, and the folder of files that it extends.
+// Files and presets of the chain up to this one, and the folder of the files that it may extend.
 struct Chain {
     std::vector<std::string> names;
     std::optional<std::filesystem::path> folder;
@@ -133,7 +133,7 @@ void read_sections(YamlReader& root, Draft& draft) {
         if (section == "pulses" && !draft.chip.pulses) draft.chip.pulses.emplace();
         read_section(std::move(*map), section, draft);
     }
-    // By default the programming error was measured at this g_max.
+    // By default the programming error refers to the g_max of the chip.
     auto& device = draft.chip.device;
     if (!draft.origin.contains("device.programming_reference_g_max"))
         device.programming_reference_g_max_us = device.g_max_us;
@@ -141,7 +141,7 @@ void read_sections(YamlReader& root, Draft& draft) {
 
 // posterior:
 //   core.adc_noise: [1.2, 1.5, ...]
-// The values of a constant that this file gives itself are no longer drawn.
+// Constants given by this file are no longer drawn from the posterior.
 void read_posterior(YamlReader& root, Draft& draft) {
     for (const auto& name : draft.given) draft.chip.posterior.erase(name);
     auto map = root.find_map("posterior");
@@ -269,7 +269,7 @@ std::string_view chip_preset_text(const std::string& name) {
     return *kTexts[find_name(name, kNames, "chip")];
 }
 
-// Parsed once: a sweep asks for the same preset thousands of times.
+// Parsed once: a sweep requests the same preset thousands of times.
 ChipSpec chip_preset(const std::string& name) {
     static std::mutex parsing;
     static std::map<std::string, ChipSpec> parsed;

@@ -15,9 +15,9 @@
 
 namespace imka {
 
-// How a core, a crossbar of cells between input converters and output converters, is read.
+// Read mode of a core, which is a crossbar of cells between input and output converters.
 enum class ReadMode {
-    four_phase,  // one phase per sign of input and weight: four charges, each converted alone
+    four_phase,  // one phase per sign of input and weight: four charges, each converted separately
     one_phase,   // all at once: currents of opposite sign subtract on the wire
 };
 template <>
@@ -66,8 +66,8 @@ struct ChipSpec {
     int chips = 1;                       // that share the work; 1 to 65536
     std::optional<PulseModel> pulses;    // of one device; none: programming with pulses is not supported
     std::vector<Provenance> provenance;  // in the order of the file
-    // Draws of fitted constants from their posterior, by name; lists of equal length. They describe what the
-    // fit does not know about the chip; posterior_draw() applies one.
+    // Draws of fitted constants from their posterior, by name; lists of equal length. They describe the
+    // uncertainty of the fit; posterior_draw() applies one draw.
     std::map<std::string, std::vector<double>> posterior;
 };
 
@@ -76,9 +76,9 @@ void validate(const ChipSpec& chip);
 
 // Presets included in the library: ideal, hermes, ... (chips/*.yaml).
 std::vector<std::string> chip_names();
-// Error{bad_config} that lists the known names if there is none.
+// Error{bad_config} for an unknown name, listing the known ones.
 ChipSpec chip_preset(const std::string& name);
-// The text of its file.
+// Text of the file of a preset.
 std::string_view chip_preset_text(const std::string& name);
 
 // Reads the YAML file of a chip (format: docs/chip.md). Strict: unknown, duplicate or missing keys and values
@@ -86,13 +86,13 @@ std::string_view chip_preset_text(const std::string& name);
 // io/yaml.hpp). The result is valid.
 //
 // A file may extend a base with `extends: hermes` and give only the differences. The base is a preset or, for
-// a chip on disk, a file in the same folder. It may extend another, in chains of at most eight.
+// a chip on disk, a file in the same folder. It may extend another base, in chains of at most eight.
 ChipSpec parse_chip(std::string_view text, std::string_view where);
 ChipSpec load_chip(const std::filesystem::path& path);
 
 // The text of a chip file (format: docs/chip.md). parse_chip restores the chip: every constant and curve to
-// the last bit, and its source. Equal chips have equal texts. An empty name or description, which a file
-// cannot have, becomes 'unnamed'.
+// the last bit, and its source. Equal chips have equal texts. An empty name or description, not allowed in a
+// file, becomes 'unnamed'.
 std::string chip_text(const ChipSpec& chip);
 
 }  // namespace imka

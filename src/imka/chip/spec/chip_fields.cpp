@@ -88,7 +88,7 @@ Fields core_fields(CoreSpec& c) {
         field("core.max_count", c.adc.max_count,
               between(0, 1e9, "count at which a conversion saturates; 0: never", "counts")),
         field("core.phase_fill", c.adc.fill,
-              between(1e-3, 100.0, "share of max_count that the fullest calibration phase reaches at most")),
+              between(1e-3, 100.0, "largest share of max_count that a calibration phase may reach")),
         field("core.rounding", c.adc.rounding, {.help = "rounding of a conversion"}),
         field("core.gain_sd", c.adc.gain_sd, not_negative("spread of the gains of columns around 1")),
         field("core.negative_gain_sd", c.adc.negative_gain_sd,
@@ -109,15 +109,16 @@ Fields core_fields(CoreSpec& c) {
               between(0, 16, "bits of the result, sign included; 0: no rounding")),
         field("core.output_rounding", c.affine.rounding, {.help = "rounding of the result to steps"}),
         field("core.output_range", c.affine.range,
-              {.help = "product that sets the range of the result: the largest, or the mean of the columns' "
-                       "largest"}),
+              {.help = "what sets the output range: the largest product, or the mean over columns of the "
+                       "largest product"}),
         field("core.output_headroom", c.affine.headroom,
-              positive("range of the result relative to that product")),
+              positive("output range relative to the product that sets it")),
         field("core.product_limit", c.affine.limit.deviations,
               not_negative("products saturate at this many root mean squares of products; 0: never")),
         field("core.product_limit_unit", c.affine.limit.unit,
               {.help = "root mean square of all products of the core, or of the column"}),
-        field("core.product_limit_shape", c.affine.limit.shape, {.help = "shape of that saturation"}),
+        field("core.product_limit_shape", c.affine.limit.shape,
+              {.help = "shape of the saturation of products"}),
         field("core.ir_drop", c.ir_drop.scale, not_negative("multiplies the voltage lost along wires")),
         field("core.wire_resistance", c.ir_drop.wire_ohm,
               not_negative("resistance of the wire between two cells", "ohm")),
@@ -135,11 +136,13 @@ Fields core_fields(CoreSpec& c) {
 Fields pulse_fields(PulseModel& p) {
     return {
         field("pulses.set_mean", p.set_mean_us, positive("mean conductance at SET", "uS")),
-        field("pulses.set_sd", p.set_sd_us, not_negative("its spread over devices", "uS")),
+        field("pulses.set_sd", p.set_sd_us, not_negative("spread of the SET conductance over devices", "uS")),
         field("pulses.reset_conductance", p.reset_us, not_negative("conductance at full RESET", "uS")),
         field("pulses.half_current", p.half_mean_ua, positive("amplitude that halves the conductance", "uA")),
-        field("pulses.half_current_sd", p.half_sd_ua, not_negative("its spread over devices", "uA")),
-        field("pulses.current_width", p.width_ua, positive("amplitude over which conductance falls", "uA")),
+        field("pulses.half_current_sd", p.half_sd_ua,
+              not_negative("spread of half_current over devices", "uA")),
+        field("pulses.current_width", p.width_ua,
+              positive("width of the amplitude range over which conductance falls", "uA")),
         field("pulses.cycle_sd", p.cycle_sd, not_negative("relative spread from pulse to pulse")),
         field("pulses.reset_current", p.reset_ua, positive("amplitude of a full RESET", "uA")),
         field("pulses.drift_g_max", p.drift_g_max_us,
@@ -169,8 +172,7 @@ Fields pulse_fields(PulseModel& p) {
     };
 }
 
-// A conductance that changes by more than its tenth power, or noise of more than 100 times the signal, is a
-// mistake.
+// Drift exponents above 10 or noise above 100 times the signal must be mistakes.
 constexpr double kLargestDrift = 10.0;
 constexpr double kLargestNoise = 100.0;
 
@@ -178,7 +180,7 @@ std::vector<CurveField> device_curves(DeviceModel& d) {
     return {
         {"device.programming_error", "uS", "spread of programming", d.programming_error_us, 0.0, kHuge},
         {"device.drift_mean", "", "mean of the drift exponent", d.drift_mean, -kLargestDrift, kLargestDrift},
-        {"device.drift_sd", "", "its spread over devices", d.drift_sd, 0.0, kLargestDrift},
+        {"device.drift_sd", "", "spread of the drift exponent over devices", d.drift_sd, 0.0, kLargestDrift},
         {"device.read_noise", "", "Q of the read noise", d.read_noise, 0.0, kLargestNoise},
     };
 }
@@ -187,7 +189,8 @@ std::vector<CurveField> pulse_curves(PulseModel& p) {
     return {
         {"pulses.drift_mean", "", "mean of the drift exponent of one device", p.drift_mean, -kLargestDrift,
          kLargestDrift},
-        {"pulses.drift_sd", "", "its spread over devices and pulses", p.drift_sd, 0.0, kLargestDrift},
+        {"pulses.drift_sd", "", "spread of the drift exponent over devices and pulses", p.drift_sd, 0.0,
+         kLargestDrift},
         {"pulses.read_noise", "", "Q of the read noise of one device", p.read_noise, 0.0, kLargestNoise},
     };
 }

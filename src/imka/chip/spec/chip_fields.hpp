@@ -1,5 +1,5 @@
 // The constants of a chip under their names in the file. One list serves reading, display, changes and
-// hashing: a new constant is one line in it.
+// hashing; a new constant needs only one more line in it.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace imka {
 // chip has a pulse model.
 Fields fields(ChipSpec& chip);
 
-// Every function of the conductance: "device.read_noise". Refers to the chip as a field does.
+// Every function of the conductance: "device.read_noise". Refers to the chip, like a Field.
 struct CurveField {
     std::string name;
     std::string_view unit;
@@ -50,8 +50,8 @@ struct ConstantText {
 };
 std::vector<ConstantText> describe(const ChipSpec& chip);
 
-// SHA-256 over the constants that differ from those of ChipSpec{}, so that a new constant changes no hash.
-// Does not depend on names, sources and the posterior.
+// SHA-256 over the constants that differ from those of ChipSpec{}, so that a new constant changes no existing
+// hash. Does not depend on names, sources or the posterior.
 std::string chip_hash(const ChipSpec& chip);
 
 }  // namespace imka

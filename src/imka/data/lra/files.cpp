@@ -41,7 +41,7 @@ LraData empty_data(LraTask task, std::size_t documents, std::string origin) {
     return data;
 }
 
-// The files that were read last. Parts of a task can share a file, and one process may test many models of a
+// Keeps the files read last: parts of a task can share a file, and one process may test many models of a
 // task.
 class LastFiles {
 public:
@@ -49,7 +49,7 @@ public:
     using Part = std::function<LraData(const LraData&)>;
     // A part of the file. One thread at a time.
     LraData part_of(const std::filesystem::path& path, Read read, const Part& part, const Exec& exec) {
-        std::error_code ignored;  // reading the file tells what is wrong with it
+        std::error_code ignored;  // reading the file reports the error
         const Key key{std::filesystem::absolute(path, ignored), std::filesystem::file_size(path, ignored),
                       std::filesystem::last_write_time(path, ignored)};
         const std::scoped_lock lock(mutex_);
@@ -65,7 +65,7 @@ public:
     }
 
 private:
-    // A file that was written again is another file.
+    // A file that was rewritten has a different key.
     using Key = std::tuple<std::filesystem::path, std::uintmax_t, std::filesystem::file_time_type>;
     struct File {
         Key key;

@@ -16,7 +16,7 @@ LraData load_imdb(LraPart part, const LraSource& source, const Exec& exec);
 LraData load_cifar10(LraPart part, const LraSource& source, const Exec& exec);
 LraData load_retrieval(LraPart part, const LraSource& source, const Exec& exec);
 
-// These examples, in this order, with their documents; documents of several examples appear once.
+// The given examples, in this order, with their documents; a document of several examples appears once.
 LraData chosen(const LraData& all, std::span<const std::uint32_t> examples);
 
 // The file in data_dir, plain or compressed. Error{missing_part} that says where it is expected.

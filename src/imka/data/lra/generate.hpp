@@ -18,7 +18,7 @@ struct GeneratedExample {
 // Examples in a part of a generated task.
 std::size_t generated_examples(LraTask task, LraPart part);
 
-// tokens: as many zeros as the task's length.
+// tokens: zeros on entry, one per position of the task's length.
 GeneratedExample generate_listops(ExampleRandom& random, std::span<std::uint8_t> tokens);
 GeneratedExample generate_pathfinder(ExampleRandom& random, std::span<std::uint8_t> tokens);
 GeneratedExample generate_tiny(ExampleRandom& random, std::span<std::uint8_t> tokens);

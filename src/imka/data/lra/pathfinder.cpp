@@ -1,8 +1,9 @@
-// Images of Pathfinder: two contours of 14 segments, five of 4 segments that distract, two markers. The label
-// says whether the markers are at the two ends of the same contour.
+// Images of Pathfinder: two contours of 14 segments, five distractors of 4 segments, and two markers. The
+// label says whether the markers are at the two ends of the same contour.
 //
-// Directions are unit vectors and moved points are rounded up, as in the published generator. Values that are
-// rounded are exact or far from a limit, so images do not depend on the machine's mathematical library.
+// Directions are unit vectors and moved points are rounded up, as in the published generator. Values are
+// exact before rounding or far from a rounding boundary, so images do not depend on the machine's
+// mathematical library.
 #include "imka/data/lra/pathfinder.hpp"
 
 #include <algorithm>
@@ -77,8 +78,8 @@ Direction direction_of_degrees(int degrees) {
     return {std::sin(angle), std::cos(angle)};
 }
 
-// The published generator takes sine and cosine of an angle, so straight up, down and left have a rest that
-// rounding up turns into a whole pixel near the upper and the left border.
+// The published generator takes sine and cosine of an angle, so directions straight up, down and left have a
+// small error, which rounding up turns into a whole pixel near the upper and left borders.
 Direction direction_of(Point p) {
     constexpr double kSineOfPi = kSines[6];
     const double length = std::sqrt(static_cast<double>(p.y * p.y + p.x * p.x));
@@ -201,7 +202,7 @@ std::uint32_t count_free(const Bits& blocked) {
     return count;
 }
 
-// Blocks the pixels from which one of the offsets is blocked.
+// Blocks every pixel from which one of the offsets leads to a blocked pixel.
 Bits dilated(const Bits& bits, std::span<const Point> offsets) {
     Bits out{};
     for (const auto offset : offsets) {
@@ -260,7 +261,7 @@ std::optional<Contour> seed_contour(const Bits& blocked, ExampleRandom& random) 
     return std::nullopt;
 }
 
-// A first segment at the given distance of another.
+// A first segment at a fixed distance from the given point.
 std::optional<Contour> seed_near(Point tail, ExampleRandom& random) {
     for (int i = 0; i < kTries; ++i) {
         const auto direction = random_direction(random);
@@ -335,7 +336,7 @@ std::size_t draw_index(const Candidates& choice, ExampleRandom& random) {
     return choice.weights.size() - 1;
 }
 
-// Adds a segment. The mask receives the previous one: the newest never blocks.
+// Adds a segment. The mask receives the previous segment: the newest one never blocks.
 bool extend(double contrast, ExampleRandom& random, Scene& scene, Contour& contour) {
     const auto pivot = moved(contour.pivot, contour.direction, kLength + 2 * kMargin);
     const auto choice = candidates(scene, pivot, contour.direction);
@@ -373,7 +374,7 @@ std::optional<Targets> draw_targets(ExampleRandom& random, Scene& scene) {
             if (!extend(kContourContrast, random, scene, target)) return std::nullopt;
         }
     }
-    add_to_mask(targets[1].last, scene);  // not the first one's, as published
+    add_to_mask(targets[1].last, scene);  // not of the first contour, as published
     return targets;
 }
 

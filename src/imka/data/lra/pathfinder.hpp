@@ -29,8 +29,8 @@ struct Patch {
     // Where the mask is 255, in the square of 7 x 7 pixels that keeps new contours away from others.
     std::vector<Point> blocked;
     // Whether a new contour can start with this segment: at every corner of an image, one of the blocked
-    // pixels is inside the image. In the published generator, the dilation of the image's mask has values
-    // below 0 otherwise, and it then finds no free pixel.
+    // pixels is inside the image. Otherwise the published generator finds no free pixel, because the dilation
+    // of the image's mask has values below 0.
     bool can_start = false;
 };
 

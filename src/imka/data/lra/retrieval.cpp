@@ -80,7 +80,7 @@ std::uint32_t parse_index(const ByteStream& stream, std::string_view text, std::
     return value;
 }
 
-// Lines of documents: index, id, text. Number in `data` of each index.
+// Reads documents, one per line: index, id, text. Returns the number in `data` of each index.
 std::vector<std::uint32_t> read_documents(const std::filesystem::path& path, const Exec& exec,
                                           LraData& data) {
     DocumentList documents(data);
@@ -96,7 +96,7 @@ std::vector<std::uint32_t> read_documents(const std::filesystem::path& path, con
     return numbers;
 }
 
-// Lines of pairs: label, index, index.
+// Reads pairs, one per line: label, index, index.
 LraData read_peerread(LraPart part, const LraSource& source, const Exec& exec) {
     const std::filesystem::path folder = "citations/peerread";
     const auto texts = need_lra_file(LraTask::retrieval, source, folder / "docs.tsv");

@@ -70,8 +70,8 @@ struct LraData {
     std::vector<Example> examples;
 };
 
-// Error{missing_part} naming the files, if they are not there; Error{bad_data} with the place if one is not
-// valid.
+// Error{missing_part} naming the files if they are missing; Error{bad_data} with the position if a file is
+// not valid.
 LraData load_lra(LraTask task, LraPart part, const LraSource& source, const Exec& exec);
 
 }  // namespace imka

@@ -46,7 +46,7 @@ struct Strided {
     std::vector<std::vector<std::int64_t>> strides;
 };
 
-// Sizes and strides with neighbouring axes merged where all inputs allow it; false if too many are left.
+// Sizes and strides with neighbouring axes merged where all inputs allow it; false if too many axes remain.
 bool set_axes(const Strided& in, const Shape& shape, ElementsWork& work) {
     const auto inputs = in.data.size();
     work.inputs = static_cast<int>(inputs);
@@ -123,7 +123,7 @@ bool run_clip(const DeviceOperands& o) {
     return run_broadcast(o, DType::f32, work);
 }
 
-// Integers of an input that are known here; nullopt if they are not.
+// Integers of an input; nullopt if they are not on the host.
 std::optional<std::vector<std::int64_t>> ints_of(const DeviceOperands& o, std::size_t i) {
     if (!o.has(i) || o.on_host[i].data == nullptr) return std::nullopt;
     return to_ints(o.on_host[i]);
@@ -148,7 +148,7 @@ bool run_expand(const DeviceOperands& o) {
     return run_unary<Function::copy>(o);
 }
 
-// Parts of an axis, one after the other.
+// Copies the inputs one after another along the axis.
 bool run_concat(const DeviceOperands& o) {
     const auto& out = o.out();
     const auto axis = axis_of(o.node, int_attribute(o.node, "axis", 0), out.shape.size());
@@ -206,10 +206,10 @@ bool run_gather(const DeviceOperands& o) {
 }
 
 void fail_gather(const Node& node, const Shape&, std::size_t position) {
-    fail_node(node, fmt::format("index number {} is out of range", position));
+    fail_node(node, fmt::format("the index at position {} is out of range", position));
 }
 
-// One or more neighbouring axes.
+// Reduces one axis or several neighbouring axes.
 template <bool kMean>
 bool run_reduce(const DeviceOperands& o) {
     const auto& in = o.in(0);
@@ -236,7 +236,7 @@ std::int64_t rows_of(const TensorView& t, std::int64_t size) {
     return size == 0 ? 0 : static_cast<std::int64_t>(t.count()) / size;
 }
 
-// Over the last axis.
+// Supports only the last axis.
 bool run_layer_norm(const DeviceOperands& o) {
     const auto& in = o.in(0);
     const auto size = in.shape.empty() ? 0 : in.shape.back();
@@ -282,7 +282,7 @@ bool is_plain_gemm(const Node& node) {
            float_attribute(node, "beta", 1.0F) == 1.0F;
 }
 
-// One matrix for all rows, or as many pairs on both sides.
+// Supports one matrix for all rows, or inputs with the same leading axes.
 bool run_matmul(const DeviceOperands& o) {
     const auto& a = o.in(0).shape;
     const auto& b = o.in(1).shape;

@@ -12,7 +12,7 @@
 
 namespace imka::graph {
 
-// Products with a weight matrix that does not change, by something other than the graph.
+// Products with a constant weight matrix that are computed outside the graph.
 class DeviceProducts {
 public:
     virtual ~DeviceProducts() = default;
@@ -20,11 +20,11 @@ public:
     virtual bool multiply(const cuda::ProductRows& rows) = 0;
 };
 
-// One node on a GPU. Views have pointers to its memory; `data` of omitted inputs is null.
+// One node on a GPU. Views point to memory of the GPU; `data` of omitted inputs is null.
 struct DeviceOperands {
     const Node& node;
     std::span<const TensorView> inputs;
-    std::span<const TensorView> on_host;  // the same; `data` is null where the values are not known here
+    std::span<const TensorView> on_host;  // the same; `data` is null if the values are not on the host
     std::span<const MutableTensorView> outputs;
     int gpu = 0;
     gpu::Status* status = nullptr;

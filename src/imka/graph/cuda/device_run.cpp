@@ -13,7 +13,7 @@
 namespace imka::graph {
 namespace {
 
-// Products of one node that the hook takes.
+// Products of one node that the hook computes.
 class HookProducts : public DeviceProducts {
 public:
     HookProducts(MatrixHook& hook, MatrixCall call, const Exec& exec)
@@ -28,7 +28,7 @@ private:
     const Exec& exec_;
 };
 
-// One run: where each value is, and how many nodes still read it.
+// One run: the location of each value, and the number of nodes that still read it.
 class DeviceRun {
 public:
     DeviceRun(const DeviceJob& job, const Exec& exec, DeviceConstants& constants)
@@ -104,7 +104,7 @@ std::byte* DeviceRun::place(ValueId id) {
     return memory;
 }
 
-// To the GPU, unless it is there.
+// Copies a value to the GPU, unless it is already there.
 void DeviceRun::upload(ValueId id) {
     auto& slot = slots_[id];
     if (slot.view.data != nullptr || slot.view.count() == 0) return;
@@ -120,7 +120,7 @@ void DeviceRun::upload(ValueId id) {
     slot.view.data = static_cast<const std::byte*>(memory.data());
 }
 
-// To the host, unless it is there.
+// Copies a value to the host, unless it is already there.
 void DeviceRun::download(ValueId id) {
     auto& slot = slots_[id];
     if (slot.host != nullptr) return;
@@ -143,7 +143,7 @@ void DeviceRun::give_back(ValueId id) {
     buffer.memory = {};
 }
 
-// `to` has the elements of `from`.
+// Lets `to` share the elements of `from`.
 void DeviceRun::share(ValueId from, ValueId to) {
     upload(from);
     slots_[to].view.data = slots_[from].view.data;

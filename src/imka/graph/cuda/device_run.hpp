@@ -14,13 +14,13 @@ namespace imka::graph {
 class MatrixHook;
 struct RunResult;
 
-// Constants of a graph in the memory of a GPU, for many runs; those that a run has not needed are missing.
+// Constants of a graph in the memory of a GPU, for many runs; those that no run has needed yet are missing.
 struct DeviceConstants {
     int gpu = -1;
     std::vector<cuda::Memory> memory = {};  // by value
 };
 
-// What a run needs of an executor.
+// The data of an executor that a run needs.
 struct DeviceJob {
     const Graph& graph;
     std::span<const std::vector<std::size_t>> node_matrices;  // static matrices by node and group

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// Where elements are; the last axis is innermost.
+// Locations of the elements; the last axis is innermost.
 struct Places {
     int axes;
     std::uint32_t packs;  // of the output
@@ -238,7 +238,7 @@ bool cast_from(const ElementsWork& w) {
     return false;
 }
 
-// From integers; floats out of range need more care than a conversion.
+// Converts from integers only: floats out of range need more than a plain conversion.
 bool cast(const ElementsWork& w) {
     if (w.from == w.to) return copy(w);
     if (w.from == DType::u8 || w.from == DType::bool_) return cast_from<std::uint8_t>(w);

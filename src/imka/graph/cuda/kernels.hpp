@@ -1,6 +1,6 @@
 // Kernels of graph operators: arguments as plain values, pointers to memory of the current GPU. Calls start
 // kernels on the default stream and return. The bits of a result depend on its inputs only, not on the number
-// of rows or sequences beside it.
+// of other rows or sequences.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace imka::graph::gpu {
 
-// What a kernel found wrong: the smallest code wins. No error: all bits set.
+// Error code of kernels: the smallest code wins. No error: all bits set.
 using Status = unsigned long long;
 inline constexpr Status kNoError = ~Status{0};
 // Codes are node << kStatusBits | position: the position is an element or row of the node's output.
@@ -53,7 +53,7 @@ inline constexpr int kMostAxes = 6;
 inline constexpr int kMostInputs = 3;
 
 // An output without gaps; inputs with any strides, in elements: 0 along axes on which they are repeated. Axes
-// that can be one are merged.
+// are merged where possible.
 struct ElementsWork {
     Function function = Function::copy;
     DType from = DType::f32;  // of the inputs
@@ -95,8 +95,8 @@ struct ReduceWork {
 };
 void start_reduce(const ReduceWork& work);
 
-// Rows of a tensor outer x axis x inner, by index: outer x count x inner. Negative indices count from the
-// end.
+// Selects rows of a tensor outer x axis x inner by index; the result is outer x count x inner. Negative
+// indices count from the end.
 struct GatherWork {
     const float* x = nullptr;
     const void* indices = nullptr;
@@ -107,7 +107,7 @@ struct GatherWork {
     std::int64_t inner = 0;
     std::int64_t count = 0;
     Status* status = nullptr;
-    Status code = 0;  // plus the number of the index
+    Status code = 0;  // plus the position of the index
 };
 void start_gather(const GatherWork& work);
 

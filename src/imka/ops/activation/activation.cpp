@@ -98,7 +98,7 @@ HWY_INLINE float max_of(std::span<const float> x) {
     return hn::GetLane(hn::MaxOfLanes(d, most));
 }
 
-// Rows with NaN or infinities.
+// Softmax of rows with NaN or infinities.
 void softmax_rest(std::span<const float> x, std::span<float> y) {
     float most = -std::numeric_limits<float>::infinity();
     for (const float v : x) most = v != v || v > most ? v : most;

@@ -49,7 +49,7 @@ HWY_INLINE V exp_of(V x) {
     return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0F)), hn::BitCast(d, bits));
 }
 
-// exp(x) with this function's bits, for single numbers.
+// exp_of for a single number, with the same bits.
 HWY_INLINE float exp_of_number(float x) {
     return hn::GetLane(exp_of(hn::Set(D(), x)));
 }
@@ -128,7 +128,7 @@ void keys_cos_sin(const FeatureRule& rule, std::span<const float> shifts, Panels
     }
 }
 
-// Features of directions that do not exist.
+// Clears the features of directions that do not exist.
 void clear_padding_rows(const FeatureRule& rule, Panels& t) {
     const std::size_t rest = (rule.padded() - rule.directions) * t.width();
     for (std::size_t p = 0; p < t.panels(); ++p) {
@@ -241,7 +241,7 @@ void row_dots(const Panels& z, std::span<const float> w, std::span<float> out) {
     }
 }
 
-// Columns of a row that hold projections: full vectors, then the values before `directions`.
+// Calls body(offset, count) for the projections of a row: full vectors, then the remaining values.
 template <class Body>
 HWY_INLINE void for_row(const Panels& z, std::size_t r, std::size_t directions, const Body& body) {
     const std::size_t lanes = hn::Lanes(D());
@@ -305,7 +305,7 @@ void queries_cos_sin(const FeatureRule& rule, std::span<float> maxima, Panels& z
     }
 }
 
-// Features of directions that do not exist: the last columns of each part.
+// Clears the features of directions that do not exist: the last columns of each part.
 void clear_padding_columns(const FeatureRule& rule, Panels& z) {
     for (std::size_t part = 0; part < rule.features(); part += rule.padded()) {
         for (std::size_t c = part + rule.directions; c < part + rule.padded(); ++c) {

@@ -49,7 +49,7 @@ void row_dots(const Panels& z, std::span<const float> w, std::span<float> out);
 struct SoftmaxRow {
     float most;    // largest score so far; -infinity at the start
     float sum;     // of exp(score - most)
-    float factor;  // of the sums of earlier blocks after this one: exp(earlier most - most)
+    float factor;  // for the sums of earlier blocks: exp(earlier most - most)
 };
 // Replaces the scores of each row by exp(score - most). limits[r]: number of columns that row r uses; the
 // others become 0. biases: one per column, padding included; 0, or -infinity for an ignored column.

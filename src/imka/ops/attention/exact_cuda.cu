@@ -40,7 +40,7 @@ __device__ inline Heads heads_of(const Work& w, std::int64_t head) {
 __device__ inline int query_of(const Work& w, int row) {
     return w.rows == nullptr ? row : w.rows[row];
 }
-// Number of keys that it uses.
+// Number of keys that the query uses.
 __device__ inline int limit_of(const Work& w, int row) {
     return w.size.causal ? query_of(w, row) + 1 : w.size.keys;
 }
@@ -69,7 +69,7 @@ __device__ inline void multiply_keys(const Work& w, const Heads& h, int first, i
     }
 }
 
-// The 16 threads that share a row.
+// Over the 16 threads that share a row.
 __device__ inline float row_max(float v) {
 #pragma unroll
     for (int i = 8; i > 0; i /= 2) v = fmaxf(v, __shfl_xor_sync(kAll, v, i));

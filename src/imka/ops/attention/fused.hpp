@@ -29,15 +29,15 @@ struct FusedAttention {
     std::int64_t heads = 0;
     std::int64_t head_size = 0;   // d: 16, 32 or 64
     std::int64_t directions = 0;  // m: a multiple of 16, at most 256
-    // Elements from one token to the next, multiples of 8. Heads are neighbours. A stride of 3 heads d reads
-    // q, k and v out of one product.
+    // Elements from one token to the next, multiples of 8. Heads are contiguous. With a stride of 3 heads d,
+    // q, k and v come from one product.
     std::int64_t stride = 0;      // of q, k, v and their gradients
     std::int64_t out_stride = 0;  // of y and its gradient
     float epsilon = 0.0F;         // of relu
     bool cut_gradient = false;    // no gradient through Ωx'; that of -|x'|²/2 remains
 };
 
-// What the forward pass keeps for the backward pass, and scratch memory of either.
+// Bytes that the forward pass keeps for the backward pass, and bytes of scratch memory of each pass.
 std::size_t fused_saved_bytes(const FusedAttention& shape);
 std::size_t fused_workspace_bytes(const FusedAttention& shape);
 

@@ -1,8 +1,7 @@
 // Kernels of fused attention. Two loops do the work:
 //
 //   accumulate: Σ φ(x) [z, e]ᵀ over the tokens of a sequence. A warp has 16 directions and all tokens; the
-//   sums
-//       stay in its registers. Keys: z = v, e = 1. Queries (backward): z = dy / n, e = -dyᵀ(y - mean) / n.
+//   sums stay in its registers. Keys: z = v, e = 1. Queries (backward): z = dy / n, e = -dyᵀ(y - mean) / n.
 //   attend, differentiate: a warp has 16 tokens and all directions; the sums are in shared memory.
 //
 // With S = Σ φ(k) (v - mean)ᵀ and n the normaliser, y = mean + φ(q)ᵀS / φ(q)ᵀΣφ(k) for any mean: sums
@@ -68,7 +67,8 @@ __device__ inline float shift_of(float bound, float norm) {
     return S == Side::keys ? kNormFactor<D> * norm : -bound * fast_root(norm);
 }
 
-// Ω in the layout of the products, scaled so that features are powers of two; half of the largest |ω|.
+// Computes Ω in the layout of the products, scaled so that features are powers of two, and half of the
+// largest |ω|.
 template <class T, int D, AttentionForm F>
 __global__ void __launch_bounds__(1024) prepare(const __grid_constant__ FusedWork w) {
     constexpr int kLanes = D / 2;  // per row
@@ -203,7 +203,7 @@ __device__ inline void add_outer(const Left<P> (&features)[Signs], const SharedT
     for (int s = 0; s < Signs; ++s) multiply(features[s], b, sums[s][D / 8]);
 }
 
-// A tile of tokens that is complete.
+// A complete tile of tokens.
 template <int P, int D>
 struct Tokens {
     SharedTile<P, D> x;
@@ -340,7 +340,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) accumulate(const __grid_
     if (threadIdx.x == 0U && blockIdx.z == 0U) out[std::int64_t{w.features} * (D + 1)] = exponent;
 }
 
-// Adds up the partial sums of a head, on the exponent of the largest, which it returns.
+// Adds up the partial sums of a head, relative to their largest exponent, and returns this exponent.
 template <int D>
 __device__ inline float add_partials(const FusedWork& w, float* sums) {
     const auto size = partial_size<D>(w.features);
@@ -365,7 +365,7 @@ __device__ inline float add_partials(const FusedWork& w, float* sums) {
     return exponent;
 }
 
-// mean = Σ_f S_f / Σ_f n_f, 0 without keys. Needs 2 kThreads floats.
+// mean = Σ_f S_f / Σ_f n_f, 0 without keys. Needs 2 kThreads floats of scratch memory.
 template <int D>
 __device__ inline void mean_of(const float* sums, int features, float* scratch, float (&mean)[D]) {
     const int c = static_cast<int>(threadIdx.x) % D;
@@ -388,7 +388,7 @@ __device__ inline void mean_of(const float* sums, int features, float* scratch, 
     __syncthreads();
 }
 
-// Partial sums to the layout of the products. Keys: relative to the mean, which it computes.
+// Converts partial sums to the layout of the products. Keys: relative to the mean, which is computed here.
 template <class T, int D, Side S>
 __global__ void __launch_bounds__(kThreads) combine(const __grid_constant__ FusedWork w) {
     constexpr int P = kParts<T>;
@@ -493,7 +493,7 @@ __device__ inline TwoRows<E> rows_of(const float (&c)[E / 2][4]) {
     return r;
 }
 
-// What a warp knows of 16 tokens: q or k, and the exponents of rows g and g + 8.
+// Data of 16 tokens in a warp: q or k, and the exponents of rows g and g + 8.
 template <int P, int D>
 struct Group {
     Left<P> x[D / 16];
@@ -510,7 +510,7 @@ __device__ inline Group<P, D> group_of(const TwoRows<D / 4>& rows, float bound, 
     return group;
 }
 
-// q or k again.
+// Restores q or k from the factors.
 template <int P, int D>
 __device__ inline TwoRows<D / 4> rows_of(const Group<P, D>& group) {
     TwoRows<D / 4> r;
@@ -558,7 +558,8 @@ __device__ inline FeatureBlock<F> feature_block(const Group<P, D>& group, const 
     return out;
 }
 
-// sums += c t, rows `row` to `row` + 15 of t. C: 8 columns each, the normaliser included or not.
+// sums += c t, rows `row` to `row` + 15 of t. C: number of groups of 8 columns, with or without the
+// normaliser.
 template <int P, int D, int C>
 __device__ inline void add_products(const float (&c)[2][4], const SharedTile<P, D>& t, int row,
                                     float (&sums)[C][4]) {
@@ -572,7 +573,7 @@ __device__ inline void add_products(const float (&c)[2][4], const SharedTile<P, 
     if constexpr (C % 2 == 1) multiply(a, half_by_columns(t, row, 8 * (C - 1)), sums[C - 1]);
 }
 
-// Writes outputs of 16 tokens, and what the backward pass needs of them.
+// Writes the outputs of 16 tokens, and the values that the backward pass needs.
 template <class T, int D>
 __device__ inline void write_outputs(const FusedWork& w, const Head& h, int token, int end,
                                      const float (&sums)[D / 8 + 1][4]) {
@@ -635,7 +636,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) attend(const __grid_cons
     }
 }
 
-// The other factor of the gradient of 16 tokens' features: z = dy / n or v - mean, and the value beside it.
+// The other factor of the gradient of 16 tokens' features: z = dy / n or v - mean, and the factor of the
+// normaliser.
 template <int P, int D>
 struct Factor {
     Left<P> z[D / 16];
@@ -656,7 +658,7 @@ __device__ inline Factor<P, D> factor_of(const TwoRows<D / 4>& z, const float (&
     return out;
 }
 
-// What differentiate reads of 16 tokens.
+// Inputs of differentiate for 16 tokens.
 template <class T, int D>
 struct RowInputs {
     RawRows<T, D / 4> x;
@@ -728,7 +730,7 @@ __device__ inline void feature_gradients(const Factor<P, D>& factor, const Share
     multiply(factor.extra, b.v[1], d[1]);
 }
 
-// Gradients of projections, in place of c; norms += that of the exponent of each row.
+// Gradients of projections, in place of c; norms += the gradient of the exponent of each row.
 template <AttentionForm F>
 __device__ inline void projection_gradients(const FeatureBlock<F>& features,
                                             const float (&d)[kSigns<F>][2][4], float (&c)[2][4],

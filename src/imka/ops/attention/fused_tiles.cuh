@@ -19,7 +19,7 @@ template <AttentionForm F>
 inline constexpr int kSigns = F == AttentionForm::positive ? 2 : 1;
 
 // Thread q of the four that share a row has columns q d/4 to (q + 1) d/4 - 1, so that it reads and writes
-// whole words. Products see column c at this position.
+// whole words. In products, column c has this position.
 template <int D>
 __host__ __device__ constexpr int column_of(int c) {
     const int e = c % (D / 4);
@@ -33,7 +33,7 @@ __device__ inline void to_factors(float a, float b, std::uint32_t (&words)[P]) {
     if constexpr (P == 2) words[1] = pair_of(a - low(words[0]), b - high(words[0]));
 }
 
-// The left factor, 16 x 16. Of pair (row g + 8 i, columns 2 q + 8 j): v[part][i + 2 j].
+// The left factor, 16 x 16. The pair of row g + 8 i and columns 2 q + 8 j is v[part][i + 2 j].
 template <int P>
 struct Left {
     std::uint32_t v[P][4];
@@ -45,7 +45,7 @@ __device__ inline void set(Left<P>& a, int i, float x, float y) {
 #pragma unroll
     for (int p = 0; p < P; ++p) a.v[p][i] = words[p];
 }
-// Results of products are left factors of others: columns 0 to 7 and 8 to 15.
+// Turns results of products into the left factor of another product: columns 0 to 7 and 8 to 15.
 template <int P>
 __device__ inline Left<P> left_of(const float (&c)[2][4]) {
     Left<P> a;
@@ -86,12 +86,12 @@ struct Tile {
     }
 };
 
-// A tile in shared memory that is complete: made after the barrier, and not used beyond the next one. Loads
-// from it are pure functions of its addresses, so that the compiler can move them before earlier products.
+// A complete tile in shared memory: created after the barrier, and not used after the next one. Loads from it
+// are pure functions of its addresses, so that the compiler can move them before earlier products.
 template <int P, int D>
 struct SharedTile {
     std::uint32_t by_rows;     // where this thread reads for right_by_rows
-    std::uint32_t by_columns;  // and for the others
+    std::uint32_t by_columns;  // and for the other functions
     std::uint32_t part;        // bytes
 };
 template <int P, int D>
@@ -111,7 +111,7 @@ __device__ inline std::uint32_t offset_of(int row, int col) {
     return 2U * static_cast<std::uint32_t>(row * (D + 8) + col);
 }
 
-// 16 rows of t are the columns of the two products, 16 columns of t are summed over.
+// The columns of the two products are 16 rows of t; the sum is over 16 columns of t.
 template <int P, int D>
 __device__ inline Right<P> right_by_rows(const SharedTile<P, D>& t, int row, int col) {
     Right<P> b;
@@ -122,7 +122,7 @@ __device__ inline Right<P> right_by_rows(const SharedTile<P, D>& t, int row, int
             : "r"(t.by_rows + p * t.part + offset_of<D>(row, col)));
     return b;
 }
-// The same for 8 columns that are summed over.
+// The same with a sum over 8 columns.
 template <int P, int D>
 __device__ inline RightHalf<P> half_by_rows(const SharedTile<P, D>& t, int row, int col) {
     RightHalf<P> b;
@@ -133,7 +133,7 @@ __device__ inline RightHalf<P> half_by_rows(const SharedTile<P, D>& t, int row, 
             : "r"(t.by_columns + p * t.part + offset_of<D>(row, col)));
     return b;
 }
-// 16 rows of t are summed over, 16 columns of t are the columns of the two products.
+// The sum is over 16 rows of t; the columns of the two products are 16 columns of t.
 template <int P, int D>
 __device__ inline Right<P> right_by_columns(const SharedTile<P, D>& t, int row, int col) {
     Right<P> b;
@@ -156,7 +156,7 @@ __device__ inline RightHalf<P> half_by_columns(const SharedTile<P, D>& t, int ro
     return b;
 }
 
-// c += a b. Of two parts, the product of the rests is left out.
+// c += a b. With two parts, the product of the second parts is left out.
 template <int P>
 __device__ inline void multiply(const Left<P>& a, const std::uint32_t (&b)[P][2], float (&c)[4]) {
     cuda::multiply_bfloats(a.v[0], b[0][0], b[0][1], c);
@@ -173,7 +173,7 @@ __device__ inline void multiply(const Left<P>& a, const RightHalf<P>& b, float (
         cuda::multiply_bfloats(a.v[1], b.v[0][0], b.v[1][0], c);
     }
 }
-// The left factor has 8 columns: of row g + 8 i, v[part][i].
+// The left factor has 8 columns; row g + 8 i is a[part][i].
 template <int P>
 __device__ inline void multiply(const std::uint32_t (&a)[P][2], const std::uint32_t (&b)[P], float (&c)[4]) {
     cuda::multiply_bfloats(a[0], b[0], c);
@@ -183,7 +183,7 @@ __device__ inline void multiply(const std::uint32_t (&a)[P][2], const std::uint3
     }
 }
 
-// Square roots are exponents that cancel: the fast instruction is good enough.
+// Square roots enter only exponents that cancel: the fast instruction is good enough.
 __device__ inline float fast_root(float x) {
     float y;
     asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -196,7 +196,7 @@ __device__ inline float power_of_two(float x) {
     return y;
 }
 
-// Features of a projection c that includes the shift of its row: of both signs, or the only one.
+// Features of a projection c that includes the shift of its row: one per sign, or only one.
 struct Features {
     float plus;
     float minus;

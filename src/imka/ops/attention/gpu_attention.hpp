@@ -14,7 +14,7 @@
 
 namespace imka::ops {
 
-// What kernels find wrong: the smallest code wins. No error: all bits set.
+// Error code of kernels: the smallest code wins. No error: all bits set.
 using GpuStatus = unsigned long long;
 inline constexpr GpuStatus kNoGpuError = ~GpuStatus{0};
 

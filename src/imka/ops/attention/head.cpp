@@ -13,14 +13,14 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 bool is_exponential(const FeatureRule& rule) {
     return attention_form(rule.form).exponential;
 }
-// Exponential features get their epsilon where the common exponent is known.
+// Exponential features get their epsilon later, where the common exponent is known.
 double late_epsilon(const FeatureRule& rule) {
     return is_exponential(rule) ? double{rule.epsilon} : 0.0;
 }
 double norm_exponent(const HeadRule& rule) {
     return attention_form(rule.features.form).norm_exponent * rule.input_scale * rule.input_scale;
 }
-// exp(a - b); 0 if there is nothing on the scale of a.
+// exp(a - b); 0 if a is -infinity, that is, if there are no terms.
 double relative(double a, double b) {
     return a == -kInfinity ? 0.0 : std::exp(a - b);
 }
@@ -210,7 +210,7 @@ void PreparedKeys::prepare(const KeySums& sums) {
 
 namespace {
 
-// out = products / normalisers; the first row whose quotient is undefined.
+// out = products / normalisers; returns the first row with an undefined quotient.
 std::size_t divide(const Panels& products, std::span<const float> normalisers, MatrixView<float> out) {
     std::size_t wrong = out.rows();
     for (std::size_t r = out.rows(); r-- > 0;) {
@@ -276,8 +276,8 @@ std::size_t HeadOutput::attend_causal(const HeadRule& rule, const QueryBlock& qu
                                       const PreparedKeys& earlier, MatrixView<float> out) {
     const std::size_t n = out.rows();
     attend_earlier(queries, earlier, out.cols());
-    // Everything relative to the larger of the two exponents. epsilon is relative to the largest exponent up
-    // to the query, as in KeySums::attend.
+    // All terms are relative to the larger of the two exponents. epsilon is relative to the largest exponent
+    // up to the query, as in KeySums::attend.
     double running = earlier.keys_ == 0 ? -kInfinity : earlier.exponent_;
     const double most = std::max(running, block.exponent);
     const auto before = static_cast<float>(relative(running, most));

@@ -2,7 +2,7 @@
 // exact softmax attention without the matrix of scores. Callers run blocks and heads in parallel
 // (imka/attention/attention.hpp).
 //
-// Kernelised attention replaces exp(qᵀk) by φ(q)ᵀφ(k). Out of the sums S = Σ φ(k) vᵀ and n = Σ φ(k) over the
+// Kernelised attention replaces exp(qᵀk) by φ(q)ᵀφ(k). With the sums S = Σ φ(k) vᵀ and n = Σ φ(k) over the
 // keys, the output of a query is φ(q)ᵀS / φ(q)ᵀn. Exponential features are kept relative to a common
 // exp(exponent), which cancels in the quotient.
 //
@@ -30,7 +30,7 @@ struct Directions {
 };
 Directions directions_of(MatrixView<const float> omega, double input_scale);
 
-// What every block of a head needs. directions: nullptr if projections are given.
+// Settings of all blocks of a head. directions: nullptr if projections are given.
 struct HeadRule {
     FeatureRule features;
     double input_scale = 1.0;  // x' = input_scale x

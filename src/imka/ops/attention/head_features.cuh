@@ -51,8 +51,8 @@ __device__ inline Pair query_features_of(float u, float level, float epsilon) {
     const Pair z = features_of<F>(u, -level);
     return {z.first + epsilon, z.second + epsilon};
 }
-// shift and level: of the key, shift -infinity if it is ignored. Exponential features get their epsilon
-// later, relative to the largest exponent of all keys.
+// shift and level are those of the key; shift is -infinity for an ignored key. Exponential features get their
+// epsilon later, relative to the largest exponent of all keys.
 template <AttentionForm F>
 __device__ inline Pair key_features_of(float u, float shift, float level, float epsilon) {
     if (shift == -INFINITY) return {};
@@ -77,7 +77,8 @@ __device__ inline float warp_sum(float v) {
     return v;
 }
 
-// Largest exponent of a row of projections, for all lanes of a warp; 0 for forms without.
+// Largest exponent of a row of projections, for all lanes of a warp; 0 unless the exponents depend on the
+// projections.
 template <AttentionForm F>
 __device__ inline float row_level(const float* u, int directions) {
     if constexpr (!kHasLevels<F>) return 0.0F;

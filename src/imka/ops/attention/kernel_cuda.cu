@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
     out.levels[key] = level;
 }
 
-// The largest of a value of all threads. Ends with all threads past it.
+// The largest value of all threads of the block. Synchronises the block once.
 __device__ inline float block_max(float v) {
     __shared__ float parts[kWarps];
     v = warp_max(v);
@@ -93,8 +93,8 @@ __device__ inline float block_max(float v) {
     return most;
 }
 
-// `Rows` values of C columns from first_col on, of keys first .. end - 1 of a head; 0 beyond and for ignored
-// keys.
+// Loads the values of `Rows` keys of a head from `first` on, C columns from first_col on. 0 for ignored keys,
+// from key `end` on, and for columns that do not exist.
 template <int C, int Rows>
 __device__ inline void load_values(const Work& w, std::int64_t head, int first, int end, int first_col,
                                    float (&out)[Rows][C]) {
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kThreads) sum_keys(const __grid_constant__ Wor
         }
         __syncthreads();
     }
-    // Feature `i` of the block as a feature of the head; -1 beyond the last.
+    // Index in the head of feature `i` of the block; -1 after the last feature.
     const auto number = [&](int i) {
         const int direction = first + i % kDirections;
         return direction < w.directions ? i / kDirections * w.directions + direction : -1;
@@ -209,7 +209,8 @@ __host__ __device__ inline unsigned combine_blocks(const Work& w) {
 }
 
 // A thread per element of the sums of a head, all chunks in order. Sums are relative to the largest exponent
-// so far. The states of a causal head replace its parts: what a thread writes, only itself has read.
+// so far. The states of a causal head replace its parts: a thread overwrites only values that no other thread
+// reads.
 __global__ void __launch_bounds__(kThreads) combine(const __grid_constant__ Work w) {
     const int row = w.size.value_size + 1;  // the last one is the sum of the feature
     const std::int64_t head = blockIdx.x / combine_blocks(w);
@@ -242,7 +243,7 @@ __global__ void __launch_bounds__(kThreads) combine(const __grid_constant__ Work
     if (!w.size.causal) store(head);
 }
 
-// What the queries of a block share.
+// Shared memory of a block, for its queries.
 template <AttentionForm F, int C, bool kCausal>
 struct AttendMemory {
     static constexpr int kStep = kCausal ? 16 : 32;  // directions at a time
@@ -254,7 +255,7 @@ struct AttendMemory {
     float levels[kQueries];
     float extras[kQueries];  // epsilon Σ φ(q)
 };
-// Keys of the same chunk, as many as queries.
+// Keys of the same chunk; there are as many keys as queries.
 template <int Features>
 struct ChunkMemory {
     float features[Features][kCausalChunk + 4];

@@ -18,7 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kBlocksPerTask = 8;
 // Partial sums per head: at most this many, so that memory does not grow with the number of keys.
 constexpr std::size_t kMostParts = 16;
-// Parts of a causal sequence over all heads: enough for many cores, also if there are few heads.
+// Parts of a causal sequence over all heads: enough for many cores even with few heads.
 constexpr std::size_t kCausalParts = 8;
 // Beyond this difference of exponents within a causal block, features of its first keys would be lost.
 constexpr double kMostSpread = 60.0;
@@ -34,12 +34,12 @@ void for_blocks(const HeadRange& range, std::size_t rows, const Body& body) {
         body(HeadRange{range.head, r, std::min(range.end, r + rows)});
 }
 
-// wrong: index of the query in a block of `count`; count if there is none.
+// wrong: index of the failing query in a block of `count` queries; `count` if there is none.
 void check_normaliser(std::size_t wrong, std::size_t count, const HeadRange& range) {
     if (wrong != count) fail_normaliser(range.head, range.begin + wrong);
 }
 
-// Ranges of one sequence. Holds scratch memory: one per thread.
+// Processes ranges of one sequence. Holds scratch memory: one per thread.
 class BlockWorker {
 public:
     explicit BlockWorker(const HeadRule& rule) : rule_(rule) {}
@@ -59,7 +59,7 @@ public:
         });
     }
 
-    // All heads of queries that share the key head range.head. sums: of the keys before.
+    // All heads of queries that share the key head range.head. sums: those of the earlier keys.
     void attend_causal(const HeadSequence& s, const HeadRange& range, KeySums sums) {
         const std::size_t group = s.heads / s.key_heads;
         for_blocks(range, kCausalRows, [&](const HeadRange& block) {
@@ -90,7 +90,8 @@ private:
         check_normaliser(output_.attend_causal(rule_, queries_, keys_, earlier_, out), out.rows(), block);
     }
 
-    // Largest exponent of the block less that of its first key and everything before.
+    // Largest exponent of the block minus that of the earlier keys, or of its first used key if there are
+    // none.
     double spread(const KeySums& sums) const {
         double first = sums.keys() > 0 ? earlier_.exponent() : -kInfinity;
         for (std::size_t j = 0; j < keys_.values.rows() && first == -kInfinity; ++j) first = keys_.maxima[j];
@@ -162,7 +163,7 @@ public:
         attend_all();
     }
 
-    // The sums of all parts but the last of each job, then of everything before each part.
+    // Sums all parts of each job except the last, then everything before each part.
     void run_causal() {
         const auto tasks = divide(kCausalRows, [](const HeadSequence& s) {
             return std::max<std::size_t>(1, kCausalParts / s.key_heads);

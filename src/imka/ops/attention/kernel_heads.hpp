@@ -18,7 +18,7 @@ struct HeadRange {
     std::size_t end = 0;
 };
 
-// Where the rows of one sequence come from and go to. Thread-safe.
+// Source and destination of the rows of one sequence. Thread-safe.
 class HeadSource {
 public:
     virtual ~HeadSource() = default;
@@ -32,7 +32,7 @@ public:
 struct HeadSequence {
     const HeadSource* source = nullptr;
     std::size_t heads = 1;
-    std::size_t key_heads = 1;  // heads is a multiple
+    std::size_t key_heads = 1;  // a divisor of heads
     std::size_t queries = 0;
     std::size_t keys = 0;  // if causal: as many as queries
     std::size_t value_size = 0;
@@ -48,7 +48,7 @@ struct KernelHeadsOptions {
 void kernel_heads(std::span<const HeadSequence> sequences, const KernelHeadsOptions& options,
                   const Exec& exec);
 
-// That error.
+// Throws this error.
 [[noreturn]] void fail_normaliser(std::size_t head, std::size_t query);
 
 }  // namespace imka::ops

@@ -88,7 +88,7 @@ __device__ inline double block_sum(double v) {
     return block_join(v, [](double a, double b) { return a + b; });
 }
 
-// From scores to weights.
+// Turns scores into weights.
 struct Rows {
     float* out;  // rows x keys
     const int* rows;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads) difference(const __grid_constant__ G
     w.sums[2 * blockIdx.x + 1] = errors;
 }
 
-// The key head of a query head, as an attention of its own.
+// Attention restricted to the key head of a query head.
 GpuKernelAttention head_of_keys(GpuKernelAttention work, int head) {
     const std::int64_t key_head = head / (work.size.heads / work.size.key_heads);
     const std::int64_t first = key_head * work.size.keys;

@@ -1,5 +1,6 @@
-// The functions of epilogue.hpp on a GPU. cos_sin_of: the same operations in the same order, and so the bits
-// of processors with fused multiply-adds; scaled_cos_sin_of can be faster. exp is CUDA's, within 2 ULP.
+// The functions of epilogue.hpp on a GPU. cos_sin_of: the same operations in the same order, hence the same
+// bits as on processors with fused multiply-adds; scaled_cos_sin_of can be faster. exp is CUDA's, within 2
+// ULP.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,7 +41,7 @@ __device__ inline CosSinValue cos_sin_of_small(float x) {
 }
 
 // scale cos(x) and scale sin(x), all at once, with one branch, so that the operations of different values
-// overlap. `bound`: no |x| is larger.
+// overlap. `bound`: an upper bound of |x|.
 template <bool kProcessorBits, unsigned kCount>
 __device__ inline void scaled_cos_sin_of(const float (&x)[kCount], const float (&scale)[kCount], float bound,
                                          float (&cosines)[kCount], float (&sines)[kCount]) {

@@ -1,4 +1,4 @@
-// scale cos(x) and scale sin(x) with few operations, for GPUs; the same on the processor, where tests check
+// scale cos(x) and scale sin(x) with few operations, for GPUs. Also runs on the processor, where tests check
 // it.
 #pragma once
 
@@ -17,7 +17,7 @@ struct CosSinValue {
 
 inline constexpr float kLargestAngle = 12800.0F;
 
-// |x| <= kLargestAngle. Each value has an error of at most 1.5e-7 scale, and a rounding. x is reduced by
+// |x| <= kLargestAngle. Each value has an error of at most 1.5e-7 scale, plus one rounding. x is reduced by
 // multiples of pi, so that cos and sin keep their places and share a sign. Compiled without contraction: only
 // fmaf is fused.
 IMKA_ON_BOTH inline CosSinValue scaled_cos_sin_of_small(float x, float scale) {

@@ -1,4 +1,4 @@
-// Features with a dense Ω: its halves on the GPU, and which kernel gets which rows.
+// Features with a dense Ω: keeps the halves of Ω on the GPU and selects the kernel for the rows.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -27,7 +27,7 @@ FeatureOutput feature_output(const GpuFeatureJob& job, std::size_t m) {
 std::size_t multiprocessors(int gpu) {
     int count = 0;
     cuda::check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, gpu),
-                "asking for the size of the GPU");
+                "querying the number of multiprocessors");
     return static_cast<std::size_t>(count);
 }
 
@@ -39,7 +39,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-// Features that are rounded have no use for a fast product.
+// The fast product of one part is only for features that are not rounded.
 bool has_one_part(const GpuFeatureJob& job) {
     return job.precision == GpuPrecision::tf32 && !job.round_to_tf32;
 }
@@ -102,7 +102,7 @@ void DenseOnGpu::features(const GpuFeatureJob& job) const {
 void DenseOnGpu::long_features(const GpuFeatureJob& job) const {
     const std::size_t directions = round_up(m_, tiles::kTile);
     const auto tiles_across = static_cast<unsigned>(directions / tiles::kTile);
-    // Rows at once: bounded by the memory for their halves.
+    // Rows per pass, bounded by the memory for their halves.
     const std::size_t fit = std::max<std::size_t>(kScratchBytes / (inner_ * 4), 1);
     const std::size_t unit = long_rows_unit(tiles_across, gpu_);
     const std::size_t most = fit >= unit ? fit / unit * unit : round_up(fit, tiles::kTile);

@@ -22,8 +22,8 @@ struct InputRows {
     std::uint64_t first_index = 0;  // of x[0]
 };
 
-// Powers of two for a row with this largest value, which becomes 2^13 to 2^14: far from the largest half, and
-// the low parts of others are normal.
+// Powers of two that scale a row. Its largest value becomes 2^13 to 2^14: this is far from the largest half,
+// and the low parts of the other values are normal numbers.
 struct RowScale {
     float up;
     float down;
@@ -34,7 +34,7 @@ __device__ inline RowScale scale_of(float largest) {
             __uint_as_float(static_cast<std::uint32_t>(127 - k) << 23U)};
 }
 
-// A bound of sums of d products of such values, with their rounding.
+// A bound of sums of d products of such values, rounding included.
 __device__ inline float largest_sum(std::size_t d) {
     return 0x1.01p28F * static_cast<float>(d);
 }
@@ -55,14 +55,14 @@ __device__ inline PairHalves split_pair(float a, float b) {
     return {bits_of(high), bits_of(__floats2half2_rn(__fsub_rn(a, rest.x), __fsub_rn(b, rest.y)))};
 }
 
-// What a thread needs of its columns: four neighbours in each of kGroups groups of 16.
+// The columns of a thread: four neighbours in each of kGroups groups of 16.
 template <unsigned kGroups>
 struct Columns {
     float factor[4 * kGroups];
     float offset[4 * kGroups];
     float bound;  // of a projection, without the factor of its row
     std::size_t first;
-    bool whole;  // those of the warp exist, and four can be written at once
+    bool whole;  // all columns of the warp exist, and four can be written at once
 };
 template <FeatureFunction kFunction, unsigned kGroups>
 __device__ inline Columns<kGroups> columns_from(std::size_t first, std::size_t d, const FeatureOutput& out,
@@ -90,14 +90,14 @@ __device__ inline Columns<kGroups> columns_from(std::size_t first, std::size_t d
     return columns;
 }
 
-// What a thread needs of a row.
+// One row for a thread.
 struct OutputRow {
     float* z;  // its features from the thread's first column on; none: the row does not exist
     float factor;
     float extra;
 };
 
-// Of each four, all exist or none.
+// For groups of four columns that exist as a whole or not at all.
 template <unsigned kGroups>
 __device__ inline void write_fours(float* z, std::size_t left, const float (&v)[4 * kGroups]) {
 #pragma unroll
@@ -164,7 +164,7 @@ void start_short_rows(const ShortRows& work, int gpu);
 // warp.
 struct ShortDirections {
     InputRows in;
-    std::size_t padded = 0;  // directions with those of zeros, a multiple of 32
+    std::size_t padded = 0;  // directions, padded with zeros to a multiple of 32
     uint4* halves = nullptr;
     float* factors = nullptr;
 };
@@ -174,8 +174,8 @@ void split_short_directions(const ShortDirections& work);
 // Halves of longer rows in the order of tiles::half_at.
 struct LongSplit {
     InputRows in;
-    std::size_t padded = 0;  // rows with those of zeros, a multiple of tiles::kTile
-    std::size_t inner = 0;   // values with zeros, a multiple of kInnerUnit
+    std::size_t padded = 0;  // rows, padded with zeros to a multiple of tiles::kTile
+    std::size_t inner = 0;   // values, padded with zeros to a multiple of kInnerUnit
     __half* high = nullptr;
     __half* low = nullptr;  // none for products of one part
     float* factors = nullptr;
@@ -205,7 +205,7 @@ struct LongRows {
     FeatureOutput out;  // z of row 0
 };
 void start_long_rows(const LongRows& work, int gpu);
-// A multiple of so many rows gives all blocks the same number of tiles.
+// With a multiple of this number of rows, all blocks have the same number of tiles.
 std::size_t long_rows_unit(std::size_t tiles_across, int gpu);
 
 std::size_t multiprocessors(int gpu);

@@ -20,7 +20,7 @@ struct FeatureRow {
 // Features per direction: 2 for cos_sin and exp_plus_minus, 1 otherwise.
 std::size_t features_per_direction(FeatureFunction function);
 
-// z has features_per_direction * u.size() values. offsets: of offset_cos. norm2: |x|², used if the exponent
+// z has features_per_direction * u.size() values. offsets: for offset_cos. norm2: |x|², used if the exponent
 // is not 0.
 void feature_row(const FeatureRow& row, std::span<const float> u, std::span<const float> offsets,
                  double norm2, std::span<float> z);

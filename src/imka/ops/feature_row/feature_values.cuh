@@ -13,7 +13,7 @@
 
 namespace imka::ops {
 
-// What the functions need beside u and the value of the row.
+// Output of the functions, and their parameters in addition to u and the value of the row.
 struct FeatureOutput {
     float* z = nullptr;
     std::size_t stride = 0;
@@ -52,11 +52,11 @@ __device__ inline float rounded_to_tf32(float value) {
 struct FeatureScale {
     float scale;
     bool round;
-    float bound = INFINITY;  // no |u| is larger
+    float bound = INFINITY;  // an upper bound of |u|
 };
 
-// Features of projections u; `offset`: of offset_cos; `extra`: row_value; `second`: of functions with two.
-// kProcessorBits: cos and sin have the bits of the processor, which takes longer.
+// Features of projections u. `offset`: for offset_cos; `extra`: row_value; `second`: for functions with two
+// features. kProcessorBits: cos and sin have the bits of the processor, which takes longer.
 template <FeatureFunction kFunction, bool kProcessorBits, unsigned kCount>
 __device__ inline void features_of_values(const float (&u)[kCount], const float (&offset)[kCount],
                                           const float (&extra)[kCount], const FeatureScale& all,

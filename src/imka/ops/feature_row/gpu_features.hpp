@@ -36,7 +36,7 @@ struct GpuFeatureJob {
     float input_scale = 1.0F;
     const float* offsets = nullptr;  // of offset_cos
     GpuPrecision precision = GpuPrecision::float32;
-    bool round_to_tf32 = false;  // features to 11 bits, so that their products on the matrix units are exact
+    bool round_to_tf32 = false;  // rounds features to 11 bits, for exact products on the matrix units
     // Becomes first_value + r d + c for the first value of x that is not finite; must be kAllFinite before.
     std::uint64_t* not_finite = nullptr;
     std::uint64_t first_value = 0;
@@ -55,7 +55,7 @@ private:
     int gpu_;
     std::size_t d_;
     std::size_t m_;
-    std::size_t inner_ = 0;  // d with the zeros after it
+    std::size_t inner_ = 0;  // d, padded with zeros
     cuda::Memory halves_;
     cuda::Memory factors_;
 };
@@ -69,7 +69,7 @@ public:
     void features(const GpuFeatureJob& job) const;
 
 private:
-    // Without CUDA there is nothing that uses them.
+    // Unused without CUDA.
     [[maybe_unused]] std::size_t d_;
     [[maybe_unused]] std::size_t n_;
     [[maybe_unused]] std::size_t m_;
@@ -89,8 +89,8 @@ struct GpuProjections {
 };
 void features_of(const GpuProjections& projections, const GpuFeatureJob& job);
 
-// Inputs of a projection on other hardware: scaled = input_scale x, and per row what the functions need of
-// |x|.
+// Inputs of a projection on other hardware: scaled = input_scale x, and `extra`, the value of each row that
+// depends on |x|.
 struct GpuScaledRows {
     std::size_t d = 0;
     float* scaled = nullptr;

@@ -21,13 +21,13 @@ constexpr unsigned kThreads = 256;                    // two warpgroups of 64 ro
 constexpr unsigned kStageBytes = 2 * kTile * 64 * 2;  // of x and Ω: 64 values in one part or 32 in two
 constexpr unsigned kDepthBytes = tiles::kDepthHalves * 2;
 
-// A block splits eight rows. A thread has eight neighbouring values of its row, and those kSplitStep later; a
-// batch is four times eight.
+// A block splits eight rows. A thread has eight neighbouring values of its row, then the eight that are
+// kSplitStep later, and so on; a batch has four times eight values.
 constexpr std::size_t kSplitStep = 8 * 4 * kSplitWarps;
 constexpr std::size_t kBatch = 4 * kSplitStep;
 using Batch = float[4][8];
 
-// 0 from value `d` on.
+// Values from `d` on are 0.
 __device__ inline void load_batch(const float* x, std::size_t k, std::size_t d, bool vectors, Batch& v) {
     if (vectors) {
 #pragma unroll
@@ -76,7 +76,7 @@ __device__ inline void add_batch(const Batch& v, bool norm, RowSums& sums) {
     }
 }
 
-// Of the whole row, in all threads that have a part of it.
+// Sums over the whole row, for all threads that have a part of it.
 __device__ inline RowSums sums_of_row(RowSums sums) {
     __shared__ RowSums of_warp[kSplitWarps][8];
     const unsigned row = threadIdx.x % 32 / 4;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kSplitWarps * 32) split_rows(const __grid_cons
     sums = sums_of_row(sums);
     const RowScale scale = scale_of(sums.largest);
     for (std::size_t base = 0; base < w.inner; base += kBatch) {
-        if (w.inner > kBatch) {  // else v has it
+        if (w.inner > kBatch) {  // else v still holds the values
             load_batch(x, base + first, d, w.vectors, v);
             scale_batch(w.in.scale, v);
         }
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) long_rows(const __grid_cons
         for (unsigned s = 0; s < steps_of<kParts>(w); ++s) {
             cuda::wait_for_copies<kStages - 2>();
             cuda::show_copies_to_products();
-            __syncthreads();  // the step is there, and all are done with the one before
+            __syncthreads();  // the step has arrived, and all threads are done with the previous one
             loader.load_next(w);
             multiply_step<kParts>(stages + stage * kStageBytes, s > 0, sums);
             wait_for_steps();

@@ -1,7 +1,8 @@
 // Features of rows of up to 64 values with a dense Ω. A block keeps its directions of Ω in shared memory and
 // goes through the rows: each warp has some of the directions. One more warp makes halves of x in shared
-// memory, a few tiles ahead. Features leave through shared memory, as copies that no thread waits for. All
-// blocks write close to each other, because they take the tiles in order: GPU memory is fastest so.
+// memory, a few tiles ahead. Features are written through shared memory, by copies that no thread waits for.
+// All blocks take the tiles in order and therefore write close to each other, which is fastest for GPU
+// memory.
 #include <algorithm>
 
 #include "imka/cuda/async_copy.cuh"
@@ -27,7 +28,7 @@ constexpr unsigned kGroups = 4 / kDepths;
 constexpr unsigned kWarpChunk = 32 * sizeof(uint4);
 constexpr unsigned kOmegaBytes = 8 * kWarpChunk;  // of a warp
 
-// A row by four neighbouring threads; tiles::value_of_thread says who has which value.
+// A row by four neighbouring threads; tiles::value_of_thread maps threads to values.
 template <unsigned kDepths>
 using Values = float[kDepths][4];
 template <unsigned kDepths>
@@ -40,7 +41,7 @@ __device__ inline void load_row(const InputRows& in, std::size_t row, Values<kDe
     }
 }
 
-// Scales a row, and reports what is not finite.
+// Scales a row, and reports values that are not finite.
 template <unsigned kDepths>
 __device__ inline void scale_row(const InputRows& in, std::size_t row, Values<kDepths>& v) {
     bool finite = true;
@@ -111,7 +112,7 @@ __global__ void split_directions(const __grid_constant__ ShortDirections w) {
     }
 }
 
-// A tile of x as it comes.
+// A tile of x as loaded.
 template <unsigned kDepths>
 struct Fetched {
     float x[kTileRows * 16 * kDepths];
@@ -129,7 +130,7 @@ struct Tile {
     cuda::Barrier empty;     // by those with directions
 };
 
-// Of the next tile in a ring of kSlots.
+// Position of the next tile in a ring of kSlots.
 template <unsigned kSlots>
 class Place {
 public:
@@ -146,11 +147,11 @@ private:
     unsigned parity_ = 0;  // of the rounds so far
 };
 
-// Which tiles a block takes. With all directions: the next one that no block has. With some of them: every
-// gridDim.y-th, so that the blocks of a tile write at about the same time.
+// Order in which a block takes tiles. A block with all directions takes the next free tile. A block with some
+// of the directions takes every gridDim.y-th tile, so that the blocks of a tile write at about the same time.
 class TileOrder {
 public:
-    // `taken`: of all blocks, 0 at first; none: every gridDim.y-th.
+    // `taken`: number of tiles taken by all blocks, 0 at first; none: every gridDim.y-th tile.
     __device__ explicit TileOrder(unsigned* taken) : taken_(taken), next_(blockIdx.y) {
         if (taken_ != nullptr) take();
     }
@@ -171,11 +172,11 @@ private:
     }
 
     unsigned* taken_;
-    unsigned next_;  // asked for one tile ahead
+    unsigned next_;  // requested one tile ahead
 };
 
-// Which of eight rows the lane has in the products: rows of neighbouring lanes are in different banks of the
-// pieces that are stored.
+// The row, out of eight, of the lane in the products: rows of neighbouring lanes are in different banks of
+// the stored pieces.
 template <unsigned kDepths>
 __device__ inline unsigned row_of_lane() {
     const unsigned i = threadIdx.x % 32 / 4;
@@ -201,7 +202,7 @@ __device__ inline void fetch_tile(const InputRows& in, unsigned index, std::size
     cuda::commit_copies();
 }
 
-// By a warp.
+// Called by a whole warp.
 template <unsigned kDepths, int kParts>
 __device__ inline void split_tile(const ShortRows& w, const Fetched<kDepths>& from, Tile<kDepths>& tile) {
     const unsigned lane = threadIdx.x % 32;
@@ -232,7 +233,7 @@ __device__ inline void split_tile(const ShortRows& w, const Fetched<kDepths>& fr
     }
 }
 
-// Where features go. Rows of matrices have numbers of 31 bits there.
+// Descriptions of the feature matrices for the copy engine, which numbers rows with 31 bits.
 struct FeatureMaps {
     bool exist = false;
     CUtensorMap first;
@@ -240,7 +241,7 @@ struct FeatureMaps {
 };
 constexpr std::size_t kMostStoredRows = std::size_t{1} << 31U;
 
-// Volatile: Ω does not fit into registers.
+// Volatile, because Ω does not fit into registers.
 __device__ inline uint4 load_chunk(std::uint32_t address) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -299,8 +300,8 @@ __device__ inline void sums_of_row(const float (&sums)[2 * kAcross][4], unsigned
     for (unsigned c = 0; c < 4 * kAcross; ++c) of_row[c] = sums[c / 2][2 * h + c % 2];
 }
 
-// A tile of which all rows exist, with columns.whole. The copies of the tile before have had the time of a
-// product.
+// Multiplies and stores a tile; all its rows exist, and columns.whole is true. The copies of the previous
+// tile have the time of the product to finish.
 template <FeatureFunction kFunction, int kParts, unsigned kDepths>
 __device__ inline void store_tile(const ShortRows& w, const FeatureMaps& maps, const Tile<kDepths>& tile,
                                   const Columns<kGroups<kDepths>>& columns, std::uint32_t omega,
@@ -444,7 +445,7 @@ __global__ void __launch_bounds__((kMostWarps + 1) * 32, 1)
     }
 }
 
-// None where the copy engine cannot write.
+// No maps if the copy engine cannot write the features.
 template <FeatureFunction kFunction, unsigned kDepths>
 FeatureMaps feature_maps(const ShortRows& work, int gpu) {
     FeatureMaps maps{};
@@ -463,9 +464,9 @@ FeatureMaps feature_maps(const ShortRows& work, int gpu) {
 std::size_t most_warps(const void* kernel, unsigned warp_bytes, int gpu) {
     int memory = 0;
     cuda::check(cudaDeviceGetAttribute(&memory, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu),
-                "asking for the shared memory of the GPU");
+                "querying the shared memory of the GPU");
     cudaFuncAttributes used{};
-    cuda::check(cudaFuncGetAttributes(&used, kernel), "asking for the memory of the kernel for features");
+    cuda::check(cudaFuncGetAttributes(&used, kernel), "querying the memory of the feature kernel");
     const std::size_t left = static_cast<std::size_t>(memory) - used.sharedSizeBytes;
     return std::clamp<std::size_t>(left / warp_bytes, 1, kMostWarps);
 }
@@ -487,7 +488,7 @@ void start(const ShortRows& work, int gpu) {
     int blocks = 0;
     cuda::check(
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(threads), bytes),
-        "asking how many blocks fit");
+        "querying the occupancy of the feature kernel");
     const std::size_t tiles_down = (work.in.rows + kTileRows - 1) / kTileRows;
     const std::size_t at_once = multiprocessors(gpu) * static_cast<std::size_t>(blocks);
     const std::size_t down = std::clamp<std::size_t>(at_once / across, 1, tiles_down);

@@ -83,7 +83,7 @@ struct Transforms {
     FeatureOutput out;
 };
 
-// Scales what it loads, and reports what is not finite.
+// Loads and scales a row, and reports values that are not finite.
 template <int V>
 __device__ inline void load_row(const Transforms& w, std::size_t row, float (&v)[V]) {
     const float* x = w.x + row * w.d;
@@ -104,7 +104,7 @@ __device__ inline void load_row(const Transforms& w, std::size_t row, float (&v)
     }
 }
 
-// |row|², which several blocks of the warp may have.
+// |row|². If several blocks share the warp, only one copy of the row counts.
 template <int V>
 __device__ inline double squared_norm(const Transforms& w, const float (&v)[V]) {
     double sum = 0.0;
@@ -116,7 +116,8 @@ __device__ inline double squared_norm(const Transforms& w, const float (&v)[V]) 
     return warp_sum(sum);
 }
 
-// Features of kCount projections, `distance` columns apart from column `first` on, of the row of features z.
+// Writes the features of kCount projections to row z; the projections are `distance` columns apart, from
+// column `first` on.
 template <FeatureFunction kFunction, unsigned kCount>
 __device__ inline void write_values(const FeatureOutput& out, const float* u, std::size_t first,
                                     unsigned distance, float of_row, float* z) {
@@ -190,7 +191,7 @@ struct Given {
     FeatureOutput out;
 };
 
-// A thread per value, in the order of memory.
+// A thread per value, in memory order.
 template <FeatureFunction kFunction>
 __global__ void __launch_bounds__(kThreads) functions(const __grid_constant__ Given w) {
     const auto& p = w.projections;
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(kThreads) scale_values(const __grid_constant__
 
 TransformsOnGpu::TransformsOnGpu(int gpu, const SignHadamard& matrix)
     : d_(matrix.d), n_(matrix.n), m_(matrix.m) {
-    // Whole units of a warp; values beyond the m-th are not used.
+    // Rounded up to whole blocks or warps; values after the m-th are not used.
     const std::size_t unit = std::max<std::size_t>(n_, 32);
     padded_ = (m_ + unit - 1) / unit * unit;
     diagonals_ = cuda::Memory(gpu, 4 * padded_ * sizeof(float), cuda::MemorySource::pooled);

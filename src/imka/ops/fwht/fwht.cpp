@@ -196,7 +196,7 @@ void pass(float* values, std::size_t n, std::size_t half, std::size_t levels) {
     }
 }
 
-// Levels in the last pass of a transform of n > kChunk values. Beyond the L1 cache three: the eight lines in
+// Levels in the last pass of a transform of n > kChunk values. Three beyond the L1 cache: the eight lines in
 // use map to the same cache set on most processors.
 std::size_t last_pass_levels(std::size_t n) {
     const std::size_t levels = log2_of(n);
@@ -441,7 +441,7 @@ HWY_EXPORT(project_rows);
 
 void fwht(std::span<float> values) {
     check_size(values.size());
-    // Selecting the instruction set takes longer than these.
+    // Selecting the instruction set takes longer than such small transforms.
     if (values.size() <= 4) return plain::ascend(values.data(), values.size());
     HWY_DYNAMIC_DISPATCH(transform)(values.data(), values.size());
 }

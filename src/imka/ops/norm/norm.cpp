@@ -15,7 +15,7 @@ constexpr std::int64_t kMostWidth = 2048;
 void require(bool ok, const char* what, double value, const char* expected) {
     if (!ok) {
         fail(ErrorCode::bad_config,
-             fmt::format("passes over tokens: {} is {}; expected {}", what, value, expected));
+             fmt::format("token operations: {} is {}; expected {}", what, value, expected));
     }
 }
 

@@ -1,11 +1,11 @@
-// Layer norms of training on a GPU, together with what surrounds them, in one pass over memory forward and
-// one backward:
+// Layer norms for training on a GPU, fused with the operations around them, in one pass over memory forward
+// and one backward:
 //
 //   residual:  sum = x + drop(f + bias),                          y = norm(sum)
 //   embedding: sum = scale (table row or pixel w + b) + position, y = drop(norm(sum))
 //   norm(s) = (s - mean) / sqrt(variance + epsilon) weight + bias
 //
-// Nothing that can be computed again is stored: the backward pass computes sums and dropped elements from the
+// Values that can be recomputed are not stored: the backward pass computes sums and dropped elements from the
 // inputs. Memory belongs to the caller: pointers to memory of the current GPU, 16-byte aligned. Calls start
 // kernels on a stream (a cudaStream_t) and return, so that a CUDA graph can record them. The same inputs give
 // the same bits in every run: sums over tokens have a fixed order.

@@ -1,5 +1,5 @@
-// Kernels of norm.hpp. `Lanes` threads share a row; a block has 256 / Lanes rows at the same time and walks
-// through the tokens. Rows of the next turn are loaded while the current ones are used.
+// Kernels of norm.hpp. `Lanes` threads share a row; a block processes 256 / Lanes rows at a time. The next
+// rows are loaded while the current ones are used.
 //
 // Backward, with h = (s - mean) r and g = weight dy: ds = r (g - mean(g) - h mean(g h)).
 #include "imka/ops/norm/rows.cuh"
@@ -130,7 +130,7 @@ __device__ inline void fill_vectors(const Shape& shape, const Source& source,
     __syncthreads();
 }
 
-// Where a thread is.
+// The row of a thread.
 struct Place {
     unsigned row;
     bool used;
@@ -218,7 +218,7 @@ struct BackwardTargets {
     T* df;
 };
 
-// Gradient of the sum, in place of dy; sums += those of weight and bias of the norm.
+// Gradient of the sum, in place of dy; sums += the gradients of weight and bias of the norm.
 template <int Lanes, int Kinds>
 __device__ inline void through_norm(const float (&s)[kColumns], const Vectors& vectors, float2 m,
                                     float inverse_width, float (&dy)[kColumns],
@@ -243,7 +243,7 @@ __device__ inline void through_norm(const float (&s)[kColumns], const Vectors& v
     for (int i = 0; i < kColumns; ++i) dy[i] = m.y * (dy[i] - total - h[i] * product);
 }
 
-// What becomes of the gradient ds of the sum.
+// Passes on the gradient ds of the sum.
 template <class T>
 __device__ inline void finish(const Residual<T>& source, const typename Residual<T>::Row&, unsigned kept,
                               float (&ds)[kColumns], float (&sums)[3][kColumns], T* df) {

@@ -1,5 +1,5 @@
-// Passes over the tokens of training on a GPU that are not norms: activations with their bias, sums of
-// columns, means of documents. Rules of memory, streams, padding and errors as in norm.hpp.
+// Passes over tokens, other than norms, for training on a GPU: activations with their bias, sums of columns,
+// means of documents. Memory, streams, padding and errors are handled as in norm.hpp.
 #pragma once
 
 #include "imka/ops/norm/norm.hpp"

@@ -1,5 +1,4 @@
-// Kernels of pointwise.hpp. width / 8 threads share a row; a block has as many rows at the same time as fit,
-// and walks through the tokens.
+// Kernels of pointwise.hpp. width / 8 threads share a row; a block processes as many rows at a time as fit.
 #include <numbers>
 
 #include "imka/ops/norm/rows.cuh"
@@ -38,7 +37,7 @@ __device__ inline Walk walk_of(const Shape& s) {
     const unsigned lanes = static_cast<unsigned>(s.width) / kColumns;
     const unsigned rows = kThreads / lanes;
     const unsigned group = threadIdx.x / lanes;
-    // Threads that are left over have no row.
+    // Leftover threads have no row.
     const unsigned first = group < rows ? blockIdx.x * rows + group : s.rows;
     return {first, gridDim.x * rows, static_cast<int>(threadIdx.x % lanes) * kColumns};
 }
@@ -63,7 +62,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
 }
 
-// What is summed: gradients of activations, or x itself.
+// Terms of the sums: gradients of activations, or x itself.
 template <class T>
 struct SumInputs {
     const T* x;

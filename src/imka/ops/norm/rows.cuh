@@ -17,7 +17,7 @@ namespace imka::ops::rows {
 inline constexpr int kThreads = 256;
 inline constexpr int kColumns = 8;  // of a thread
 
-// TokenRows in words of 32 bits.
+// TokenRows with 32-bit integers.
 struct Shape {
     unsigned rows;
     unsigned tokens;
@@ -39,7 +39,7 @@ __device__ inline std::int64_t element_at(const Shape& s, unsigned row, int colu
     return std::int64_t{row} * s.width + column;
 }
 
-// Dropout, ready for kernels.
+// Dropout in the form that kernels use.
 struct Drop {
     std::uint32_t least;  // 16 random bits below it: dropped
     float scale;
@@ -50,7 +50,7 @@ struct Drop {
     // Bit i: element first + i is kept. first: a multiple of 8.
     __device__ unsigned kept(std::uint64_t seed_value, std::int64_t first) const {
         if (least == 0U) return 0xffU;
-        // Keys of rounds are computed here: kept over a loop they would fill 20 registers.
+        // The round keys are computed here: kept across a loop, they would fill 20 registers.
         asm volatile("" : "+l"(seed_value));
         const uint4 r =
             cuda::philox(cuda::philox_keys(seed_value), static_cast<std::uint64_t>(first) / 8U, stream);
@@ -104,7 +104,7 @@ __device__ inline void write_partials(const float (&sums)[Kinds][kColumns], int 
     }
 }
 
-// Where the sums of each kind go; nullptr: nowhere.
+// Destinations of the sums of each kind; nullptr: not written.
 struct SumTargets {
     float* to[kMostKinds];
 };
@@ -131,7 +131,7 @@ struct Launch {
     unsigned blocks;
     cudaStream_t stream;
 };
-// rows_per_block: that a block has at the same time.
+// rows_per_block: rows that a block processes at a time.
 inline Launch launch_of(const Shape& s, unsigned rows_per_block, void* stream) {
     const unsigned most = (s.rows + rows_per_block - 1) / rows_per_block;
     return {most < kBlocks ? most : kBlocks, static_cast<cudaStream_t>(stream)};

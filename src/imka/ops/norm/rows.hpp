@@ -1,4 +1,4 @@
-// Kernels behind norm.hpp and pointwise.hpp; shapes are checked before.
+// Kernels of norm.hpp and pointwise.hpp; shapes are already checked.
 #pragma once
 
 #include "imka/ops/norm/norm.hpp"

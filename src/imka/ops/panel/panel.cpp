@@ -36,9 +36,9 @@ struct ResultPanels {
     float* base;
     std::size_t leap;  // from panel to panel
 };
-// How many of the `left` products of a sum in rows are one chain: at most 448, so that panels of the right
-// factor stay in a cache. The last two chains are about as long as each other. Defines the bits of results:
-// those of the AVX-512 kernels of OpenBLAS 0.3.21.
+// Length of the next chain if `left` products of a sum remain (results in rows): at most 448, so that panels
+// of the right factor stay in a cache. The last two chains have about the same length. The lengths define the
+// bits of results, which are those of the AVX-512 kernels of OpenBLAS 0.3.21.
 inline std::size_t chain_length(std::size_t left) {
     constexpr std::size_t kMost = 448;
     if (left >= 2 * kMost) return kMost;
@@ -49,7 +49,7 @@ struct ResultRows {
     std::size_t stride;
     std::size_t cols;
 };
-// Rows of b for rows of panels; keep: rows with 0 there become 0, none: all are kept.
+// Rows of b for rows of panels. keep: rows with 0 there become 0; none: all are kept.
 struct CopiedRows {
     const float* base;
     std::size_t rows;
@@ -85,7 +85,7 @@ std::size_t panel_width() {
     return 2 * hn::Lanes(D());
 }
 
-// Where the results of some rows and one panel go.
+// Destination of the results of some rows and one panel.
 struct ToPanel {
     float* c;
     HWY_INLINE void operator()(std::size_t r, V low, V high) const {
@@ -239,7 +239,7 @@ void transpose_panel(const Transposition& t, float* to) {
     }
 }
 
-// A row of b, or zeros where it is null, to the same row of all panels.
+// Copies a row of b, or zeros if it is null, to the same row of all panels.
 HWY_INLINE void copy_row(const float* from, std::size_t cols, float scale, std::size_t leap, float* to) {
     const D d;
     const std::size_t lanes = hn::Lanes(d);
@@ -376,10 +376,10 @@ void multiply_transposed(MatrixView<const float> a, const Panels& b, MatrixView<
 
 namespace {
 
-// Panels of the right factor that stay in the L2 cache while the left one goes by.
+// Panels of the right factor that stay in the L2 cache while the left factor is read.
 constexpr std::size_t kStaying = 4;
 
-// Rows of c of panel `left` of a.
+// Computes the rows of c that belong to panel `left` of a.
 void multiply_panel(const Panels& a, std::size_t left, const PanelRange& b, MatrixView<float> c) {
     const std::size_t width = a.width();
     const std::size_t row = left * width;

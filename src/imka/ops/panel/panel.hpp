@@ -68,7 +68,7 @@ void multiply(const Panels& a, const Panels& b, Panels& c);
 
 // c = a b for any sizes; a is n x k, b is k x m, c is n x m.
 void multiply(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
-// c = aᵀ b; a is k x n. In panels, a is faster if b has more than a few.
+// c = aᵀ b; a is k x n. If b has more than a few panels, a is faster in panels.
 void multiply_transposed(MatrixView<const float> a, const Panels& b, MatrixView<float> c);
 void multiply_transposed(const Panels& a, const Panels& b, MatrixView<float> c);
 // The upper triangle of c = aᵀ a; some values below it are also written.

@@ -192,7 +192,7 @@ std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
 }
 
 // Rounds to 11 significant bits by integer arithmetic on the float; below 2^-14, where the spacing is 2^-24,
-// by adding 1/2, whose spacing is the same.
+// by adding 1/2, where floats have the same spacing.
 HWY_INLINE V to_half(V x) {
     const D d;
     const hn::RebindToUnsigned<D> du;
@@ -212,7 +212,8 @@ HWY_INLINE V to_half(V x) {
 HWY_INLINE V limited(const AffineRow& affine, V v, V limit) {
     const D d;
     if (!affine.soft_limit) return hn::Min(hn::Max(v, hn::Neg(limit)), limit);
-    // Far beyond the limit nothing changes, and an infinite value has no ratio.
+    // Values far beyond the limit are clipped: the result no longer changes, and infinite values would give
+    // NaN.
     const V most = hn::Mul(hn::Set(d, kSoftRange), limit);
     const V near = hn::Min(hn::Max(v, hn::Neg(most)), most);
     const V ratio = hn::Div(near, limit);

@@ -61,7 +61,7 @@ std::size_t add_counts(const Counter& counter, const ChargeRow& row, std::span<f
 std::size_t add_signed_counts(const Counter& counter, const ChargeRow& row,
                               std::span<const float> negative_gain, std::span<float> counts);
 
-// A soft limit is constant beyond this multiple of it.
+// Beyond this multiple of a soft limit, the result is constant.
 inline constexpr float kSoftRange = 1e4F;
 
 struct AffineRow {

@@ -302,7 +302,7 @@
       + (timeline.window_seconds > 0 ? " Simplified: of the work within " + si(timeline.window_seconds, "s") + " on one resource, only the step with the most time is drawn." : "")),
     make("div", { class: "card" }, timelineButtons(), canvas));
 
-  // Bars: per row one or more tracks, each with parts one after another and an interval.
+  // Bars: each row has one or more tracks, each with consecutive parts and an interval.
 
   const bars = (title, keys, rows, caption) => {
     const all = rows.flatMap((row) => row.tracks).flatMap((t) => [t.parts.reduce((sum, p) => sum + p, 0), t.low ?? 0, t.high ?? 0]);
@@ -324,7 +324,7 @@
       keys.length ? make("div", { class: "keys" }, keys.map((name, i) => make("span", {}, make("span", { class: "swatch p" + i }), name))) : null,
       make("div", { class: "barlist" }, rows.map(line)), caption ? make("figcaption", { style: "margin:0.6rem 0 0" }, caption) : null);
   };
-  // A row per layer that has what is shown.
+  // One row per layer for which `has` is true.
   const layerRows = (has, row) => layers.flatMap((layer, i) => (has(layer) ? [{ layer: i, name: layer.name, ...row(layer) }] : []));
 
   const energyBars = () => bars("Energy per layer", ["cores", "digital unit", "links"], layerRows(() => true, (layer) => {
@@ -354,7 +354,7 @@
     const causes = [...model.error.causes].sort((a, b) => b.saved_share.mean - a.saved_share.mean)
       .map((c) => ({ name: c.name, tracks: [track(c.alone_share), track(c.saved_share)], shown: percent(c.saved_share.mean), lines: [c.help, "alone: " + mean(c.alone_share), "removal saves: " + mean(c.saved_share)] }));
     return make("section", { id: "error" }, title, note("Relative to FP32, over " + plural(model.error.chips, "chip") + ". Whiskers: 95 % interval of the mean."), make("div", { class: "grid" },
-      bars("Error of the products", ["own", "accumulated"], own, "Own: compared with exact products of the same inputs. Accumulated: with those of the model in FP32."),
+      bars("Error of the products", ["own", "accumulated"], own, "Own: error against exact products of the same inputs. Accumulated: error against the products of the FP32 model."),
       bars("Share of the squared error of the outputs", [], share, "Added when a matrix joins those above it on the chip. The shares add up to 100 %."),
       bars("Causes", ["alone", "saved by its removal"], causes, "Shares of the squared error of the outputs.")));
   };
@@ -387,7 +387,7 @@
       ["uses", plural(layer.uses, "call") + " of " + plural(layer.vectors, "vector")], ["products", grouped(Math.round(layer.core_products))], ["operations", si(layer.operations, "").trim()]] : [];
     return [make("h2", {}, swatch(tint(i)), layer.name), facts([...rows,
       ["products take", si(layer.product_seconds, "s")], ["digital work", interval(layer.digital_seconds, "s")],
-      ["at work", layer.begin_seconds === null ? "never" : si(layer.begin_seconds, "s") + " to " + si(layer.end_seconds, "s")],
+      ["active", layer.begin_seconds === null ? "never" : si(layer.begin_seconds, "s") + " to " + si(layer.end_seconds, "s")],
       ["core energy", si(layer.core_joules, "J")], ["digital energy", interval(layer.digital_joules, "J")], ["link energy", interval(layer.link_joules, "J")],
       ...(layer.error ? [["own error", mean(layer.error.own)], ["accumulated", mean(layer.error.accumulated)], ["share of error²", mean(layer.error.added_squared, 1 / model.error.squared_error.mean)]] : [])]),
     own.length ? [make("h3", {}, "Steps"), make("ul", {}, own.slice(0, 40).map((step) => make("li", {}, step.name + " ", make("span", {}, step.op + ", " + plural(step.rows, "row")))), own.length > 40 ? make("li", {}, "and " + (own.length - 40) + " more") : null)] : null, make("p", {}, clear)];

@@ -146,7 +146,7 @@
 
   // Tables of accuracies by task
 
-  // Ours, and below it in small type the published value.
+  // Our value, with the published value below it in small type.
   const pair = (ours, published) => ({
     body: [ours ? ours.shown : "–", published ? make("small", {}, published.shown) : null], sort: ours?.value ?? published?.value, number: true, pair: true,
   });
@@ -179,14 +179,14 @@
   const taskTable = (one) => [accuraciesByTask(one), lossesByTask(one), errorsByTask(one), one.source ? note("Published values: " + one.source + ".") : null, listOf(one.notes),
     one.missing.length ? [boldNote("note", "Missing runs.", ""), listOf(one.missing)] : null];
 
-  // Settings beside published ones
+  // Settings next to published ones
 
   const settingCell = (c) => ({
     body: [c.differs ? make("span", { class: "v miss", title: c.reason }, c.imka) : c.imka === "-" ? "–" : c.imka, c.published === "-" ? null : make("small", {}, c.published)], number: true, pair: true,
   });
   const settingTable = (one) => {
     const differences = one.rows.flatMap((row) => row.cells.map((c, i) => ({ row: row.name, task: one.tasks[i], ...c })).filter((c) => c.differs));
-    return [table("Ours; below it in small type the published value. Marked where they differ", ["setting", ...one.tasks], one.rows.map((row) => [text(row.name), ...row.cells.map(settingCell)])),
+    return [table("Our value, with the published value below in small type. Differences are marked", ["setting", ...one.tasks], one.rows.map((row) => [text(row.name), ...row.cells.map(settingCell)])),
       differences.length ? table("Differences and their reasons", ["setting", "task", "imka", "published", "reason"],
         differences.map((d) => [text(d.row), text(d.task), text(d.imka), text(d.published), text(d.reason)])) : null,
       note("Published values: " + one.source + "."), one.notes.length ? listOf(one.notes) : null];
@@ -236,7 +236,7 @@
   const summary = () => {
     const v = report.verdicts;
     const all = v.reproduced + v.deviates;
-    const runs = make("p", {}, "These runs are not judged one by one; their figures and tables explain themselves.");
+    const runs = make("p", {}, "These runs get no individual verdicts; see their figures and tables.");
     if (report.experiments.length > 0 && report.experiments.every((e) => e.figures.length === 0)) return make("section", { id: "summary" }, make("h2", {}, "Summary"), runs);
     const reading = boldNote("note", "Reading the figures.", "Points are means over seeds; error bars are one standard deviation over seeds, the spread of single runs and not the uncertainty of the mean (tables give its 95 % interval). Violet circles are rff, blue squares orf, green triangles sorf; solid lines FP32, dashed lines a chip"
       + (hasPublished(v) ? "; hollow marks published means" : "") + ". Click the names under a figure to show or hide its curves.");

@@ -1,5 +1,5 @@
 "use strict";
-// What all pages use: elements, numbers, tables that sort, commands to copy, light and dark. Text from documents becomes
+// Shared by all pages: elements, numbers, sortable tables, commands to copy, light and dark. Text from documents becomes
 // text nodes and attributes, never markup.
 const shared = (() => {
   const root = document.documentElement;
@@ -38,7 +38,7 @@ const shared = (() => {
   const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
   const short = (x) => (Math.abs(x) >= 1000 ? fixed(x, 0) : String(Number(x.toPrecision(3))));
   const prefixOf = (x) => PREFIXES.find(([scale]) => Math.abs(x) >= scale) ?? (x === 0 ? [1, ""] : PREFIXES.at(-1));
-  // null: not known.
+  // null: unknown.
   const si = (x, unit) => (x === null ? "unknown" : short(x / prefixOf(x)[0]) + " " + prefixOf(x)[1] + unit);
   const percent = (share) => short(100 * share) + " %";
   const interval = ({ value, low, high }, unit) => {
@@ -94,7 +94,7 @@ const shared = (() => {
     return make("div", { class: "command" }, make("pre", {}, code), button);
   };
 
-  // Light and dark: follows the system until the button is used, light in print. `recolour` draws again what CSS cannot.
+  // Light and dark: follows the system until the button is used, light in print. `recolour` redraws what CSS cannot recolour.
   const themeSwitch = (recolour) => {
     const button = document.getElementById("theme");
     const update = () => { button.textContent = isDark() ? "Light" : "Dark"; recolour(); };

@@ -12,7 +12,7 @@
   const setting = (p) => axes.map((axis, k) => axis.key + " = " + p.values[k]);
   const lines = (p) => ["error " + mean(p.error), ...(known ? ["energy " + interval(p.energy_joules, "J")] : []), "latency " + si(p.latency_seconds, "s"),
     plural(p.cores, "core") + " on " + plural(p.chips, "chip"), ...(p.area_mm2 ? ["area " + area(p.area_mm2)] : [])];
-  // Never with a prefix: "mmm²" is not a unit.
+  // Without an SI prefix: "mmm²" is not a unit.
   const area = ({ value, low, high }) => short(value) + (low < high ? " (" + short(low) + " to " + short(high) + ")" : "") + " mm²";
 
   // Header
@@ -91,7 +91,7 @@
     return make("figure", { class: "card" }, make("h4", {}, "Error against " + title), make("div", { class: "plot" }, canvas));
   };
   const plots = () => make("section", { id: "charts" }, make("h2", {}, "Accuracy against energy and time"),
-    note("One mark per chip; the bars are the 95 % interval of the error over " + plural(model.seeds, "chip") + " of the same kind and the interval of the energy. Click a mark to see it everywhere."),
+    note("One mark per chip; the bars are the 95 % interval of the error over " + plural(model.seeds, "chip") + " of the same kind and the interval of the energy. Click a mark to highlight the chip in all views."),
     make("p", { class: "keys" }, make("span", {}, make("i", { class: "dot best" }), "best"), make("span", {}, make("i", { class: "dot other" }), "others")),
     make("div", { class: "grid" },
       known ? chart("c-energy", "energy", "J", ({ energy_joules: e }) => ({ x: e.value, low: e.low, high: e.high })) : null,
@@ -114,7 +114,7 @@
     return section;
   };
   const assumed = () => (assumptions.length === 0 ? null : make("section", { id: "assumptions" }, make("h2", {}, "Assumptions"),
-    note("Power and area are known for one chip only. For cores of other sizes, other nodes and several tiers, energies and areas follow from these parameters; their intervals are the bars above. Tiers share converters, so they multiply one after another."),
+    note("Power and area are known for one chip only. For cores of other sizes, other nodes and several tiers, energies and areas follow from these parameters; their intervals are the bars above. Tiers share converters, so their products run one after another."),
     table("Shares and exponents", ["parameter", "value", "interval", "unit", "source"], assumptions.map((p) => [text(p.name), number(p.value, short(p.value)), text(short(p.low) + " to " + short(p.high)), text(p.unit), text(p.source)]))));
 
   const choose = (i) => {

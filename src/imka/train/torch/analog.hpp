@@ -14,15 +14,15 @@ namespace imka {
 // The hardware of a training run.
 struct AnalogHardware {
     HardwareConfig config;
-    std::optional<ChipSpec> chip = noise_chip(config);  // whose errors products have; none: Gaussian noise
+    std::optional<ChipSpec> chip = noise_chip(config);  // its errors apply to products; none: Gaussian noise
 };
 
 // x: batch x ... x inputs; weight: outputs x inputs; range: one value. Without bias.
 torch::Tensor analog_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& range,
                              const AnalogHardware& hardware);
 
-// x between ±range. The gradient of the range widens it where those of clipped values call for it, and
-// decays it while nearly all inputs are inside.
+// x clipped to ±range. The gradient of the range widens it where the gradients of clipped values require it,
+// and decays it while nearly all inputs are inside.
 torch::Tensor clipped(const torch::Tensor& x, const torch::Tensor& range, const HardwareConfig& config);
 
 // Rounds to `levels` steps per sign of ±range; the gradient is 1.

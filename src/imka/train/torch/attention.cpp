@@ -1,4 +1,4 @@
-// Attention of LibTorch's operations, with gradients.
+// Attention from LibTorch operations, with gradients.
 #include <cmath>
 #include <limits>
 

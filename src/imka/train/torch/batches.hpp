@@ -13,7 +13,7 @@ namespace imka {
 
 class ResidentData {
 public:
-    // All documents go to the device; a byte per token.
+    // Copies all documents to the device, one byte per token.
     ResidentData(const LraData& data, const torch::Device& device);
     std::int64_t size() const { return labels_.size(0); }
     // indices: i64 on the device.
@@ -25,7 +25,7 @@ private:
     bool pairs_ = false;
 };
 
-// The examples of step 0, 1, ...: every epoch is a permutation of its own, cut into whole batches.
+// The examples of step 0, 1, ...: every epoch is a new permutation, cut into whole batches.
 class BatchOrder {
 public:
     BatchOrder(std::int64_t examples, std::int64_t batch, std::uint64_t seed)

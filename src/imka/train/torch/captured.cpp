@@ -55,7 +55,7 @@ void CapturedStep::run() {
 }
 
 CapturedStep::~CapturedStep() {
-    // A replay may still use the memory of the step. If the GPU is lost there is nothing to wait for.
+    // A replay may still use the memory of the step. If the GPU is lost, there is nothing to wait for.
     try {
         if (capture_) at::cuda::getCurrentCUDAStream().synchronize();
     } catch (const c10::Error&) {
@@ -64,7 +64,7 @@ CapturedStep::~CapturedStep() {
 }
 
 // LibTorch's default stream is 0, which in imka's kernels means a stream of the calling thread: a backward
-// pass, which has a thread of its own, would not wait for the forward pass.
+// pass, which runs in its own thread, would not wait for the forward pass.
 void* current_stream() {
     const auto stream = at::cuda::getCurrentCUDAStream().stream();
     return stream == nullptr ? cudaStreamLegacy : stream;

@@ -32,7 +32,7 @@ private:
 // The stream of LibTorch's operations on the current GPU, a cudaStream_t; nullptr without CUDA.
 void* current_stream();
 
-// Error{missing_part} if the device is not there.
+// Error{missing_part} if the device is not available.
 torch::Device torch_device(const ComputeDevice& device);
 std::string device_name(const torch::Device& device);
 

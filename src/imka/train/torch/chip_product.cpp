@@ -68,11 +68,11 @@ struct Cells {
     Devices plus;
     Devices minus;
     Tensor offset;  // of the converter of each output, counts
-    Tensor weight;  // what was written, in the unit of weights; as large as the devices
+    Tensor weight;  // written values in the unit of weights, in the shape of the devices
 };
 
-// Conductance of the largest weight of each output at which no phase of these inputs is above the share
-// `fill` of the largest count; outputs x 1. `relative`: weights, 1 for the largest of an output.
+// Conductance of the largest weight of each output such that no phase of these inputs exceeds the share
+// `fill` of the largest count; outputs x 1. `relative`: weights divided by the largest one of their output.
 Tensor column_us(const ChipSpec& chip, const Tensor& relative, const Tensor& steps) {
     const auto& adc = chip.core.adc;
     auto most = torch::zeros({relative.size(0)}, relative.options());
@@ -212,7 +212,7 @@ Tensor results_of(const AffineConfig& affine, const Outputs& outputs, const Tens
     return outputs.step * v;
 }
 
-// What a tile makes of its inputs, and the weights that it was written with. Without gradients.
+// Results of a tile, and the weights written to it. Without gradients.
 struct TileProduct {
     Tensor y;
     Tensor weight;
@@ -230,7 +230,7 @@ Tensor steps_of(const DacConfig& dac, const Tensor& x, const Tensor& range) {
     return dac.rounding == InputRounding::truncate ? v.trunc() : v.round();
 }
 
-// Rows of each example that calibrate: all, or some drawn with repetition.
+// Rows of each example used for calibration: all, or some drawn with replacement.
 Tensor calibration_rows(const Tensor& x) {
     const auto all = x.size(1);
     const auto some = std::max<std::int64_t>(1, BuildConfig{}.calibration_inputs / x.size(0));

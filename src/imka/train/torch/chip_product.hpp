@@ -16,9 +16,9 @@ struct TrainingChip {
     WeightNoise written = WeightNoise::batch;  // sample: devices are written for every example, batch: once
 };
 
-// x: examples x rows x inputs, between ±range; weight: outputs x inputs; range: one value. Every call is a
-// chip of its own, read at once: calibrated with rows of x (at most as many as BuildConfig says), written,
-// its outputs fitted by least squares. Matrices larger than a core are cut as on a chip.
+// x: examples x rows x inputs, between ±range; weight: outputs x inputs; range: one value. Every call writes
+// a new chip and reads it immediately. The chip is calibrated with rows of x (at most calibration_inputs of
+// BuildConfig); its outputs are fitted by least squares. Matrices larger than a core are cut as on a chip.
 // Gradients are those of the product of rounded inputs with the written weights: they pass through noise,
 // rounding and saturation unchanged. Nothing waits for the device; random numbers are LibTorch's.
 torch::Tensor chip_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& range,

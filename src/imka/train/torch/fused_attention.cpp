@@ -92,7 +92,7 @@ bool has_fused_attention(const PerformerConfig& model, const torch::Device& devi
 
 Tensor fused_attention(const Tensor& qkv, const Tensor& omega, const Tensor& lengths,
                        const FusedChoice& choice) {
-    // Functions with gradients take no undefined tensors.
+    // Autograd functions take no undefined tensors.
     const auto known = lengths.defined() ? lengths : torch::empty({0}, qkv.options().dtype(torch::kInt));
     return Fused::apply(qkv.contiguous(), omega, known, static_cast<std::int64_t>(choice.kind), choice.heads,
                         choice.epsilon, choice.cut);

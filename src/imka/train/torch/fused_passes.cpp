@@ -13,7 +13,7 @@ using torch::autograd::variable_list;
 constexpr std::int64_t kMostNormWidth = 256;
 constexpr std::int64_t kMostWidth = 2048;
 
-// Functions with gradients take no undefined tensors: an empty one is none.
+// Autograd functions take no undefined tensors: an empty tensor stands for none.
 Tensor or_empty(const Tensor& t, const Tensor& like) {
     return t.defined() ? t : torch::empty({0}, like.options());
 }
@@ -52,7 +52,7 @@ ops::NormWeights norm_of(const Tensor& weight, const Tensor& bias, double epsilo
     return {floats(weight), floats(bias), static_cast<float>(epsilon)};
 }
 
-// Numbers of a forward pass that the backward pass needs again.
+// Saves values of a forward pass for the backward pass.
 void keep(AutogradContext* context, std::initializer_list<std::pair<const char*, c10::IValue>> values) {
     for (const auto& [name, value] : values) context->saved_data[name] = value;
 }
@@ -241,8 +241,8 @@ struct Forked : torch::autograd::Function<Forked> {
         const auto& x = t[0];
         const auto& weight = t[1];
         const auto dy = outputs[0].contiguous();
-        // In place: all that reads the other gradient is in the branch behind this product, whose backward
-        // pass is already queued.
+        // In place: only the branch after this product reads the other gradient, and its backward pass is
+        // already queued.
         auto dx = outputs[1].defined() ? outputs[1].contiguous() : Tensor();
         if (dx.defined())
             as_matrix(dx).addmm_(as_matrix(dy), weight);

@@ -1,5 +1,5 @@
 // The passes over tokens of ops/norm on a GPU, with gradients. Activations are documents x tokens x width,
-// float or bfloat16; parameters are floats. Padding is neither read nor learned from, and is 0 in every
+// float or bfloat16; parameters are floats. Padding is not read, adds nothing to gradients, and is 0 in every
 // result.
 #pragma once
 
@@ -14,12 +14,12 @@ namespace imka {
 // Whether the kernels support a model on this device.
 bool has_fused_passes(const PerformerConfig& model, const torch::Device& device);
 
-// Stream of the random words of position 0; beyond those of enum Stream.
+// Stream of the random words of position 0; above the values of enum Stream.
 inline constexpr std::uint32_t kDropoutStream = 1000;
 struct TokenDropout {
     double share = 0.0;
     torch::Tensor seed;         // i64, one value on the device
-    std::int64_t position = 0;  // in the network: other positions drop other elements
+    std::int64_t position = 0;  // in the network: different positions drop different elements
 };
 
 struct NormPart {
@@ -61,8 +61,8 @@ torch::Tensor fused_embedding(const torch::Tensor& tokens, const EmbeddingPart& 
 torch::Tensor fused_activation(const torch::Tensor& x, const torch::Tensor& bias, Activation activation,
                                const torch::Tensor& lengths);
 
-// y = x weightᵀ + bias, and x once more for a second use: the product adds its own gradient to the gradient
-// of that one in place. bias may be undefined.
+// y = x weightᵀ + bias, and a second output equal to x for another use: the backward pass adds the gradient
+// of the product to the gradient of that output in place. bias may be undefined.
 struct ForkedProduct {
     torch::Tensor y;
     torch::Tensor x;

@@ -79,7 +79,7 @@ void Network::set_omega(const std::vector<Matrix<float>>& omega) {
     }
 }
 
-// As the matrix units read it.
+// x in the type that the matrix units read.
 Tensor Network::in_products(const Tensor& x) const {
     return bfloat_ ? x.to(torch::kBFloat16) : x;
 }
@@ -111,8 +111,8 @@ Tensor Network::part_output(const Tensor& x, const std::string& name) {
     return fused_passes_ ? weighted(x, name) : linear(x, name);
 }
 
-// The first product of a part of a layer. If the residual connection starts here too, it goes on with the
-// product's copy of its input.
+// The first product of a part of a layer. If the residual connection starts here too, it continues with the
+// copy of x that the product returns.
 Tensor Network::forked(TokenStream& stream, const Tensor& weight, const Tensor& bias) const {
     const auto out = fused_product(in_products(stream.normed), in_products(weight), bias, lengths_);
     if (recipe_.model.norm == NormOrder::post) stream.x = out.x;
@@ -140,7 +140,7 @@ TokenDropout Network::dropout_at(std::int64_t position) const {
 Tensor Network::fused_embedded(const Batch& batch) const {
     const auto& model = recipe_.model;
     const bool table = model.embedding == Embedding::table;
-    // Hardware has noise in products of floats.
+    // With hardware noise, products use floats.
     const bool bfloat = bfloat_ && !enabled(recipe_.hardware);
     return fused_embedding(batch.tokens,
                            {.table = table,
@@ -191,7 +191,7 @@ Tensor Network::heads_attention(const Tensor& x, std::int64_t index, const Tenso
     return y.transpose(1, 2).reshape(x.sizes());
 }
 
-// One product for all three, unless hardware has a range and noise for each.
+// One product for all three, unless hardware needs a separate range and noise for each.
 Tensor Network::queries_keys_values(TokenStream& stream, const std::string& prefix) {
     const auto& x = stream.normed;
     if (enabled(recipe_.hardware))
@@ -248,7 +248,7 @@ Network::TokenStream Network::joined(const TokenStream& stream, const Tensor& f,
     return {post ? normed : sum, normed};
 }
 
-// All layers. With norms before each part, the norm of the next part follows every sum.
+// All layers. With norms before each part, every sum is followed by the norm of the next part.
 Tensor Network::encoded(const Tensor& x, const Tensor& mask) {
     const auto& model = recipe_.model;
     const bool post = model.norm == NormOrder::post;
@@ -277,7 +277,7 @@ Tensor Network::forward(const Batch& batch, bool training) {
     const bool fused = fused_attention_ && fused_passes_;
     const auto mask = fused ? Tensor() : mask_of(batch);
     lengths_ = device_.is_cuda() && batch.lengths.defined() ? batch.lengths.to(torch::kInt) : Tensor();
-    // Ranges of inputs follow all tokens: zeros in place of padding would make them smaller.
+    // Input ranges are computed over all tokens: zeros in place of padding would make them smaller.
     used_ = enabled(recipe_.hardware) ? Tensor() : lengths_;
     auto h = pooled(encoded(embedded(batch, mask), mask), batch, mask);
     if (model.documents == 2) {

@@ -30,10 +30,10 @@ public:
     torch::Tensor forward(const Batch& batch, bool training);
     // Ω of all layers.
     void set_omega(const std::vector<Matrix<float>>& omega);
-    // What fused passes drop in the next training pass. LibTorch's own operations have LibTorch's generator.
+    // Dropout of fused passes in the next training pass. LibTorch's own operations use LibTorch's generator.
     void set_seed(std::uint64_t seed);
-    // Input ranges from the data: while on, a training pass moves them to the mean of 3 standard deviations;
-    // `seen` passes came before. Only without gradients.
+    // Takes input ranges from the data: while on, a training pass sets them to the mean of 3 standard
+    // deviations over this pass and the `seen` passes before. Only without gradients.
     void follow_ranges(std::int64_t seen) { ranges_seen_ = seen; }
     void stop_following() { ranges_seen_ = -1; }
     // Clips weights to their distribution, as hardware-aware training does after every step.
@@ -43,8 +43,8 @@ public:
     const torch::Device& device() const { return device_; }
 
 private:
-    // The vectors of all tokens: what residual connections add to, and what the next part reads. With norms
-    // after each part they are the same.
+    // The vectors of all tokens: x, to which residual connections add, and normed, which the next part reads.
+    // With norms after each part both are the same.
     struct TokenStream {
         torch::Tensor x;
         torch::Tensor normed;
@@ -85,12 +85,12 @@ private:
     torch::Tensor positions_;
     std::vector<torch::Tensor> omega_;
     torch::Tensor lengths_;  // i32, of the current batch, for fused operations
-    torch::Tensor used_;     // those that passes skip padding with: the same, none with hardware
+    torch::Tensor used_;     // with which fused passes skip padding: lengths_, or none with hardware
     torch::Tensor seed_;     // i64, one value, of fused dropout
     bool training_ = false;
     bool fused_attention_;
     bool fused_passes_;  // over tokens: norms, residuals, activations
-    bool bfloat_;        // bf16 on a GPU; on a processor it is slow, or not there at all
+    bool bfloat_;        // bf16 on a GPU; on a processor it is slow or not supported
     std::int64_t ranges_seen_ = -1;
 };
 

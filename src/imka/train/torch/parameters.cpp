@@ -82,7 +82,7 @@ void AdamW::set_step(std::int64_t step) {
 void AdamW::update() {
     const torch::NoGradGuard guard;
     auto g = parameters_.gradients();
-    // Input ranges have no weight decay and do not count: the pull of their decay is not small.
+    // Input ranges, which have no weight decay, do not count: the gradient of their own decay is not small.
     norm_.copy_((g * parameters_.decays()).norm());
     if (config_.clip_norm > 0.0) g = g * (config_.clip_norm / (norm_ + 1e-6)).clamp_max(1.0);
     mean.mul_(config_.beta1).add_(g, 1.0 - config_.beta1);

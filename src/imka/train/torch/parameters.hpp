@@ -38,14 +38,14 @@ private:
     std::map<std::string, torch::Tensor> by_name_;
 };
 
-// AdamW with a limit of the gradient's norm. Step and rate are on the device: nothing waits for it.
+// AdamW with a limit on the norm of the gradient. Step and rate are on the device, so nothing waits for it.
 class AdamW {
 public:
     AdamW(const Parameters& parameters, const TrainConfig& config);
     // Step 0, 1, ...: sets the rate on the device.
     void set_step(std::int64_t step);
     void update();
-    // Moves the mean of the weights, if there is one, towards the current ones.
+    // Moves the mean of the weights, if any, towards the current weights.
     void update_average();
     const torch::Tensor& norm() const { return norm_; }  // of the last gradient, before it was limited
     torch::Tensor mean, square;                          // of gradients

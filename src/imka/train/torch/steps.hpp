@@ -1,5 +1,5 @@
-// The steps of a training run on its device: batch, loss, gradients, update. A step depends on the seed and
-// its number alone, given the weights and moments, so a training run can be resumed.
+// The steps of a training run on its device: batch, loss, gradients, update. Given the weights and moments, a
+// step depends only on the seed and its number, so a training run can be resumed.
 #pragma once
 
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// Between imka's matrices and tensors of LibTorch.
+// Conversion between imka's matrices and LibTorch tensors.
 #pragma once
 
 #include <torch/torch.h>
@@ -14,7 +14,7 @@ torch::Tensor to_tensor(MatrixView<const float> m);
 // Rank 1 is one row.
 Matrix<float> to_matrix(const torch::Tensor& t);
 
-// Copies from the processor to a tensor of any device, without waiting for it. The copy of a GPU starts after
+// Copies from the processor to a tensor on any device, without waiting for it. A copy to a GPU starts after
 // the work that is already queued.
 void send(const torch::Tensor& from, torch::Tensor& to);
 

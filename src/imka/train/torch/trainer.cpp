@@ -35,7 +35,7 @@ struct Score {
     double accuracy = 0.0;
 };
 
-// What an output folder holds, or a new model.
+// The model of the output folder, or a new one.
 Performer start_of(const TrainRecipe& recipe, const TrainOptions& options) {
     const auto last = options.output / "last.safetensors";
     const std::string task(to_string(recipe.task));
@@ -88,7 +88,7 @@ public:
                 validate();
             if (stop_requested()) break;
             if (since_save_.seconds() > kSecondsPerCheckpoint) {
-                recent();  // never over a good checkpoint with a bad one
+                recent();  // fails rather than replace a good checkpoint with a bad one
                 save_last();
             }
         }
@@ -100,8 +100,8 @@ public:
         return {.progress = progress_, .loss = last_loss_, .origin = train_data_.origin};
     }
 
-    // Some steps without any file: whether they fit into the memory. The first one does not need all of it:
-    // gradients and what a GPU records come later.
+    // Runs some steps without writing files, to check that they fit in memory. One step is not enough:
+    // gradients and recorded GPU work are allocated later.
     void try_steps() {
         constexpr std::int64_t kTrialSteps = 5;
         for (std::int64_t step = 0; step < kTrialSteps; ++step) steps_.take(step);
@@ -160,10 +160,10 @@ private:
         if (exec_.progress) exec_.progress->update(static_cast<std::uint64_t>(progress_.step));
     }
 
-    // Nothing is saved after a value that is not finite.
+    // Fails on a value that is not finite, so that nothing is saved after it.
     void check_finite(double value, std::string_view what) const {
         if (!std::isfinite(value))
-            fail(ErrorCode::numeric, fmt::format("the {} is {}; the newest checkpoint is of step {}. A "
+            fail(ErrorCode::numeric, fmt::format("the {} is {}; the latest checkpoint is from step {}. A "
                                                  "smaller lr or clip_norm may help",
                                                  what, value, saved_step_));
     }
@@ -223,7 +223,7 @@ private:
         return {m(0, 0) / n, m(0, 1) / n};
     }
 
-    // Directions that this training never has, drawn anew each time.
+    // Tests with directions that this training never uses, drawn anew each time.
     void test_new_omega() {
         for (const bool poisson : {false, true}) {
             std::vector<Matrix<float>> omega;
@@ -263,7 +263,7 @@ private:
         save_last();
     }
 
-    // The weights and their mean change places.
+    // Swaps the weights and their mean.
     void exchange_average() {
         auto& average = steps_.optimiser().average;
         if (average.defined()) steps_.network().parameters().exchange(average);
@@ -317,7 +317,8 @@ bool is_out_of_memory(const c10::Error& e) {
            text.find("allocate memory") != std::string::npos;
 }
 
-// What is not a lack of memory. Lines after the first one are hints for programmers.
+// For errors other than lack of memory. Of CUDA errors only the first line is kept; the others are hints for
+// programmers.
 [[noreturn]] void fail_as(const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
     if (text.starts_with("CUDA error"))
@@ -327,7 +328,7 @@ bool is_out_of_memory(const c10::Error& e) {
     fail(ErrorCode::numeric, "LibTorch: " + text);
 }
 
-// The largest half, quarter, ... of the batch whose step fits into the memory; 0: not even one example.
+// The largest half, quarter, ... of the batch that fits in memory; 0: not even one example.
 std::int64_t batch_that_fits(TrainRecipe recipe, const TrainOptions& options, const Exec& exec) {
     for (recipe.train.batch /= 2; recipe.train.batch > 0; recipe.train.batch /= 2) {
         try {
@@ -361,7 +362,7 @@ TrainResult train(const TrainRecipe& recipe, const TrainOptions& options, const 
     } catch (const c10::Error& e) {
         if (!is_out_of_memory(e)) fail_as(e);
     }
-    fail_out_of_memory(recipe, options, exec);  // after the memory of the training is free
+    fail_out_of_memory(recipe, options, exec);  // after the training has freed its memory
 }
 
 }  // namespace imka

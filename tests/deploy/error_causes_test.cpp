@@ -11,18 +11,18 @@ TEST(ErrorCauses, AreSummarizedInOrderAndSortedBySaving) {
     const ErrorAttribution attribution{
         .errors = {},
         .items = {
-            {.item = &items[0], .alone_error = {0.1, 0.3}, .alone = {0.2, 0.4}, .saved = {0.25, 0.25}},
+            {.item = items.data(), .alone_error = {0.1, 0.3}, .alone = {0.2, 0.4}, .saved = {0.25, 0.25}},
             {.item = &items[1], .alone_error = {0.5, 0.5}, .alone = {0.6, 0.6}, .saved = {0.7, 0.9}},
             {.item = &items[2], .alone_error = {0.0, 0.0}, .alone = {0.0, 0.0}, .saved = {0.25, 0.25}}}};
     const auto causes = summarize_causes(attribution);
     ASSERT_EQ(causes.size(), 3U);
-    EXPECT_EQ(causes[0].item, &items[0]);
+    EXPECT_EQ(causes[0].item, items.data());
     EXPECT_DOUBLE_EQ(causes[0].alone_error.mean, 0.2);
     EXPECT_DOUBLE_EQ(causes[0].alone.mean, 0.3);
     EXPECT_DOUBLE_EQ(causes[1].saved.mean, 0.8);
     const auto sorted = by_saving(causes);
     EXPECT_EQ(sorted[0].item, &items[1]);
-    EXPECT_EQ(sorted[1].item, &items[0]) << "equal savings keep their order";
+    EXPECT_EQ(sorted[1].item, items.data()) << "equal savings keep their order";
     EXPECT_EQ(sorted[2].item, &items[2]);
 }
 

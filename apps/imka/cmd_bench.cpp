@@ -51,12 +51,33 @@ struct BenchArgs {
     bool calibrate = false;
 };
 
+// `features` on a GPU is cuda_features.
+constexpr std::string_view kOnGpu = "cuda_";
+
 bool wanted(const BenchArgs& args, const std::string& name) {
     // `all` leaves out what this machine cannot run.
-    const bool on_gpu = name.starts_with("cuda_");
+    const bool on_gpu = name.starts_with(kOnGpu);
     return std::ranges::any_of(args.names, [&](const auto& n) {
         return n == name || (n == "cuda" && on_gpu) || (n == "all" && (!on_gpu || has_gpu()));
     });
+}
+
+// The names for --device cuda: benchmarks that need a GPU.
+std::vector<std::string> names_on_gpu(const std::vector<std::string>& names) {
+    std::vector<std::string> found;
+    for (const auto& name : names) {
+        if (name == "all" || name == "cuda") {
+            found.emplace_back("cuda");
+            continue;
+        }
+        const auto on_gpu = name.starts_with(kOnGpu) ? name : std::string(kOnGpu) + name;
+        if (std::ranges::none_of(benchmarks(), [&](const auto& b) { return b.name == on_gpu; }))
+            fail(ErrorCode::bad_usage,
+                 fmt::format("the benchmark {} has no variant for GPUs; omit --device or choose another",
+                             name));
+        found.push_back(on_gpu);
+    }
+    return found;
 }
 
 Json machine_json(const Exec& exec) {
@@ -94,23 +115,26 @@ void run(const BenchArgs& args, Context& context) {
                              context.exec);
         return;
     }
-    BenchSetup setup{.exec = context.exec,
+    Exec on_processor = context.exec;
+    on_processor.device = {};
+    BenchSetup setup{.exec = on_processor,
+                     .gpu = context.exec.device.number,
                      .quick = args.quick,
                      .rounds = args.quick ? std::min(args.rounds, 3) : args.rounds,
                      .stream_rows = args.rows};
-    const auto peer = find_peer(args.python, context.exec);
+    const auto peer = find_peer(args.python, on_processor);
     setup.peer = peer.get();
     const auto peers = peer ? Json::parse(peer->hello()) : Json::object();
     for (const auto& [name, version] : peers.items()) {
         if (version.is_string()) setup.versions[name] = version.get<std::string>();
     }
-    setup.limits = measure_limits(context.exec, setup.limit_repeats());
+    setup.limits = measure_limits(on_processor, setup.limit_repeats());
     std::vector<BenchResult> results;
     for (const auto& b : benchmarks()) {
         if (!wanted(args, b.name)) continue;
         for (auto& r : b.run(setup)) results.push_back(std::move(r));
         if (!args.quick)
-            setup.limits = best_of(setup.limits, measure_limits(context.exec, setup.limit_repeats()));
+            setup.limits = best_of(setup.limits, measure_limits(on_processor, setup.limit_repeats()));
     }
     for (auto& r : results) {
         if (r.limit_time) r.limit_seconds = r.limit_time(setup.limits);
@@ -140,13 +164,15 @@ void add_bench(CLI::App& root, Context& context) {
     auto args = std::make_shared<BenchArgs>();
     auto* verb = add_verb(root, "bench",
                           "Compare speed with other installed libraries and with the limits of this machine",
-                          {"imka bench features ridge", "imka bench all --json > bench.json"});
+                          {"imka bench features ridge", "imka bench features --device cuda",
+                           "imka bench all --json > bench.json"});
     add_common_options(*verb, context);
     std::vector<std::string> names = {"all", "cuda"};
     for (const auto& b : benchmarks()) names.push_back(b.name);
     auto* names_option =
         verb->add_option("names", args->names, "Benchmarks to run; cuda: all that need a GPU");
     names_option->check(CLI::IsMember(names))->capture_default_str();
+    add_device_option(*verb, "What to measure (with a GPU, features is cuda_features)", context);
     verb->add_option("--python", args->python,
                      "Python interpreter with the other libraries; default: /usr/bin/python3, then python3")
         ->check(CLI::ExistingFile);
@@ -161,6 +187,11 @@ void add_bench(CLI::App& root, Context& context) {
                    "that chooses between them, and fit its constants to this machine")
         ->excludes(names_option);
     verb->callback([args, verb, &context] {
+        if (context.exec.device.kind == DeviceKind::cuda) {
+            reject_without_effect(*verb, {"--calibrate"}, "it measures the processor");
+            args->names = names_on_gpu(args->names);
+            require_device(context);
+        }
         if (!wanted(*args, "stream"))
             reject_without_effect(*verb, {"--rows"}, "only `stream` has a choice of rows");
         run(*args, context);

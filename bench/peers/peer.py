@@ -168,10 +168,11 @@ def torch_ridge(s):
 GPU_CHUNKS = 8  # blocks of rows: features of all rows would not fit into memory together with ours
 
 
-def on_cuda():
+def on_cuda(s):
     torch = need("torch")
     if not torch.cuda.is_available():
         raise Missing("torch with CUDA")
+    torch.cuda.set_device(s["gpu"])
     return torch
 
 
@@ -190,7 +191,7 @@ def torch_cuda_map(torch, s):
 
 
 def torch_cuda_features(s):
-    torch = on_cuda()
+    torch = on_cuda(s)
     torch.backends.cuda.matmul.allow_tf32 = bool(s["tf32"])
     transform = torch_cuda_map(torch, s)
     rows = max(1, s["rows"] // GPU_CHUNKS)
@@ -207,6 +208,7 @@ def torch_cuda_features(s):
 
 def cupy_features(s):
     cp = need("cupy")
+    cp.cuda.Device(s["gpu"]).use()
     m = s["D"] // 2
     rows = max(1, s["rows"] // GPU_CHUNKS)
     x = cp.random.standard_normal((rows, s["d"]), dtype=cp.float32)
@@ -225,7 +227,7 @@ def cupy_features(s):
 
 
 def torch_cuda_ridge(s):
-    torch = on_cuda()
+    torch = on_cuda(s)
     torch.backends.cuda.matmul.allow_tf32 = True
     transform = torch_cuda_map(torch, s)
     rows = 65536
@@ -414,7 +416,7 @@ def torch_favor(s):
 
 def torch_cuda_favor(s):
     np = need("numpy")
-    torch = on_cuda()
+    torch = on_cuda(s)
     torch.backends.cuda.matmul.allow_tf32 = False
     q, k, v, omega = attention_inputs(np, torch, s, "cuda")
     attention = torch.compile(favor(torch, s["d"], omega))
@@ -431,7 +433,7 @@ def torch_cuda_favor(s):
 def torch_cuda_fused(s):
     """Exact attention in float32."""
     np = need("numpy")
-    torch = on_cuda()
+    torch = on_cuda(s)
     torch.backends.cuda.matmul.allow_tf32 = False
     q, k, v, _ = (x[None] for x in attention_inputs(np, torch, s, "cuda"))
 

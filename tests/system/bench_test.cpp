@@ -79,6 +79,27 @@ TEST(Bench, EveryBenchmarkComputesCorrectResults) {
     EXPECT_EQ(names, expected);
 }
 
+TEST(Bench, OnAGpuNamesMeanTheirVariantsForGpus) {
+    const auto sorf = run_imka("bench features sorf --device cuda");
+    EXPECT_EQ(sorf.exit_code, 2);
+    EXPECT_NE(sorf.err.find("the benchmark sorf has no variant for GPUs"), std::string::npos) << sorf.err;
+    if (imka::cuda::gpus().empty()) {
+        const auto none = run_imka("bench ridge --device cuda");
+        EXPECT_EQ(none.exit_code, 4);
+        EXPECT_NE(none.err.find("GPU"), std::string::npos) << none.err;
+        EXPECT_TRUE(none.out.empty());
+        return;
+    }
+    const auto j = bench("performer --device cuda:0 --python /bin/false");
+    EXPECT_EQ(j.at("results").size(), 3U);
+    for (const auto& r : j.at("results")) {
+        EXPECT_EQ(r.at("name"), "cuda_performer");
+        // Zero if both were computed on the processor.
+        EXPECT_GT(r.at("check").at("value"), 0.0);
+        EXPECT_TRUE(r.at("check").at("ok"));
+    }
+}
+
 TEST(Bench, TheRatioIsTheirTimeDividedByOurs) {
     const TempDir dir;
     const auto j = bench("ridge --python '" + fake_python(dir, "0.25").string() + "'");

@@ -223,7 +223,7 @@ double gpu_floor(const GpuCase& c, const AttentionSize& a, const cuda::GpuRates&
 
 BenchResult bench_on_gpu(const BenchSetup& setup, const GpuCase& c, Sequence& s,
                          const cuda::GpuRates& rates) {
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     auto result = named(s.size, c.what, setup.exec);
     result.name = "cuda_attention";
     const cuda::Buffer<float> y(gpu, s.out.values().size());
@@ -253,14 +253,13 @@ BenchResult bench_on_gpu(const BenchSetup& setup, const GpuCase& c, Sequence& s,
 }  // namespace
 
 std::vector<BenchResult> bench_cuda_attention(const BenchSetup& setup) {
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     const auto rates = cuda::measure_rates(gpu);
     const auto size = setup.quick ? kQuick : kFull;
     const ScratchFolder folder;
     Sequence s(size);
     const auto attention = attention_of(size);
-    auto exec = without_progress(setup.exec);
-    exec.device = {};
+    const auto exec = without_progress(setup.exec);
     save_inputs(folder, s, attention, exec);
     const GpuSequence all(s.inputs(), {}, gpu);
     const GpuSequence causal(s.inputs(), {.causal = true}, gpu);

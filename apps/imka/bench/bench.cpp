@@ -34,7 +34,7 @@ std::optional<double> rival_round(const BenchSetup& setup, const Rival& rival, c
         result.missing = "python3";
         return std::nullopt;
     }
-    auto answer = setup.peer->run(rival.peer, request_json(rival, sizes));
+    auto answer = setup.peer->run(rival.peer, request_json(setup, rival, sizes));
     if (!setup.quick) std::this_thread::sleep_for(kPeerSettles);
     result.missing = std::move(answer.missing);
     result.error = std::move(answer.error);
@@ -188,8 +188,15 @@ std::string sizes_json(const Sizes& sizes) {
     return j.dump();
 }
 
-std::string request_json(const Rival& rival, const Sizes& sizes) {
+Exec BenchSetup::exec_on_gpu() const {
+    Exec on_gpu = exec;
+    on_gpu.device = {DeviceKind::cuda, gpu};
+    return on_gpu;
+}
+
+std::string request_json(const BenchSetup& setup, const Rival& rival, const Sizes& sizes) {
     Json j = Json::parse(sizes_json(sizes));
+    j["gpu"] = setup.gpu;
     if (!rival.folder.empty()) j["folder"] = rival.folder;
     return j.dump();
 }
@@ -229,7 +236,7 @@ void run_rounds(const BenchSetup& setup, const std::function<void()>& ours, cons
     for (std::size_t i = 0; i < rivals.size(); ++i) {
         if (runs[i] && !rivals[i].peer.empty())
             result.rivals[i].check =
-                setup.peer->check(rivals[i].peer, request_json(rivals[i], result.sizes)).value;
+                setup.peer->check(rivals[i].peer, request_json(setup, rivals[i], result.sizes)).value;
     }
     setup.peer->forget();
 }

@@ -82,7 +82,8 @@ MachineLimits best_of(const MachineLimits& a, const MachineLimits& b);
 double measure_syrk(const Exec& exec, int repeats);
 
 struct BenchSetup {
-    Exec exec;
+    Exec exec;                                    // on the processor
+    int gpu = 0;                                  // number of the GPU for the benchmarks cuda_*
     bool quick = false;                           // small sizes and few rounds, for tests
     int rounds = 9;                               // timed rounds per library
     std::uint64_t stream_rows = 0;                // rows of the benchmark `stream`
@@ -90,6 +91,7 @@ struct BenchSetup {
     std::map<std::string, std::string> versions;  // versions of the peer's libraries
     MachineLimits limits;
     int limit_repeats() const { return quick ? 1 : 7; }
+    Exec exec_on_gpu() const;
 };
 
 // Sizes by name, passed unchanged to the peer and to the results.
@@ -105,8 +107,8 @@ struct Rival {
     std::function<void()> body = {};  // or: function to run in this process
 };
 
-// Sizes and folder as the peer gets them.
-std::string request_json(const Rival& rival, const Sizes& sizes);
+// Sizes, folder and number of the GPU as the peer gets them.
+std::string request_json(const BenchSetup& setup, const Rival& rival, const Sizes& sizes);
 
 struct RivalResult {
     std::string name;

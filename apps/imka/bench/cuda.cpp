@@ -61,13 +61,14 @@ struct Agreement {
     double different = 0.0;  // share of results that differ
     double steps = 0.0;      // largest difference, in output steps
 };
-Agreement compare(const GpuWay& way, std::size_t rows, const Exec& exec) {
-    const auto [chip, side] = problem(way, 1, exec);
+Agreement compare(const GpuWay& way, std::size_t rows, const BenchSetup& setup) {
+    const auto [chip, side] = problem(way, 1, setup.exec);
     auto x = normals(rows, side, 4);
     for (auto& v : x.values()) v *= 0.3F;
-    const auto gpu = execute(*make_cuda_emulator(chip, exec), 0, x.view(), kGpuIds, exec).y;
-    FastEmulator fast(chip, exec);
-    const auto cpu = execute(fast, 0, x.view(), kGpuIds, exec).y;
+    const auto driver = make_cuda_emulator(chip, setup.exec_on_gpu());
+    const auto gpu = execute(*driver, 0, x.view(), kGpuIds, setup.exec).y;
+    FastEmulator fast(chip, setup.exec);
+    const auto cpu = execute(fast, 0, x.view(), kGpuIds, setup.exec).y;
     Agreement out;
     for (std::size_t i = 0; i < cpu.values().size(); ++i) {
         const double difference = std::abs(double{cpu.values()[i]} - gpu.values()[i]);
@@ -97,10 +98,10 @@ Floor floor_of(const GpuWay& way, const cuda::GpuRates& rates) {
 BenchResult bench_products(const BenchSetup& setup, const GpuWay& way, const cuda::GpuRates& rates) {
     const std::size_t cores = setup.quick ? 4 : 64;
     const std::size_t rows = setup.quick ? 1024 : 65536;
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     const auto [chip, side] = problem(way, cores, setup.exec);
-    const auto driver = make_cuda_emulator(chip, setup.exec);
-    const auto agreement = compare(way, setup.quick ? 64 : 2048, setup.exec);
+    const auto driver = make_cuda_emulator(chip, setup.exec_on_gpu());
+    const auto agreement = compare(way, setup.quick ? 64 : 2048, setup);
     auto host = normals(rows, side, 4);
     for (auto& v : host.values()) v *= 0.3F;
     const cuda::Buffer<float> x(gpu, host.values());
@@ -143,7 +144,7 @@ BenchResult bench_products(const BenchSetup& setup, const GpuWay& way, const cud
 
 BenchResult bench_fill(const BenchSetup& setup, const cuda::GpuRates& rates) {
     const std::size_t count = setup.quick ? 1U << 20U : 1U << 29U;
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     cuda::Buffer<float> out(gpu, count);
     BenchResult result{.name = "cuda_chip",
                        .title = fmt::format("{:.3g} M normals", static_cast<double>(count) * 1e-6),
@@ -279,7 +280,7 @@ double relative_difference(std::span<const std::uint16_t> a, std::span<const flo
 }
 
 BenchResult bench_fused(const BenchSetup& setup, const BatchSize& size, const cuda::GpuRates& rates) {
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     const auto shape = attention_shape(size, setup.quick);
     const auto omega =
         normals(static_cast<std::size_t>(shape.directions), static_cast<std::size_t>(shape.head_size), 5);
@@ -347,8 +348,8 @@ std::vector<BenchResult> bench_performer(const BenchSetup& setup) {
     const auto model = initial_performer(config, "cifar10", 3);
     const auto images = noise_images(setup.quick ? 4 : 2048, static_cast<std::uint32_t>(config.length));
     const auto few = noise_images(4, static_cast<std::uint32_t>(config.length));
-    const double expected = loss_on(model, few, {.threads = setup.exec.threads});
-    const double difference = std::abs(loss_on(model, few, setup.exec) / expected - 1.0);
+    const auto on_gpu = setup.exec_on_gpu();
+    const double difference = std::abs(loss_on(model, few, on_gpu) / loss_on(model, few, setup.exec) - 1.0);
     struct Mode {
         EvalMode mode;
         double wanted;  // M tokens/s
@@ -357,7 +358,7 @@ std::vector<BenchResult> bench_performer(const BenchSetup& setup) {
     for (const auto& [mode, wanted] :
          {Mode{EvalMode::fp32, 10.0}, Mode{EvalMode::attention, 0.0}, Mode{EvalMode::all, 3.0}}) {
         const EvaluateOptions options{.modes = {mode}, .seeds = {0, 1, 2}, .chip = chip_preset("hermes")};
-        const auto test = evaluate(model, {images, few}, options, setup.exec);
+        const auto test = evaluate(model, {images, few}, options, on_gpu);
         BenchResult result{
             .name = "cuda_performer",
             .title = fmt::format("Performer, {} tokens, {}", test.tokens, to_string(mode)),
@@ -389,7 +390,7 @@ bool has_gpu() {
 }
 
 std::vector<BenchResult> bench_cuda_chip(const BenchSetup& setup) {
-    const auto rates = cuda::measure_rates(setup.exec.device.number);
+    const auto rates = cuda::measure_rates(setup.gpu);
     std::vector<BenchResult> results = {bench_fill(setup, rates)};
     for (const auto& way : kWays) results.push_back(bench_products(setup, way, rates));
     results.push_back(rate_result("peak: bytes on the matrix units", rates.byte_macs, "T multiply-adds/s"));
@@ -402,14 +403,14 @@ std::vector<BenchResult> bench_cuda_chip(const BenchSetup& setup) {
 }
 
 std::vector<BenchResult> bench_cuda_training(const BenchSetup& setup) {
-    const auto rates = cuda::measure_rates(setup.exec.device.number);
+    const auto rates = cuda::measure_rates(setup.gpu);
     std::vector<BenchResult> results;
     for (const auto& size : kAttentionSizes) results.push_back(bench_fused(setup, size, rates));
     return results;
 }
 
 std::vector<BenchResult> bench_cuda_performer(const BenchSetup& setup) {
-    cuda::require_gpu(setup.exec.device.number);
+    cuda::require_gpu(setup.gpu);
     return bench_performer(setup);
 }
 

@@ -57,9 +57,7 @@ double difference_from_processor(const FeatureMap& map, const cuda::Buffer<float
     Matrix<float> got(kRows, map.features());
     x.download(in.values());
     z.download(got.values());
-    Exec on_processor = exec;
-    on_processor.device = {};
-    const auto expected = map.transform(in.view(), on_processor);
+    const auto expected = map.transform(in.view(), exec);
     float most = 0.0F;
     for (std::size_t i = 0; i < got.values().size(); ++i)
         most = std::max(most, std::abs(got.values()[i] - expected.values()[i]));
@@ -67,7 +65,7 @@ double difference_from_processor(const FeatureMap& map, const cuda::Buffer<float
 }
 
 BenchResult bench_case(const BenchSetup& setup, const FeatureCase& c, const cuda::GpuRates& rates) {
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     const std::size_t rows = setup.quick ? 1000 : c.rows;
     const FeatureMap map(recipe_of(c), setup.exec);
     const auto x = normals_on_gpu(rows, map.inputs(), gpu);
@@ -144,7 +142,7 @@ double product_seconds(std::size_t rows, std::size_t features, int gpu, const Be
 }
 
 BenchResult bench_fit(const BenchSetup& setup) {
-    const int gpu = setup.exec.device.number;
+    const int gpu = setup.gpu;
     const std::size_t rows = setup.quick ? 20'000 : 10'000'000;
     const FeatureCase c{"", rows, 22, setup.quick ? 256 : 4096, Sampler::rff, {}, 0.0, true};
     const FeatureMap map(recipe_of(c), setup.exec);
@@ -183,8 +181,7 @@ BenchResult bench_gram(const BenchSetup& setup) {
     const std::size_t rows = setup.quick ? 100 : 20'000;
     const auto x = normals(rows, 22, 3);
     Matrix<double> out(rows, rows);
-    Exec gpu = setup.exec;
-    gpu.device = {DeviceKind::cuda, setup.exec.device.number};
+    const auto gpu = setup.exec_on_gpu();
     BenchResult result{.name = "cuda_ridge",
                        .title = fmt::format("exact Gram matrix: {} rows, d 22, with copies", rows),
                        .sizes = {{"rows", static_cast<double>(rows)}, {"d", 22.0}}};
@@ -194,11 +191,8 @@ BenchResult bench_gram(const BenchSetup& setup) {
     Matrix<double> expected(few, few);
     const auto part = x.view().slice_rows(0, few);
     double most = 0.0;
-    const double cpu = seconds_of([&] {
-        Exec on_processor = setup.exec;
-        on_processor.device = {};
-        exact_gram(Kernel::rbf, kGamma, part, part, on_processor, expected.view());
-    });
+    const double cpu =
+        seconds_of([&] { exact_gram(Kernel::rbf, kGamma, part, part, setup.exec, expected.view()); });
     for (std::size_t r = 0; r < few; ++r) {
         for (std::size_t c = 0; c < few; ++c) most = std::max(most, std::abs(out(r, c) - expected(r, c)));
     }
@@ -211,14 +205,14 @@ BenchResult bench_gram(const BenchSetup& setup) {
 }  // namespace
 
 std::vector<BenchResult> bench_cuda_features(const BenchSetup& setup) {
-    const auto rates = cuda::measure_rates(setup.exec.device.number);
+    const auto rates = cuda::measure_rates(setup.gpu);
     std::vector<BenchResult> results;
     for (const auto& c : kFeatureCases) results.push_back(bench_case(setup, c, rates));
     return results;
 }
 
 std::vector<BenchResult> bench_cuda_ridge(const BenchSetup& setup) {
-    cuda::require_gpu(setup.exec.device.number);
+    cuda::require_gpu(setup.gpu);
     return {bench_fit(setup), bench_gram(setup)};
 }
 

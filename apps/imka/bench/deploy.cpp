@@ -145,7 +145,7 @@ std::vector<BenchResult> bench_deploy(const BenchSetup& setup) {
     const auto rivals = peers_of(folder.path());
     PeerAnswer exported{.missing = "python3"};
     if (setup.peer != nullptr)
-        exported = setup.peer->run("torch_encoder", request_json(rivals[0], result.sizes));
+        exported = setup.peer->run("torch_encoder", request_json(setup, rivals[0], result.sizes));
     const auto file = folder.path() / "model.onnx";
     if (!graph::has_onnx() || !std::filesystem::exists(file))
         return {without_network(std::move(result), std::move(exported))};

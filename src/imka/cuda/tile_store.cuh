@@ -12,11 +12,11 @@
 
 namespace imka::cuda {
 
-inline bool stores_tiles(int gpu) {
-    int major = 0;
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu),
-          "querying the compute capability of the GPU");
-    return major >= 9;
+// Whether the code of the kernel for this GPU has these copies: not if it was compiled for older GPUs.
+inline bool stores_tiles(const void* kernel) {
+    cudaFuncAttributes compiled{};
+    check(cudaFuncGetAttributes(&compiled, kernel), "querying the architecture of a kernel");
+    return compiled.ptxVersion >= 90;
 }
 
 // Rows of floats on a GPU. The first value and the rows have addresses that are multiples of 16.
@@ -77,7 +77,7 @@ __device__ inline void wait_for_stored_tiles() {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 #else
-// GPUs before Hopper: never called, because there are no maps.
+// Code for GPUs before Hopper: never called, because there are no maps.
 __device__ inline void show_tile_to_copies() {}
 __device__ inline void store_tile(const CUtensorMap&, std::uint32_t, std::uint32_t, std::uint32_t) {}
 __device__ inline void commit_stored_tiles() {}

@@ -447,10 +447,10 @@ __global__ void __launch_bounds__((kMostWarps + 1) * 32, 1)
 
 // No maps if the copy engine cannot write the features.
 template <FeatureFunction kFunction, unsigned kDepths>
-FeatureMaps feature_maps(const ShortRows& work, int gpu) {
+FeatureMaps feature_maps(const ShortRows& work, const void* kernel) {
     FeatureMaps maps{};
     const auto& out = work.out;
-    if (!out.vectors || work.in.rows > kMostStoredRows || !cuda::stores_tiles(gpu)) return maps;
+    if (!out.vectors || work.in.rows > kMostStoredRows || !cuda::stores_tiles(kernel)) return maps;
     const auto map_at = [&](float* z) {
         return cuda::stored_tiles({z, work.in.rows, out.m, out.stride}, kTileRows, 16 * kGroups<kDepths>);
     };
@@ -496,7 +496,7 @@ void start(const ShortRows& work, int gpu) {
     if (across == 1)
         cuda::check(cudaMemsetAsync(taken.data(), 0, sizeof(unsigned)), "starting to count tiles");
     kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(down)), threads, bytes>>>(
-        work, feature_maps<kFunction, kDepths>(work, gpu), taken.data());
+        work, feature_maps<kFunction, kDepths>(work, reinterpret_cast<const void*>(kernel)), taken.data());
     cuda::check(cudaGetLastError(), "starting the kernel for features");
 }
 

@@ -176,13 +176,18 @@ def on_cuda(s):
     return torch
 
 
+def compiled(torch):
+    """torch.compile for the given shapes: by default, the second shape would get slower code for any shape."""
+    return lambda function: torch.compile(function, dynamic=False)
+
+
 def torch_cuda_map(torch, s):
     """The [cos, sin] features of x, compiled."""
     m = s["D"] // 2
     omega = torch.randn(s["d"], m, device="cuda") * (2.0 * s["gamma"]) ** 0.5
     scale = (2.0 / s["D"]) ** 0.5
 
-    @torch.compile
+    @compiled(torch)
     def transform(x):
         u = x @ omega
         return torch.cat((torch.cos(u), torch.sin(u)), dim=1) * scale
@@ -419,7 +424,7 @@ def torch_cuda_favor(s):
     torch = on_cuda(s)
     torch.backends.cuda.matmul.allow_tf32 = False
     q, k, v, omega = attention_inputs(np, torch, s, "cuda")
-    attention = torch.compile(favor(torch, s["d"], omega))
+    attention = compiled(torch)(favor(torch, s["d"], omega))
 
     @torch.no_grad()
     def run():

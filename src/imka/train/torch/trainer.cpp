@@ -9,7 +9,6 @@
 
 #include "imka/base/error.hpp"
 #include "imka/base/file.hpp"
-#include "imka/cuda/gpu.hpp"
 #include "imka/train/torch/steps.hpp"
 #include "imka/train/torch/tensors.hpp"
 
@@ -342,24 +341,14 @@ std::int64_t batch_that_fits(TrainRecipe recipe, const TrainOptions& options, co
     return 0;
 }
 
-// What to do about too little memory. Another program may use most of a GPU.
-std::string memory_advice(std::int64_t fits, const Exec& exec) {
-    if (fits > 0) return fmt::format("{} fits: --set batch={}", fits, fits);
-    if (exec.device.kind != DeviceKind::cuda) return "not even one example fits";
-    const auto gpus = cuda::gpus();
-    const auto& gpu = gpus.at(static_cast<std::size_t>(exec.device.number));
-    return fmt::format("not even one example fits: {} has {:.1f} of {:.1f} GB free", to_string(exec.device),
-                       static_cast<double>(gpu.free_bytes) * 1e-9,
-                       static_cast<double>(gpu.memory_bytes) * 1e-9);
-}
-
 [[noreturn]] void fail_out_of_memory(const TrainRecipe& recipe, const TrainOptions& options,
                                      const Exec& exec) {
     auto fresh = options;
     fresh.output.clear();  // a checkpoint there was made with the batch that does not fit
     const auto fits = batch_that_fits(recipe, fresh, exec);
     fail(ErrorCode::bad_config, fmt::format("not enough memory for a batch of {}; {}", recipe.train.batch,
-                                            memory_advice(fits, exec)));
+                                            fits > 0 ? fmt::format("{} fits: --set batch={}", fits, fits)
+                                                     : "not even one example fits"));
 }
 
 }  // namespace

@@ -176,9 +176,9 @@ def on_cuda(s):
     return torch
 
 
-def compiled(torch):
-    """torch.compile for the given shapes: by default, the second shape would get slower code for any shape."""
-    return lambda function: torch.compile(function, dynamic=False)
+def compiled(torch, function):
+    """Compiles for the given shapes. By default, a second shape would get code for any shape."""
+    return torch.compile(function, dynamic=False)
 
 
 def torch_cuda_map(torch, s):
@@ -187,12 +187,11 @@ def torch_cuda_map(torch, s):
     omega = torch.randn(s["d"], m, device="cuda") * (2.0 * s["gamma"]) ** 0.5
     scale = (2.0 / s["D"]) ** 0.5
 
-    @compiled(torch)
     def transform(x):
         u = x @ omega
         return torch.cat((torch.cos(u), torch.sin(u)), dim=1) * scale
 
-    return transform
+    return compiled(torch, transform)
 
 
 def torch_cuda_features(s):
@@ -424,7 +423,7 @@ def torch_cuda_favor(s):
     torch = on_cuda(s)
     torch.backends.cuda.matmul.allow_tf32 = False
     q, k, v, omega = attention_inputs(np, torch, s, "cuda")
-    attention = compiled(torch)(favor(torch, s["d"], omega))
+    attention = compiled(torch, favor(torch, s["d"], omega))
 
     @torch.no_grad()
     def run():
